@@ -88,7 +88,8 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 		r.StatusCode == http.StatusGatewayTimeout || r.StatusCode == http.StatusTooManyRequests
 	switch {
 	case json.Unmarshal(b, &p) == nil && p.Error != "":
-		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes, Form: p.Form, MistakeForms: p.MistakeForms}
+		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes, Form: p.Form,
+			MistakeForms: p.MistakeForms}
 		if p.Plan != nil && json.Unmarshal(p.Plan, &refused.Plan) != nil {
 			return true, stranger(server, "the server answers with a plan that cannot be read")
 		}
@@ -106,27 +107,34 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 // proxyRefuses has the statuses with which a proxy refuses a request, and will refuse it again.
 // Coordinators have other statuses, or answer with a Problem.
 var proxyRefuses = map[int]bool{
-	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusMethodNotAllowed: true, http.StatusProxyAuthRequired: true,
-	http.StatusLengthRequired: true, http.StatusRequestEntityTooLarge: true, http.StatusRequestURITooLong: true,
-	http.StatusUnsupportedMediaType: true, http.StatusExpectationFailed: true, http.StatusRequestHeaderFieldsTooLarge: true,
-	http.StatusUnavailableForLegalReasons: true, http.StatusNotImplemented: true,
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusMethodNotAllowed: true,
+	http.StatusProxyAuthRequired: true,
+	http.StatusLengthRequired:    true, http.StatusRequestEntityTooLarge: true, http.StatusRequestURITooLong: true,
+	http.StatusUnsupportedMediaType: true, http.StatusExpectationFailed: true,
+	http.StatusRequestHeaderFieldsTooLarge: true,
+	http.StatusUnavailableForLegalReasons:  true, http.StatusNotImplemented: true,
 }
 
 // refusedByProxy returns the error of a response with a status of proxyRefuses.
 func refusedByProxy(server string, r *http.Response) *Error {
 	request, status := r.Request.Method+" "+r.Request.URL.Path, strings.TrimSpace(r.Status)
-	text := errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s. Configure the proxy to pass it on, or give the address of a coordinator in {server}",
+	text := errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s. Configure "+
+		"the proxy to pass it on, or give the address of a coordinator in {server}",
 		bare(server), request, status)
 	if r.StatusCode == http.StatusRequestEntityTooLarge {
-		text = errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s. The body has %s: raise the limit of the proxy for bodies (client_max_body_size of nginx), or give the address of a coordinator in {server}",
+		text = errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s. The body "+
+			"has %s: raise the limit of the proxy for bodies (client_max_body_size of nginx), or give the address of a "+
+			"coordinator in {server}",
 			bare(server), request, status, units.Format(r.Request.ContentLength))
 	}
-	return &Error{Status: r.StatusCode, Message: text.String(), Proxy: true, Form: errtext.Of(text.String(), errtext.Errorf(errtext.NoAccess, "%s", text))}
+	return &Error{Status: r.StatusCode, Message: text.String(), Proxy: true,
+		Form: errtext.Of(text.String(), errtext.Errorf(errtext.NoAccess, "%s", text))}
 }
 
 // unexpected says what a server has answered that is not a coordinator.
 func unexpected(server string, r *http.Response) errtext.Text {
-	text := errtext.Sprintf("the server answers the request %s %s with the status %s", r.Request.Method, r.Request.URL.Path, strings.TrimSpace(r.Status))
+	text := errtext.Sprintf("the server answers the request %s %s with the status %s", r.Request.Method,
+		r.Request.URL.Path, strings.TrimSpace(r.Status))
 	below := strings.TrimPrefix(r.Request.URL.String(), server) // the path of the API
 	path := strings.TrimSuffix(r.Request.URL.EscapedPath(), strings.SplitN(below, "?", 2)[0])
 	switch to, err := r.Location(); {
@@ -148,7 +156,8 @@ func stranger(server string, found errtext.Text) error {
 	return errtext.Errorf(errtext.NoAccess, "%s is %w: %s", bare(server), ErrStranger, found)
 }
 
-// distrusted is the error about a coordinator with a certificate that is not valid. It wraps ErrStranger: no request is sent there.
+// distrusted is the error about a coordinator with a certificate that is not valid. It wraps ErrStranger: no request is
+// sent there.
 type distrusted struct {
 	server string
 	peer   *certs.PeerError
@@ -162,10 +171,12 @@ func (d *distrusted) Unwrap() []error { return []error{ErrStranger, d.peer} }
 // bare removes the scheme of an address.
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
-var tlsFound = errtext.Sprintf("the server uses TLS, but this command is in the clear; give {tls-dir}, or {ca-file} and {token-file}")
+var tlsFound = errtext.Sprintf("the server uses TLS, but this command is in the clear; give {tls-dir}, or {ca-file} " +
+	"and {token-file}")
 
 const (
-	natsFound errtext.Text = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
+	natsFound errtext.Text = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port " +
+		"minus 2"
 )
 
 // malformed finds what net/http could not read as HTTP. Its error has no type.

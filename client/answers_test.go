@@ -25,8 +25,8 @@ func refuses(t *testing.T, status int, asked *atomic.Int32) string {
 	}).URL
 }
 
-// TestProxyRefuses: a status of a proxy that will not change is an error at once, which names the request and what to do. A
-// status that may change is waited for. Other addresses are asked in both cases.
+// TestProxyRefuses: a status of a proxy that will not change is an error at once, which names the request and what to
+// do. A status that may change is waited for. Other addresses are asked in both cases.
 func TestProxyRefuses(t *testing.T) {
 	well := serve(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, protocol.JobInfo{ID: 7}) })
 	for _, status := range []int{401, 403, 405, 407, 411, 413, 414, 431} {
@@ -41,12 +41,14 @@ func TestProxyRefuses(t *testing.T) {
 			t.Errorf("status %d after %d requests: %v", status, asked.Load(), err)
 			continue
 		}
-		for _, want := range []string{fmt.Sprintf("%s: a proxy, and not a coordinator, refuses the request POST /v1/jobs with the status %d %s", bare(at), status, http.StatusText(status)), "--server"} {
+		for _, want := range []string{fmt.Sprintf("%s: a proxy, and not a coordinator, refuses the request POST /v1/jobs "+
+			"with the status %d %s", bare(at), status, http.StatusText(status)), "--server"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("status %d: %v, want %q", status, err, want)
 			}
 		}
-		if names := strings.Contains(err.Error(), "The body has 3.0 MiB: raise the limit of the proxy for bodies (client_max_body_size of nginx)"); names != (status == 413) {
+		if names := strings.Contains(err.Error(), "The body has 3.0 MiB: raise the limit of the proxy for bodies "+
+			"(client_max_body_size of nginx)"); names != (status == 413) {
 			t.Errorf("status %d: %v", status, err)
 		}
 		if j, err := connect(t, at, well.URL).Jobs().Submit(t.Context(), protocol.Spec{}); err != nil || j.ID != 7 {
@@ -63,8 +65,8 @@ func TestProxyRefuses(t *testing.T) {
 	}
 }
 
-// TestRefusedUpload: the error of a blob that a proxy does not accept has the size of the blob, although the proxy does not
-// read it to its end.
+// TestRefusedUpload: the error of a blob that a proxy does not accept has the size of the blob, although the proxy does
+// not read it to its end.
 func TestRefusedUpload(t *testing.T) {
 	var asked atomic.Int32
 	c := connect(t, refuses(t, http.StatusRequestEntityTooLarge, &asked))
@@ -89,7 +91,8 @@ func TestWrongPath(t *testing.T) {
 	for _, test := range []struct{ server, want string }{
 		{plain.URL, "404 Not Found; if a proxy has the API below a path, add the path to the address in --server"},
 		{plain.URL + "/coppice", "404 Not Found; check the path /coppice in --server"},
-		{moved.URL + "/coppice", "301 Moved Permanently, which redirects it; give --server https://coppice.example.org/coppice"},
+		{moved.URL + "/coppice", "301 Moved Permanently, which redirects it; give --server " +
+			"https://coppice.example.org/coppice"},
 		{moved.URL + "/login", "302 Found, which redirects it to https://sso.example.org/"},
 	} {
 		_, err := connect(t, test.server).Jobs().Submit(t.Context(), protocol.Spec{})

@@ -28,7 +28,8 @@ func TestExperimentWatch(t *testing.T) {
 		case 1:
 			answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "no leader"})
 		case 2:
-			io.WriteString(w, "\n"+`{"name":"e","state":"running","runs_done":1}`+"\n\n"+`{"name":"e","state":"running","runs_done":2,"runs_ended":[{"job":7,"runs":[{"task":4,"failed":true}]}]}`+"\n\n")
+			io.WriteString(w, "\n"+`{"name":"e","state":"running","runs_done":1}`+"\n\n"+
+				`{"name":"e","state":"running","runs_done":2,"runs_ended":[{"job":7,"runs":[{"task":4,"failed":true}]}]}`+"\n\n")
 			flush(w)
 			panic(http.ErrAbortHandler) // the leader dies
 		case 3:
@@ -63,7 +64,8 @@ func TestWatchWithoutCluster(t *testing.T) {
 		t.Error(err)
 	}
 	stranger := connect(t, serve(t, http.NotFound).URL)
-	if _, err := stranger.Jobs().Watch(t.Context(), "j", nil); !errors.Is(err, ErrStranger) || errors.Is(err, ErrUnavailable) {
+	if _, err := stranger.Jobs().Watch(t.Context(), "j", nil); !errors.Is(err, ErrStranger) ||
+		errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}
 }

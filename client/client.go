@@ -3,8 +3,8 @@
 // elects a leader, so that a change of leader is not noticed. Every request may be sent
 // again without harm: submissions carry a token, and the content of a blob is its name.
 //
-// Each resource has a type with its requests, such as Jobs, which a method of Client returns. transport sends the requests;
-// places chooses the address.
+// Each resource has a type with its requests, such as Jobs, which a method of Client returns. transport sends the
+// requests; places chooses the address.
 package client
 
 import (
@@ -70,7 +70,8 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 		case scheme != "http" && scheme != "https":
 			err = fmt.Errorf("%q is neither http nor https", scheme)
 		case scheme == "http" && source != nil:
-			err = errtext.Errorf(errtext.NoAccess, "http is in the clear, but {tls-dir} and {ca-file} ask for TLS; leave out http://")
+			err = errtext.Errorf(errtext.NoAccess, "http is in the clear, but {tls-dir} and {ca-file} ask for TLS; leave out "+
+				"http://")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("coordinator address %q: %w", strings.TrimPrefix(s, "http://"), err)
@@ -83,7 +84,8 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 	c := &Client{Options: Options{Patience: DefaultPatience}, watchSilence: watchSilence, maxBytes: maxBytes}
 	c.transport = transport{
 		Options: &c.Options, places: newPlaces(given), silent: protocol.ClientSilence, maxJSON: maxJSON,
-		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true}, certs.Proxy)},
+		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16,
+			IdleConnTimeout: 30 * time.Second, DisableCompression: true}, certs.Proxy)},
 	}
 	c.places.prober = newProber(source)
 	for _, h := range []*http.Client{c.http, c.places.http} { // coordinators do not redirect; a POST would become a GET
@@ -141,7 +143,9 @@ func (c *Client) Cluster(ctx context.Context) (*protocol.Cluster, error) {
 func (c *Client) Trust(ctx context.Context, worker string) error {
 	quarantined := func() (bool, error) {
 		cluster, err := c.Cluster(ctx)
-		return err == nil && slices.ContainsFunc(cluster.Quarantined, func(d protocol.Quarantined) bool { return d.Worker == worker }), err
+		return err == nil && slices.ContainsFunc(cluster.Quarantined, func(d protocol.Quarantined) bool {
+			return d.Worker == worker
+		}), err
 	}
 	before, err := quarantined()
 	if err != nil {
@@ -265,8 +269,9 @@ func (t Tokens) Revoke(ctx context.Context, id string) (*protocol.Token, error) 
 }
 
 func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
-	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, limit: c.maxBytes, take: func(r io.Reader) error {
-		b, err = io.ReadAll(r)
-		return err
-	}})
+	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, limit: c.maxBytes,
+		take: func(r io.Reader) error {
+			b, err = io.ReadAll(r)
+			return err
+		}})
 }

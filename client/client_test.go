@@ -82,10 +82,13 @@ func TestNew(t *testing.T) {
 		t.Error(got)
 	}
 	c = connect(t, "https://a/coppice/", "http://b", "https://[::1]", "http://c:1/x/y.z", "HTTPS://d/P", "Http://e")
-	if diff := cmp.Diff([]string{"https://a:443/coppice", "http://b:80", "https://[::1]:443", "http://c:1/x/y.z", "https://d:443/P", "http://e:80"}, c.Servers()); diff != "" {
+	if diff := cmp.Diff([]string{"https://a:443/coppice", "http://b:80", "https://[::1]:443", "http://c:1/x/y.z",
+		"https://d:443/P", "http://e:80"}, c.Servers()); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "a:1/x?y", "https://a/v1", "https://a/x//y", "https://a/../x", "https://a/x y", "https://a/%2e", "https://u@a/x", "https:///x", "a b:1", "::1", "a:port", "127.0.0.1:99999", "http://a:0"} {
+	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "a:1/x?y", "https://a/v1", "https://a/x//y",
+		"https://a/../x", "https://a/x y", "https://a/%2e", "https://u@a/x", "https:///x", "a b:1", "::1", "a:port",
+		"127.0.0.1:99999", "http://a:0"} {
 		if _, err := New(bad); err == nil {
 			t.Errorf("%q passed", bad)
 		}
@@ -177,9 +180,12 @@ func TestWatch(t *testing.T) {
 	}
 	streams := [][]protocol.JobInfo{
 		{job(7, protocol.Queued, 0), job(9, protocol.Running, 5)},
-		{job(7, protocol.Queued, 0), job(8, protocol.Running, 3), job(8, protocol.Running, 5), job(12, protocol.Running, 6, 90), job(13, protocol.Running, 6, 94)},
+		{job(7, protocol.Queued, 0), job(8, protocol.Running, 3), job(8, protocol.Running, 5),
+			job(12, protocol.Running, 6, 90), job(13, protocol.Running, 6, 94)},
 		nil, // no leader
-		{job(20, protocol.Running, 6, 91), job(20, protocol.Running, 6), job(20, protocol.Running, 6, 95), job(21, protocol.Paused, 6), job(22, protocol.Queued, 6), job(11, protocol.Running, 6), job(23, protocol.Done, 9, 93)},
+		{job(20, protocol.Running, 6, 91), job(20, protocol.Running, 6), job(20, protocol.Running, 6, 95),
+			job(21, protocol.Paused, 6), job(22, protocol.Queued, 6), job(11, protocol.Running, 6),
+			job(23, protocol.Done, 9, 93)},
 	}
 	var next atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -352,7 +358,8 @@ func (c *cluster) blob(w http.ResponseWriter, r *http.Request, digest string) {
 func TestImport(t *testing.T) {
 	fake := &cluster{blobs: make(map[string][]byte), sets: make(map[string]protocol.Dataset)}
 	c := connect(t, serve(t, fake.ServeHTTP).URL)
-	d, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{})
+	d, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1),
+		importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +375,8 @@ func TestImport(t *testing.T) {
 		t.Errorf("the shards came back changed:\n%s", diff)
 	}
 	for _, name := range []string{"set", "other"} {
-		if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: name}, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards) {
+		if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: name}, generate.Artificial(200, 1),
+			importer.Options{}); err != nil || fake.puts != len(want.Shards) {
 			t.Errorf("%s: %v, %d blobs", name, err, fake.puts)
 		}
 	}
@@ -376,16 +384,19 @@ func TestImport(t *testing.T) {
 		delete(fake.blobs, want.Shards[i].Digest)
 	}
 	fake.asks = []string{want.Shards[0].Digest, "../../etc/passwd", strings.Repeat("0", 64)} // twice, and what is no shard
-	if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
+	if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1),
+		importer.Options{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
 		t.Errorf("a repair: %v, %d blobs sent, %d there", err, fake.puts-len(want.Shards), len(fake.blobs))
 	}
 	fake.asks, fake.puts, fake.loses = nil, 0, 1
 	delete(fake.blobs, want.Shards[1].Digest)
-	if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
+	if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1),
+		importer.Options{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
 		t.Errorf("another leader that lacks a blob: %v, %d blobs sent, %d there", err, fake.puts, len(fake.blobs))
 	}
 	fake.puts = len(want.Shards)
-	_, err = c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 2), importer.Options{})
+	_, err = c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 2),
+		importer.Options{})
 	if err == nil || !strings.Contains(err.Error(), `"set" exists with other content`) || fake.puts != len(want.Shards) {
 		t.Errorf("got %v, %d blobs", err, fake.puts)
 	}
@@ -408,8 +419,10 @@ func TestImportFree(t *testing.T) {
 			fake.sets[last] = protocol.Dataset{Name: last, Digest: m.Digest(), Manifest: &m}
 		}
 		last = want
-		d, err := c.Datasets().ImportFree(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{})
-		if err != nil || d.Name != want || d.Digest != m.Digest() || fake.puts != len(m.Shards) || fake.sets["set"].Digest != "other" {
+		d, err := c.Datasets().ImportFree(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1),
+			importer.Options{})
+		if err != nil || d.Name != want || d.Digest != m.Digest() || fake.puts != len(m.Shards) ||
+			fake.sets["set"].Digest != "other" {
 			t.Fatalf("import %d: %+v, want %s; %d blobs, error %v", i, d, want, fake.puts, err)
 		}
 	}
@@ -482,7 +495,8 @@ func TestListsAndDeletions(t *testing.T) {
 	_, err1 := c.Jobs().Delete(t.Context(), "x", "7")
 	_, err2 := c.Models().Delete(t.Context(), "x")
 	_, err3 := c.Models().Delete(t.Context(), "x/3")
-	_, err4 := c.Jobs().List(t.Context(), protocol.JobQuery{States: []protocol.JobState{protocol.Done, protocol.Failed}, Sort: "-kl", Limit: 5})
+	_, err4 := c.Jobs().List(t.Context(), protocol.JobQuery{States: []protocol.JobState{protocol.Done, protocol.Failed},
+		Sort: "-kl", Limit: 5})
 	_, err5 := c.Jobs().List(t.Context(), protocol.JobQuery{})
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)

@@ -69,29 +69,33 @@ const (
 	uploadRounds = 3
 )
 
-// Import cuts src into shards in a temporary folder, stores them and gives them the name of put, whose manifest it sets.
-// Importing again sends what the cluster has lost of the dataset, and changes nothing
+// Import cuts src into shards in a temporary folder, stores them and gives them the name of put, whose manifest it
+// sets. Importing again sends what the cluster has lost of the dataset, and changes nothing
 // else. A name that exists with other content is refused. o.Progress is told of the
 // upload as phase "upload".
-func (d Datasets) Import(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
+func (d Datasets) Import(ctx context.Context, put protocol.DatasetPut, src dataset.Source,
+	o importer.Options) (*protocol.Dataset, error) {
 	return d.imported(ctx, put, src, o, d.upload)
 }
 
 // maxFree is how many names ImportFree tries.
 const maxFree = 100
 
-// ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is added
-// to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are equal.
-// A dataset that the caller may not read is another one.
-func (d Datasets) ImportFree(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
+// ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is
+// added to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and
+// groups are equal. A dataset that the caller may not read is another one.
+func (d Datasets) ImportFree(ctx context.Context, put protocol.DatasetPut, src dataset.Source,
+	o importer.Options) (*protocol.Dataset, error) {
 	return d.imported(ctx, put, src, o, d.uploadFree)
 }
 
 // uploader sends a dataset whose blobs are files of dir.
-type uploader func(ctx context.Context, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error)
+type uploader func(ctx context.Context, put protocol.DatasetPut, dir string,
+	report func(importer.Progress)) (*protocol.Dataset, error)
 
 // imported cuts src into shards and uploads them.
-func (d Datasets) imported(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options, upload uploader) (*protocol.Dataset, error) {
+func (d Datasets) imported(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options,
+	upload uploader) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
@@ -105,7 +109,8 @@ func (d Datasets) imported(ctx context.Context, put protocol.DatasetPut, src dat
 }
 
 // uploadFree uploads a dataset under a name that no other dataset has.
-func (d Datasets) uploadFree(ctx context.Context, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error) {
+func (d Datasets) uploadFree(ctx context.Context, put protocol.DatasetPut, dir string,
+	report func(importer.Progress)) (*protocol.Dataset, error) {
 	name, m := put.Name, put.Manifest
 	for n := 1; ; n++ {
 		have, err := d.Get(ctx, put.Name)
@@ -127,7 +132,8 @@ func (d Datasets) uploadFree(ctx context.Context, put protocol.DatasetPut, dir s
 // upload stores the blobs of a dataset and gives them its name. They are files of dir that are
 // named by their digests. It sends what the leader lacks, so uploading again repairs a dataset
 // that has lost blobs.
-func (d Datasets) upload(ctx context.Context, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error) {
+func (d Datasets) upload(ctx context.Context, put protocol.DatasetPut, dir string,
+	report func(importer.Progress)) (*protocol.Dataset, error) {
 	m := put.Manifest
 	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
 	for _, s := range m.Shards {
@@ -227,17 +233,18 @@ func (s Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 	return b, nil
 }
 
-// Withheld adds to the error of reading a blob of a private job or experiment who may read it: to other callers, a cluster says
-// that there is no such blob. kind and name say what the blob belongs to.
+// Withheld adds to the error of reading a blob of a private job or experiment who may read it: to other callers, a
+// cluster says that there is no such blob. kind and name say what the blob belongs to.
 func Withheld(err error, kind, name string, of protocol.Ownership) error {
 	if !of.Private || !IsNotFound(err) {
 		return err
 	}
-	return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("%[1]s %[2]s is private, so only %[3]s and admins may read it; one of them can share it: coppice %[1]s share %[2]s (%[4]v)", kind, name, of.Owner, err)}
+	return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("%[1]s %[2]s is private, so only %[3]s and admins "+
+		"may read it; one of them can share it: coppice %[1]s share %[2]s (%[4]v)", kind, name, of.Owner, err)}
 }
 
-// Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of the
-// request does not know that this caller has sent them: another coordinator led before.
+// Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of
+// the request does not know that this caller has sent them: another coordinator led before.
 func (s Blobs) Sending(ctx context.Context, blobs [][]byte, request func() error) error {
 	for n := 1; ; n++ {
 		for _, b := range blobs {
@@ -335,15 +342,16 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(BackupPr
 	defer quiet.Stop()
 	each := func(h *archive.Header, blobs int, bytes int64) {
 		if progress != nil {
-			progress(BackupProgress{blobs, h.Blobs, bytes, h.Bytes})
+			progress(BackupProgress{Blobs: blobs, OfBlobs: h.Blobs, Bytes: bytes, OfBytes: h.Bytes})
 		}
 	}
 	var broken error // after the first bytes, the request is not sent again
-	err = c.do(ctx, &call{method: http.MethodGet, path: at("backup"), timeout: backupTimeout, take: func(r io.Reader) error {
-		heard := &noisyReader{r, func() { quiet.Reset(backupSilence) }}
-		h, broken = archive.Verify(io.TeeReader(heard, w), each)
-		return nil
-	}})
+	err = c.do(ctx, &call{method: http.MethodGet, path: at("backup"), timeout: backupTimeout,
+		take: func(r io.Reader) error {
+			heard := &noisyReader{r, func() { quiet.Reset(backupSilence) }}
+			h, broken = archive.Verify(io.TeeReader(heard, w), each)
+			return nil
+		}})
 	if err = errors.Join(err, broken); err == nil {
 		return h, nil
 	}

@@ -40,13 +40,15 @@ func liar(f *testing.F) (c *Client, answers func(status int, body []byte)) {
 // or refused in proportion to its size.
 func FuzzAnswers(f *testing.F) {
 	c, answers := liar(f)
-	job, err := json.Marshal(protocol.JobInfo{ID: 7, Name: "n", State: protocol.Running, Outcome: json.RawMessage(`{}`), Models: []protocol.ModelRef{{}}})
+	job, err := json.Marshal(protocol.JobInfo{ID: 7, Name: "n", State: protocol.Running, Outcome: json.RawMessage(`{}`),
+		Models: []protocol.ModelRef{{}}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(uint16(200), job)
 	f.Add(uint16(200), []byte(`[{},{},{"manifest":{"shards":[{},{}]}}]`))
-	f.Add(uint16(200), []byte(`{"points":[{"step":1,"training_loss":0.5,"validation_loss":0.25,"seconds":1}],"folds":[[],[{}]]}`))
+	f.Add(uint16(200),
+		[]byte(`{"points":[{"step":1,"training_loss":0.5,"validation_loss":0.25,"seconds":1}],"folds":[[],[{}]]}`))
 	f.Add(uint16(200), []byte(`{"points":[`+strings.Repeat("{},", 100_000)+`{}]}`))
 	f.Add(uint16(404), []byte(`{"error":"no"}`))
 	f.Add(uint16(503), []byte(`<html>`))
@@ -112,7 +114,8 @@ func FuzzWatch(f *testing.F) {
 // FuzzSurvey: whatever a coordinator says of itself and of the others, few others are
 // asked, each once, and none that was asked already.
 func FuzzSurvey(f *testing.F) {
-	f.Add([]byte(`{"id":"a","http":"h:1","phase":"member","voters":[{"id":"b","http":"h:2"}]}`), []byte(`{"coordinators":[{"id":"c","http":"h:3"},{"id":"b","http":"h:2"}]}`))
+	f.Add([]byte(`{"id":"a","http":"h:1","phase":"member","voters":[{"id":"b","http":"h:2"}]}`),
+		[]byte(`{"coordinators":[{"id":"c","http":"h:3"},{"id":"b","http":"h:2"}]}`))
 	f.Add([]byte(`{}`), []byte(`null`))
 	f.Add([]byte(`{"voters":[`+strings.Repeat(`{"http":"h:2"},`, 40)+`{}]}`), []byte(`{`))
 	f.Fuzz(func(t *testing.T, self, local []byte) {

@@ -164,8 +164,8 @@ const maxLine = 64 << 20
 var errEnded = errors.New("the coordinator has ended the stream of changes")
 
 // follow reads the lines of a stream of changes until the stream ends and see has reported that
-// the last line tells the end. It calls see with nil about every second while nothing changes. It opens the stream by the
-// rules of all requests. Once a line has come, it opens the stream again until ctx is done,
+// the last line tells the end. It calls see with nil about every second while nothing changes. It opens the stream by
+// the rules of all requests. Once a line has come, it opens the stream again until ctx is done,
 // however long no coordinator answers.
 func follow[T any](ctx context.Context, c *Client, k *call, see func(line *T) (end bool)) error {
 	k.method, k.stream, k.timeout = http.MethodGet, true, c.watchSilence
@@ -209,9 +209,9 @@ func (e Experiments) Show(ctx context.Context, name string) (*protocol.Experimen
 	return send[protocol.Experiment](ctx, e.c, http.MethodGet, at("experiments", name), nil)
 }
 
-// Submit queues the runs of a spec that no job of its experiment has or will have, all of them or none. A submission that is
-// sent again because its answer was lost makes no other jobs. If the spec or its data have mistakes, the error is an Error
-// with Mistakes; if runs would be orphaned and r does not allow that, it is an Error with Plan.
+// Submit queues the runs of a spec that no job of its experiment has or will have, all of them or none. A submission
+// that is sent again because its answer was lost makes no other jobs. If the spec or its data have mistakes, the error
+// is an Error with Mistakes; if runs would be orphaned and r does not allow that, it is an Error with Plan.
 func (e Experiments) Submit(ctx context.Context, r protocol.ExperimentRequest) (*protocol.ExperimentPlan, error) {
 	r.Token = cmp.Or(r.Token, rand.Text())
 	return e.plan(ctx, at("experiments"), r)
@@ -222,8 +222,8 @@ func (e Experiments) Check(ctx context.Context, r protocol.ExperimentRequest) (*
 	return e.plan(ctx, at("experiments")+"?check=true", r)
 }
 
-// Retry queues runs of the last submission of an experiment again: the runs that failed and, unless onlyFailed is true, the
-// runs without a result that no job will do.
+// Retry queues runs of the last submission of an experiment again: the runs that failed and, unless onlyFailed is true,
+// the runs without a result that no job will do.
 func (e Experiments) Retry(ctx context.Context, name string, onlyFailed bool) (*protocol.ExperimentPlan, error) {
 	return e.plan(ctx, at("experiments", name, "retry"), protocol.ExperimentRetry{Token: rand.Text(), Failed: onlyFailed})
 }
@@ -239,8 +239,8 @@ func (e Experiments) Delete(ctx context.Context, name string) (*protocol.Deletio
 	return send[protocol.Deletion](ctx, e.c, http.MethodDelete, at("experiments", name), nil)
 }
 
-// Report returns the report of the runs that have ended. The keys of options are format, no_times, sample, all_tests and
-// level; see GET /v1/experiments/{name}/report.
+// Report returns the report of the runs that have ended. The keys of options are format, no_times, sample, all_tests
+// and level; see GET /v1/experiments/{name}/report.
 func (e Experiments) Report(ctx context.Context, name string, options url.Values) ([]byte, error) {
 	return e.c.bytes(ctx, at("experiments", name, "report")+"?"+options.Encode())
 }
@@ -271,25 +271,30 @@ func (e Experiments) change(ctx context.Context, name, what string) (*protocol.E
 
 // Outcomes calls take with the outcome of each run of a job that has ended. With records,
 // the outcomes have the learning curves and predictions that the job keeps.
-func (e Experiments) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
+func (e Experiments) Outcomes(ctx context.Context, job uint64, records bool,
+	take func(protocol.CellOutcome) error) error {
 	query := "&records=" + strconv.FormatBool(records)
-	return eachRun(ctx, e.c, at("jobs", strconv.FormatUint(job, 10), "runs"), query, 0, take, func(p *protocol.JobCells) ([]protocol.CellOutcome, int) {
-		return p.Cells, p.Next
-	})
+	return eachRun(ctx, e.c, at("jobs", strconv.FormatUint(job, 10), "runs"), query, 0, take,
+		func(p *protocol.JobCells) ([]protocol.CellOutcome, int) {
+			return p.Cells, p.Next
+		})
 }
 
 // States calls take with how each run of a job has ended, from one run on and below
 // another.
-func (e Experiments) States(ctx context.Context, job uint64, from, until int, take func(protocol.CellState) error) error {
+func (e Experiments) States(ctx context.Context, job uint64, from, until int,
+	take func(protocol.CellState) error) error {
 	query := "&until=" + strconv.Itoa(until)
-	return eachRun(ctx, e.c, at("jobs", strconv.FormatUint(job, 10), "runs", "states"), query, from, take, func(p *protocol.JobCellStates) ([]protocol.CellState, int) {
-		return p.States, p.Next
-	})
+	return eachRun(ctx, e.c, at("jobs", strconv.FormatUint(job, 10), "runs", "states"), query, from, take,
+		func(p *protocol.JobCellStates) ([]protocol.CellState, int) {
+			return p.States, p.Next
+		})
 }
 
-// eachRun asks for pages of runs from one run on, and calls take with each run. split returns the runs of a page, and which run
-// to ask for next.
-func eachRun[P, R any](ctx context.Context, c *Client, path, query string, from int, take func(R) error, split func(*P) ([]R, int)) error {
+// eachRun asks for pages of runs from one run on, and calls take with each run. split returns the runs of a page, and
+// which run to ask for next.
+func eachRun[P, R any](ctx context.Context, c *Client, path, query string, from int, take func(R) error,
+	split func(*P) ([]R, int)) error {
 	for {
 		page, err := send[P](ctx, c, http.MethodGet, path+"?from="+strconv.Itoa(from)+query, nil)
 		if err != nil {
@@ -311,7 +316,8 @@ func eachRun[P, R any](ctx context.Context, c *Client, path, query string, from 
 // Watch calls f with how far an experiment is at each change, and about every second, until all
 // of its jobs have ended, and returns its last state. It goes on as Jobs.Watch does. With
 // runs, f learns which runs have ended, each run at least once.
-func (e Experiments) Watch(ctx context.Context, name string, runs bool, f func(*protocol.ExperimentLine)) (last *protocol.Experiment, err error) {
+func (e Experiments) Watch(ctx context.Context, name string, runs bool,
+	f func(*protocol.ExperimentLine)) (last *protocol.Experiment, err error) {
 	k := &call{path: at("experiments", name, "changes") + "?runs=" + strconv.FormatBool(runs)}
 	err = follow(ctx, e.c, k, func(x *protocol.ExperimentLine) bool {
 		if x == nil && last == nil {

@@ -139,7 +139,9 @@ func (p *places) learn(c *protocol.Cluster, direct bool) bool {
 	if p.cluster = c.ID; len(c.Coordinators) == 0 || c.Leader == "" && len(p.members) > 0 {
 		return true
 	}
-	encrypted := p.source == nil && slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
+	encrypted := p.source == nil && slices.ContainsFunc(p.given, func(s string) bool {
+		return strings.HasPrefix(s, "https://")
+	})
 	p.members = nil
 	if direct {
 		p.learnt = nil
@@ -270,7 +272,8 @@ func (c *Client) Survey(ctx context.Context) []Report {
 	c.places.askAll(ctx, more)
 	for i := range more {
 		if r := &more[i]; r.Self != nil && cluster != "" && r.Self.Cluster != cluster {
-			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("coordinator %s of cluster %s answers at this address, but this command asks cluster %s", r.ID, r.Self.Cluster, cluster)
+			r.Self, r.Local, r.Err = nil, nil, fmt.Errorf("coordinator %s of cluster %s answers at this address, but this "+
+				"command asks cluster %s", r.ID, r.Self.Cluster, cluster)
 		}
 	}
 	return merged(append(first, more...), known)

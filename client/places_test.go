@@ -122,7 +122,8 @@ func TestClientStaysWithItsCluster(t *testing.T) {
 	}
 	c.places.mu.Lock()
 	defer c.places.mu.Unlock()
-	if c.places.learn(&protocol.Cluster{ID: "c2", Leader: "x", Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}, true) || len(c.places.learnt) != 1 {
+	if c.places.learn(&protocol.Cluster{ID: "c2", Leader: "x",
+		Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}, true) || len(c.places.learnt) != 1 {
 		t.Errorf("it learnt %v of another cluster", c.places.learnt)
 	}
 }
@@ -139,7 +140,8 @@ func TestToldAddressesMayBeUnreachable(t *testing.T) {
 		}
 		list(w, r)
 	})
-	cluster.members = append(cluster.members, protocol.MemberEntry{ID: "b", HTTP: bare(hanging(t).URL)}, protocol.MemberEntry{ID: "c", HTTP: "0.0.0.0:7100"})
+	cluster.members = append(cluster.members, protocol.MemberEntry{ID: "b", HTTP: bare(hanging(t).URL)},
+		protocol.MemberEntry{ID: "c", HTTP: "0.0.0.0:7100"})
 	c := connect(t, a.URL)
 	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Fatal(err)
@@ -159,7 +161,9 @@ func TestToldAddressesMayBeUnreachable(t *testing.T) {
 func TestNothingIsLearntOverTLS(t *testing.T) {
 	p := newPlaces([]string{"https://a:1"})
 	defer p.close()
-	if !p.learn(&protocol.Cluster{ID: "c1", Leader: "a", Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}, true) || len(p.learnt) > 0 || len(p.members) != 1 {
+	if !p.learn(&protocol.Cluster{ID: "c1", Leader: "a",
+		Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}, true) || len(p.learnt) > 0 ||
+		len(p.members) != 1 {
 		t.Errorf("it learnt %v of %v", p.learnt, p.members)
 	}
 }
@@ -193,16 +197,19 @@ func TestNothingIsLearntBehindAProxy(t *testing.T) {
 	})
 	down.Store(true)
 	var e *Unavailable
-	if _, err := c.Datasets().List(t.Context()); !errors.As(err, &e) || len(c.places.all()) != 1 || cluster.count("b") > 0 {
+	if _, err := c.Datasets().List(t.Context()); !errors.As(err, &e) || len(c.places.all()) != 1 ||
+		cluster.count("b") > 0 {
 		t.Errorf("got %v; it knows %v, and b had %d requests", err, c.places.all(), cluster.count("b"))
 	}
 }
 
 // A given address is of a member if both hosts have an address in common.
 func TestIsMember(t *testing.T) {
-	members := []protocol.MemberEntry{{ID: "a"}, {ID: "b", HTTP: "127.0.0.1:7100"}, {ID: "c", HTTP: "no-such-host.invalid:7100"}}
+	members := []protocol.MemberEntry{{ID: "a"}, {ID: "b", HTTP: "127.0.0.1:7100"},
+		{ID: "c", HTTP: "no-such-host.invalid:7100"}}
 	for address, want := range map[string]bool{
-		"127.0.0.1:7100": true, "localhost:7100": true, "no-such-host.invalid:7100": true, "127.0.0.1:7101": false, "192.0.2.1:7100": false, "": false, "127.0.0.1:7100/coppice": false,
+		"127.0.0.1:7100": true, "localhost:7100": true, "no-such-host.invalid:7100": true, "127.0.0.1:7101": false,
+		"192.0.2.1:7100": false, "": false, "127.0.0.1:7100/coppice": false,
 	} {
 		if got := isMember(t.Context(), address, members); got != want {
 			t.Errorf("%s: %v", address, got)
@@ -238,7 +245,8 @@ func TestLearntAddresses(t *testing.T) {
 	}
 	many := of("x")
 	for i := range 100 {
-		many.Coordinators = append(many.Coordinators, protocol.MemberEntry{HTTP: "h:" + string(rune('1'+i%9)) + string(rune('0'+i/9%10))})
+		many.Coordinators = append(many.Coordinators, protocol.MemberEntry{HTTP: "h:" + string(rune('1'+i%9)) +
+			string(rune('0'+i/9%10))})
 	}
 	if p.learn(many, true); len(p.learnt) != maxLearnt {
 		t.Errorf("%d addresses", len(p.learnt))
@@ -303,7 +311,8 @@ func TestSurvey(t *testing.T) {
 	named := func() []protocol.MemberEntry { return members }
 	a, b, again := describes(t, "a", named), describes(t, "b", named), describes(t, "a", named)
 	frozen, gone := bare(hanging(t).URL), bare(dead(t))
-	members = []protocol.MemberEntry{{ID: "a", HTTP: a}, {ID: "b", HTTP: b}, {ID: "c", HTTP: frozen}, {ID: "d", HTTP: gone}}
+	members = []protocol.MemberEntry{{ID: "a", HTTP: a}, {ID: "b", HTTP: b}, {ID: "c", HTTP: frozen},
+		{ID: "d", HTTP: gone}}
 	start := time.Now()
 	reports := connect(t, a, again, gone).Survey(t.Context())
 	if took := time.Since(start); took > 2*protocol.Survey+10*time.Second {

@@ -83,7 +83,8 @@ func TestBackup(t *testing.T) {
 		if !errors.Is(err, test.want) || calls.Load() != 1 {
 			t.Errorf("%s: %v after %d calls", name, err, calls.Load())
 		}
-		if err == nil && (!bytes.Equal(got.Bytes(), whole) || h.Index != 5 || last != BackupProgress{1, 1, 6, 6}) {
+		if err == nil && (!bytes.Equal(got.Bytes(), whole) || h.Index != 5 ||
+			last != BackupProgress{Blobs: 1, OfBlobs: 1, Bytes: 6, OfBytes: 6}) {
 			t.Errorf("%s: %d bytes, %+v, %+v", name, got.Len(), h, last)
 		}
 		c.Close()
@@ -120,7 +121,8 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 					t.Errorf("%s: it asks for %s", name, r.URL.EscapedPath())
 				}
 				deleted = true
-				revoked = append(revoked, protocol.Revocation{Serial: "2", Identity: "coppice://test/coordinator/c/d"}, protocol.Revocation{Serial: "3", Identity: "coppice://test/user/d"})
+				revoked = append(revoked, protocol.Revocation{Serial: "2", Identity: "coppice://test/coordinator/c/d"},
+					protocol.Revocation{Serial: "3", Identity: "coppice://test/user/d"})
 				list.Revoked = revoked[1:2]
 				if list.Members = list.Members[:1]; test.stays {
 					list.Members = append(list.Members, protocol.Member{MemberEntry: protocol.MemberEntry{ID: "c/d"}})
@@ -133,7 +135,8 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 			answer(w, http.StatusOK, list)
 		})
 		m, err := connect(t, s.URL).Members().Remove(t.Context(), "c/d")
-		if test.says == "" && (err != nil || has(m, "c/d")) || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+		if test.says == "" && (err != nil || has(m, "c/d")) || test.says != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 		if test.says == "" && (len(m.Revoked) != 1 || m.Revoked[0].Serial != "2") {

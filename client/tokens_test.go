@@ -35,12 +35,13 @@ func secureServer(t *testing.T, source *certs.Source, h http.HandlerFunc) *liste
 		t.Fatal(err)
 	}
 	l := &listener{address: inner.Addr().String()}
-	web := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l.mu.Lock()
-		l.got = append(l.got, r.Header.Get("Authorization"))
-		l.mu.Unlock()
-		h(w, r)
-	})}
+	web := &http.Server{ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			l.mu.Lock()
+			l.got = append(l.got, r.Header.Get("Authorization"))
+			l.mu.Unlock()
+			h(w, r)
+		})}
 	go func() {
 		_ = web.Serve(certs.Listen(inner, source, certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Second}))
 	}()
@@ -105,7 +106,8 @@ func TestToken(t *testing.T) {
 		servers string
 		source  *certs.Source
 	}{{"http://127.0.0.1:1", trust}, {"127.0.0.1:1", nil}, {"https://127.0.0.1:1", nil}} {
-		if _, err := NewWithToken(c.servers, c.source, "coppice_token"); err == nil || !strings.Contains(err.Error(), "clear") || strings.Contains(err.Error(), "coppice_token") {
+		if _, err := NewWithToken(c.servers, c.source, "coppice_token"); err == nil ||
+			!strings.Contains(err.Error(), "clear") || strings.Contains(err.Error(), "coppice_token") {
 			t.Errorf("%s: %v", c.servers, err)
 		}
 	}

@@ -233,7 +233,8 @@ func (t *transport) try(ctx context.Context, server string, k *call) (again bool
 // ask sends a request to a server once and returns a successful response. The caller
 // closes its body. again is true if another try may succeed. limited is ctx with a
 // timeout.
-func (t *transport) ask(ctx, limited context.Context, server string, k *call) (response *http.Response, again bool, err error) {
+func (t *transport) ask(ctx, limited context.Context, server string, k *call) (response *http.Response, again bool,
+	err error) {
 	var body io.ReadCloser
 	if k.body != nil {
 		body, err = k.body()
@@ -386,7 +387,8 @@ type prober struct {
 }
 
 func newProber(source *certs.Source) *prober {
-	return &prober{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true}, certs.Proxy)}, source}
+	return &prober{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true}, certs.Proxy)},
+		source}
 }
 
 // address removes the scheme that is the same for all coordinators.
@@ -456,7 +458,8 @@ func short(ctx, limited context.Context, err error) error {
 	return err
 }
 
-var errClear = errors.New("a token is never sent in the clear; connect to coordinators with TLS, and name the authorities of the cluster")
+var errClear = errors.New("a token is never sent in the clear; connect to coordinators with TLS, and name the " +
+	"authorities of the cluster")
 
 // bearer sends a token with each request.
 type bearer struct {

@@ -95,7 +95,8 @@ func TestPatienceBoundsTries(t *testing.T) {
 		_, err := c.Jobs().All(t.Context())
 		var e *Unavailable
 		var waited silent
-		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &e) || !errors.As(e.Last, &waited) || waited.Duration > test.most || waited.Duration < test.most/2 {
+		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &e) || !errors.As(e.Last, &waited) ||
+			waited.Duration > test.most || waited.Duration < test.most/2 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took := time.Since(start); took > leastTry+4*time.Second {
@@ -237,7 +238,8 @@ func TestWishesAreOfOneJob(t *testing.T) {
 		}
 	})
 	c := connect(t, s.URL)
-	for want, wish := range map[string]func(context.Context, string) (*protocol.JobInfo, error){"cancel": c.Jobs().Cancel, "pause": c.Jobs().Pause, "resume": c.Jobs().Resume} {
+	for want, wish := range map[string]func(context.Context, string) (*protocol.JobInfo, error){"cancel": c.Jobs().Cancel,
+		"pause": c.Jobs().Pause, "resume": c.Jobs().Resume} {
 		posts.Store(0)
 		if j, err := wish(t.Context(), "name"); err != nil || j.Name != want || posts.Load() != 2 {
 			t.Errorf("%s: %+v, %v after %d tries", want, j, err, posts.Load())
@@ -308,7 +310,8 @@ func TestStrangers(t *testing.T) {
 	tests := []struct{ name, address, says string }{
 		{"another HTTP server", plain.URL, "answers the request GET /v1/jobs with the status 404 Not Found"},
 		{"a web page", page.URL, "a web page"},
-		{"NATS", says(t, testkit.Listen(t), "INFO {\"server_id\":\"X\",\"version\":\"2.15.2\"} \r\n"), "a NATS server answers there"},
+		{"NATS", says(t, testkit.Listen(t), "INFO {\"server_id\":\"X\",\"version\":\"2.15.2\"} \r\n"),
+			"a NATS server answers there"},
 		{"SSH", says(t, testkit.Listen(t), "SSH-2.0-OpenSSH\r\n"), "does not use HTTP"},
 		{"TLS of Go", strings.TrimPrefix(secure.URL, "https://"), "uses TLS"},
 		{"TLS of nginx", old.URL, "uses TLS"},
@@ -320,7 +323,8 @@ func TestStrangers(t *testing.T) {
 			c := connect(t, test.address)
 			start := time.Now()
 			_, err := c.Jobs().All(t.Context())
-			if !errors.Is(err, ErrStranger) || !strings.Contains(err.Error(), test.says) || strings.ContainsAny(err.Error(), "\n{<") {
+			if !errors.Is(err, ErrStranger) || !strings.Contains(err.Error(), test.says) ||
+				strings.ContainsAny(err.Error(), "\n{<") {
 				t.Errorf("got %v", err)
 			}
 			host := strings.TrimPrefix(strings.TrimPrefix(test.address, "https://"), "http://")
@@ -377,8 +381,8 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-// TestLongPlanIsWaitedFor: a plan of very many runs takes longer than a try of other requests, and one request is enough.
-// A coordinator that answers no probe either is left.
+// TestLongPlanIsWaitedFor: a plan of very many runs takes longer than a try of other requests, and one request is
+// enough. A coordinator that answers no probe either is left.
 func TestLongPlanIsWaitedFor(t *testing.T) {
 	var asked atomic.Int32
 	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -394,7 +398,8 @@ func TestLongPlanIsWaitedFor(t *testing.T) {
 	})
 	c := connect(t, hanging(t).URL, slow.URL)
 	c.silent = time.Second
-	if p, err := c.Experiments().Submit(t.Context(), protocol.ExperimentRequest{}); err != nil || p.Runs != 7 || asked.Load() != 1 {
+	if p, err := c.Experiments().Submit(t.Context(), protocol.ExperimentRequest{}); err != nil || p.Runs != 7 ||
+		asked.Load() != 1 {
 		t.Errorf("%+v, %v, asked %d times", p, err, asked.Load())
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func entry(id, host string) protocol.MemberEntry {
-	return protocol.MemberEntry{ID: id, HTTP: host + ":7100", Raft: host + ":7101", NATS: "nats://" + host + ":7102", Routes: host + ":7103", Version: "1"}
+	return protocol.MemberEntry{ID: id, HTTP: host + ":7100", Raft: host + ":7101", NATS: "nats://" + host + ":7102",
+		Routes: host + ":7103", Version: "1"}
 }
 
 // bookOf returns the addresses that a knows, started with peers on these hosts, in a folder that
@@ -81,14 +82,17 @@ func TestAddressBookFinds(t *testing.T) {
 // the others. A coordinator that ends then, and loses its log, would not find them.
 func TestMembersFileIsWhole(t *testing.T) {
 	s, _ := storetest.Leading(t)
-	if err := s.AddNonvoter(testkit.Context(t), store.Server{ID: "b", Directory: "0123456789ab", RaftAddr: "127.0.0.1:1"}); err != nil {
+	if err := s.AddNonvoter(testkit.Context(t), store.Server{ID: "b", Directory: "0123456789ab",
+		RaftAddr: "127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
 	own := s.Members()[0].ID
-	if _, _, err := s.Propose(testkit.Context(t), protocol.EncodeEntry(protocol.EntryMember, entry(own, "new"))); err != nil {
+	if _, _, err := s.Propose(testkit.Context(t), protocol.EncodeEntry(protocol.EntryMember,
+		entry(own, "new"))); err != nil {
 		t.Fatal(err)
 	}
-	kept := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry(own, "old"), entry("b", "there"), entry("gone", "away")}}
+	kept := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry(own, "old"), entry("b", "there"),
+		entry("gone", "away")}}
 	got := bookOf(t, nil, kept).current(s)
 	if len(got.Members) != 2 || got.Members[0].HTTP != "new:7100" || got.Members[1].HTTP != "there:7100" {
 		t.Errorf("%+v", got.Members)

@@ -24,8 +24,10 @@ func TestAuditNamesCallers(t *testing.T) {
 	s := secure(t, 3)
 	s.startAll(0)
 	s.leader(ctx)
-	users := map[string]*certs.Source{"sam": s.authority.User("sam", "submit"), "eve": s.authority.User("eve", "submit"), "rita": s.authority.User("rita", "read")}
-	if _, err := s.clientOf(users["sam"]).Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	users := map[string]*certs.Source{"sam": s.authority.User("sam", "submit"), "eve": s.authority.User("eve", "submit"),
+		"rita": s.authority.User("rita", "read")}
+	if _, err := s.clientOf(users["sam"]).Datasets().Import(ctx, protocol.DatasetPut{Name: "art"},
+		generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := s.clientOf(users["sam"]).Jobs().Submit(ctx, eventful())
@@ -60,7 +62,8 @@ func TestAuditNamesCallers(t *testing.T) {
 		}
 		return count(list, "-", "identity") >= 3 && count(list, "rita", "role") >= 6 && count(list, "eve", "owner") >= 3
 	})
-	if a, b, c := count(list, "-", "identity"), count(list, "rita", "role"), count(list, "eve", "owner"); a != 3 || b != 6 || c != 3 {
+	if a, b, c := count(list, "-", "identity"), count(list, "rita", "role"), count(list, "eve", "owner"); a != 3 ||
+		b != 6 || c != 3 {
 		t.Errorf("%d, %d and %d refusals: %+v", a, b, c, list)
 	}
 	var changes []string
@@ -80,7 +83,8 @@ func TestAuditNamesCallers(t *testing.T) {
 	if !slices.Equal(changes, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(changes, "\n"), strings.Join(want, "\n"))
 	}
-	if _, err := s.clientOf(users["sam"]).Audit(ctx, protocol.AuditQuery{}); err == nil || !strings.Contains(err.Error(), "needs the role admin") {
+	if _, err := s.clientOf(users["sam"]).Audit(ctx, protocol.AuditQuery{}); err == nil ||
+		!strings.Contains(err.Error(), "needs the role admin") {
 		t.Errorf("a user who is no admin: %v", err)
 	}
 	s.restartAll(ctx)

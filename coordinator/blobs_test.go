@@ -24,7 +24,10 @@ import (
 // untilReady waits until a coordinator is ready.
 func (c *cluster) untilReady(id string) {
 	c.t.Helper()
-	testkit.Until(c.t, id+" to be ready", func() bool { status, _ := c.get(id, "/readyz"); return status == http.StatusOK })
+	testkit.Until(c.t, id+" to be ready", func() bool {
+		status, _ := c.get(id, "/readyz")
+		return status == http.StatusOK
+	})
 }
 
 // lacks lists the shards of a dataset that a coordinator's folder has not.
@@ -47,8 +50,8 @@ func (c *cluster) says(id string) (s protocol.Self) {
 	return s
 }
 
-// The folders of all coordinators are replaced in turn, each once the one before is ready: each is ready only when it has
-// all blobs, and nothing is lost.
+// The folders of all coordinators are replaced in turn, each once the one before is ready: each is ready only when it
+// has all blobs, and nothing is lost.
 func TestReplacedFoldersLoseNothing(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{"everything": "", "only blobs": "blobs"} {
@@ -57,7 +60,8 @@ func TestReplacedFoldersLoseNothing(t *testing.T) {
 			c := start(t, 3, 1)
 			sets := make(map[string]*protocol.Dataset)
 			for i := range 4 {
-				d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: fmt.Sprint("set", i)}, generate.Artificial(20_000, uint64(i+1)), importer.Options{})
+				d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: fmt.Sprint("set", i)},
+					generate.Artificial(20_000, uint64(i+1)), importer.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +109,8 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
-	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "set"}, generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "set"}, generate.Artificial(600, 1),
+		importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +172,8 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	s := testSpec(map[string]string{"steps": "50", "trees": "2"})
 	want := localDigest(t, s)
 	c := start(t, 3, 0)
-	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +190,16 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	}
 	testkit.Until(t, "the job to say which blobs it waits for", func() bool {
 		j, err := c.client.Jobs().Get(ctx, job.Name)
-		return err == nil && j.State == protocol.Running && j.WaitingFor == protocol.WaitBlobs && strings.Contains(j.Waiting, d.Manifest.Shards[0].Digest[:12])
+		return err == nil && j.State == protocol.Running && j.WaitingFor == protocol.WaitBlobs &&
+			strings.Contains(j.Waiting, d.Manifest.Shards[0].Digest[:12])
 	})
 	leader := c.leader(ctx)
 	testkit.Until(t, "the metric", func() bool { return c.gauge(leader, `coppice_jobs_waiting{reason="blobs"}`) == 1 })
 	for _, p := range c.peers {
 		testkit.Until(t, p.ID+" to say what is lost", func() bool {
 			status, text := c.get(p.ID, "/readyz")
-			return status == http.StatusServiceUnavailable && strings.Contains(text, "no coordinator has the missing blobs: dataset art (")
+			return status == http.StatusServiceUnavailable &&
+				strings.Contains(text, "no coordinator has the missing blobs: dataset art (")
 		})
 		if said := c.says(p.ID); said.Missing != len(d.Manifest.Shards) || said.Lost != said.Missing || said.MissingFor <= 0 {
 			t.Errorf("%s: %d missing, %d lost, for %v s", p.ID, said.Missing, said.Lost, said.MissingFor)
@@ -205,7 +213,8 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	if got := c.epoch(ctx); got != epoch {
 		t.Errorf("the leadership moved from epoch %d to %d though nobody has all blobs", epoch, got)
 	}
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := c.client.Jobs().Watch(ctx, job.Name, func(*protocol.JobInfo) {})
@@ -228,7 +237,8 @@ func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
 	c := prepare(t, 3)
 	small := c.smallDisk()
 	c.startAll(0)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	c.stopAll()
@@ -258,7 +268,8 @@ func (c *cluster) transfersTo(ctx context.Context, id string) bool {
 
 // tiny is a job that ends at once.
 func tiny(name string) protocol.Spec {
-	return protocol.Spec{Algorithm: "structrf", Dataset: "art", Name: name, TestFraction: 0.1, Set: map[string]string{"trees": "2", "max_depth": "3"}}
+	return protocol.Spec{Algorithm: "structrf", Dataset: "art", Name: name, TestFraction: 0.1,
+		Set: map[string]string{"trees": "2", "max_depth": "3"}}
 }
 
 // gone reports whether no coordinator has any of some blobs.
@@ -290,7 +301,8 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	// While a shard is stored, it may count twice: as a file and as an upload.
 	c.tune = func(cfg *coordinator.Config) { cfg.Quotas.BlobBytes, cfg.BlobGrace = bytes+6<<10, 3*time.Second }
 	c.startAll(1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	a, b := c.train(ctx, tiny("a"), nil), c.train(ctx, tiny("b"), nil)
@@ -302,7 +314,8 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	other.Seed = &seed
 	third := c.train(ctx, other, nil)
 	more := func() error {
-		_, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "more"}, generate.Artificial(500, 2), importer.Options{})
+		_, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "more"}, generate.Artificial(500, 2),
+			importer.Options{})
 		return err
 	}
 	if err := more(); err == nil || !strings.Contains(err.Error(), "--max-blob-bytes") {
@@ -315,10 +328,12 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the end of a model that was deleted", func() bool { return c.gone(third.Models[0].Blob) })
-	if _, err := c.client.Models().Get(ctx, "b"); err != nil || c.gone(b.Models[0].Blob) || c.gone(third.Predictions.Blob) {
+	if _, err := c.client.Models().Get(ctx, "b"); err != nil || c.gone(b.Models[0].Blob) ||
+		c.gone(third.Predictions.Blob) {
 		t.Errorf("what job b refers to as well went with job a: %v", err)
 	}
-	if got, err := c.client.Jobs().Prune(ctx, protocol.PruneRequest{}); err != nil || len(got.Jobs) != 2 || got.Frees < got.Jobs[0].Bytes {
+	if got, err := c.client.Jobs().Prune(ctx, protocol.PruneRequest{}); err != nil || len(got.Jobs) != 2 ||
+		got.Frees < got.Jobs[0].Bytes {
 		t.Fatalf("pruned: %+v, %v", got, err)
 	}
 	if err := c.client.Datasets().Delete(ctx, "art"); err != nil {
@@ -343,7 +358,8 @@ func TestKeepJobs(t *testing.T) {
 	c := prepare(t, 1)
 	c.tune = func(cfg *coordinator.Config) { cfg.KeepJobs = 2 }
 	c.startAll(1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(100, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(100, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var ids []uint64

@@ -17,7 +17,8 @@ func (c *cluster) studied(ctx context.Context, repeats int) protocol.JobInfo {
 	c.t.Helper()
 	c.put(ctx, "art")
 	plan, err := c.client.Experiments().Submit(ctx, protocol.ExperimentRequest{
-		Spec: fmt.Sprintf("name: e\ndatasets: [{dataset: art}]\nfolds: {k: 5, repeats: %d}\nmethods: [aa-knn, {algorithm: structrf, settings: {trees: 5}}]\n", repeats),
+		Spec: fmt.Sprintf("name: e\ndatasets: [{dataset: art}]\nfolds: {k: 5, repeats: %d}\nmethods: [aa-knn, {algorithm: "+
+			"structrf, settings: {trees: 5}}]\n", repeats),
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -87,7 +88,10 @@ func TestChangesOfAnExperiment(t *testing.T) {
 				t.Errorf("%+v, %v: %d runs in %d lines", x, err, len(seen), lines)
 			}
 			states := make(map[int]protocol.CellState)
-			err = c.client.Experiments().States(ctx, job.ID, 0, runs, func(s protocol.CellState) error { states[s.Task] = s; return nil })
+			err = c.client.Experiments().States(ctx, job.ID, 0, runs, func(s protocol.CellState) error {
+				states[s.Task] = s
+				return nil
+			})
 			if err != nil || !maps.Equal(seen, states) {
 				t.Errorf("the runs are told otherwise than asked for: %v", err)
 			}

@@ -30,8 +30,8 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// TestMain runs four tests at once, because a cluster waits for most of its time: for elections, heartbeats and timeouts.
-// With the race detector, it is two tests. A flag of the command line comes later, and wins.
+// TestMain runs four tests at once, because a cluster waits for most of its time: for elections, heartbeats and
+// timeouts. With the race detector, it is two tests. A flag of the command line comes later, and wins.
 func TestMain(m *testing.M) {
 	parallel := "4"
 	if testkit.Race {
@@ -145,7 +145,8 @@ func (c *cluster) startWorker(id string) {
 	for _, p := range c.peers {
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
-	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, CheckpointEvery: c.checkpoints, Log: c.log.With("node", id)}
+	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf,
+		CheckpointEvery: c.checkpoints, Log: c.log.With("node", id)}
 	if c.equip != nil {
 		c.equip(&cfg)
 	}
@@ -271,7 +272,8 @@ func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
 	for _, size := range []struct{ coordinators, workers int }{{1, 1}, {3, 2}} {
 		t.Run(fmt.Sprintf("%d coordinators, %d workers", size.coordinators, size.workers), func(t *testing.T) {
 			c := start(t, size.coordinators, size.workers)
-			if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+			if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+				importer.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.train(ctx, s, nil).Models[0].Digest; got != want {
@@ -287,7 +289,8 @@ func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
 	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, func() {
@@ -307,7 +310,8 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 	s.TestFraction, s.Folds = 0, 3
 	want := localDigest(t, s)
 	c := start(t, 1, 2)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, nil)
@@ -327,8 +331,10 @@ func TestASubJobGoesOnElsewhere(t *testing.T) {
 	s := longFolds()
 	s.Set["patience"] = s.Set["steps"]
 	c := prepare(t, 1)
-	c.checkpoints = 20 * time.Millisecond                                // not two seconds: the other worker is to tell of what is left
-	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing}) // a coordinator's lets nobody hear what workers send
+	// not two seconds: the other worker is to tell of what is left
+	c.checkpoints = 20 * time.Millisecond
+	// a coordinator's lets nobody hear what workers send
+	nats := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing})
 	t.Cleanup(c.stopAll)
 	c.tune = func(cfg *coordinator.Config) { cfg.NATS = nats.ClientURL() }
 	c.startAll(2)
@@ -398,7 +404,8 @@ func (f *foldWatch) hear(m bus.Message) {
 	case f.first.Worker == "" && at.Decode(m.Data) == nil:
 		f.first = protocol.Checkpoint{Worker: at.Worker, Task: at.Task, Resume: protocol.Resume{Rounds: at.Rounds}}
 		f.handed <- at.Worker
-	case f.from == 0 && p.Decode(m.Data) == nil && f.first.Worker != "" && p.Worker != f.first.Worker && p.Task == f.first.Task:
+	case f.from == 0 && p.Decode(m.Data) == nil && f.first.Worker != "" && p.Worker != f.first.Worker &&
+		p.Task == f.first.Task:
 		f.from = p.Done.Rounds
 	}
 }

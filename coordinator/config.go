@@ -179,10 +179,12 @@ func (p parts) largest() int64 { return min(p.send, p.received) }
 func (b Budget) prepared() (Budget, error) {
 	b.Messages, b.Connections = cmp.Or(b.Messages, DefaultMessages), cmp.Or(b.Connections, DefaultConnections)
 	if b.Messages < LeastMessages {
-		return b, fmt.Errorf("%w: --message-memory: want at least %[3]s, got %[2]s", ErrUsage, units.Format(b.Messages), units.Format(LeastMessages))
+		return b, fmt.Errorf("%w: --message-memory: want at least %[3]s, got %[2]s", ErrUsage, units.Format(b.Messages),
+			units.Format(LeastMessages))
 	}
 	if b.Connections < LeastConnections {
-		return b, fmt.Errorf("%w: --max-connections: want at least %[3]d, got %[2]d", ErrUsage, b.Connections, LeastConnections)
+		return b, fmt.Errorf("%w: --max-connections: want at least %[3]d, got %[2]d", ErrUsage, b.Connections,
+			LeastConnections)
 	}
 	return b, nil
 }
@@ -195,11 +197,13 @@ func (b Budget) within(descriptors uint64) (_ Budget, note string, err error) {
 		return b, "", nil
 	}
 	if least := uint64(ownDescriptors + perConnection*LeastConnections); descriptors < least {
-		return b, "", fmt.Errorf("the limit of open files (ulimit -n) is %d, but a coordinator needs at least %d", descriptors, least)
+		return b, "", fmt.Errorf("the limit of open files (ulimit -n) is %d, but a coordinator needs at least %d",
+			descriptors, least)
 	}
 	asked := b.Connections
 	b.Connections = int(descriptors-ownDescriptors) / perConnection
-	return b, fmt.Sprintf("the limit of open files (ulimit -n) is %d, but %d connections need %d: at most %d connections are accepted", descriptors, asked, need, b.Connections), nil
+	return b, fmt.Sprintf("the limit of open files (ulimit -n) is %d, but %d connections need %d: at most %d "+
+		"connections are accepted", descriptors, asked, need, b.Connections), nil
 }
 
 // settings is a Config that is checked and complete, and what this process knows from
@@ -238,7 +242,8 @@ func (c Config) prepared(runs bool) (*settings, error) {
 		return nil, err
 	}
 	if damaged != nil {
-		s.Log.Error("the file of the list of members is damaged; the list comes from its copy or from the log, and is written again", "error", damaged)
+		s.Log.Error("the file of the list of members is damaged; the list comes from its copy or from the log, and is "+
+			"written again", "error", damaged)
 	}
 	if err := checkRestored(s.Dir); err != nil {
 		return nil, err
@@ -253,7 +258,8 @@ func (c Config) prepared(runs bool) (*settings, error) {
 	s.Concurrent = cmp.Or(s.Concurrent, DefaultConcurrent)
 	s.BlobGrace = cmp.Or(s.BlobGrace, protocol.BlobGrace)
 	if s.KeepJobs < 0 {
-		return nil, fmt.Errorf("%w: the number of ended jobs to keep must be at least 0 (0 keeps all), got %d", ErrUsage, s.KeepJobs)
+		return nil, fmt.Errorf("%w: the number of ended jobs to keep must be at least 0 (0 keeps all), got %d", ErrUsage,
+			s.KeepJobs)
 	}
 	s.Quotas.Queue = max(0, cmp.Or(s.Quotas.Queue, DefaultQueue))
 	s.Quotas.JobMemory = max(0, cmp.Or(s.Quotas.JobMemory, DefaultJobMemory))
@@ -276,16 +282,19 @@ func (c Config) prepared(runs bool) (*settings, error) {
 // preparePlace completes and checks the addresses.
 func (s *settings) preparePlace(runs bool) error {
 	if s.Proxied && len(s.Peers) == 0 {
-		return fmt.Errorf("%w: --behind-proxy needs --peers or --address, the addresses at which others reach this coordinator", ErrUsage)
+		return fmt.Errorf("%w: --behind-proxy needs --peers or --address, the addresses at which others reach this "+
+			"coordinator", ErrUsage)
 	}
 	if len(s.Join) > 0 && len(s.Peers) > 1 {
-		return fmt.Errorf("%w: --join-cluster and --peers exclude each other: the running cluster names its own members", ErrUsage)
+		return fmt.Errorf("%w: --join-cluster and --peers exclude each other: the running cluster names its own members",
+			ErrUsage)
 	}
 	if len(s.Peers) == 0 { // the last address in the folder counts, or the default port
 		s.Peers = []Peer{{s.ID, "127.0.0.1", DefaultPort}}
 		if was, ok := s.kept.find(s.ID); ok {
 			if err := protocol.CheckReachable(was.HTTP); err != nil {
-				return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; give the address at which others reach it with --address", ErrUsage, filepath.Join(s.Dir, membersName), was.HTTP, err)
+				return fmt.Errorf("%w: %s says that this coordinator is at %q: %w; give the address at which others reach it "+
+					"with --address", ErrUsage, filepath.Join(s.Dir, membersName), was.HTTP, err)
 			}
 			for i, address := range []string{was.HTTP, was.Raft, strings.TrimPrefix(was.NATS, "nats://"), was.Routes} {
 				to := s.Listen.all()[i]
@@ -340,7 +349,8 @@ func (c *Config) peerList() string {
 
 // entryOf describes a coordinator that is at its address in Peers.
 func (c *Config) entryOf(p Peer) protocol.MemberEntry {
-	m := protocol.MemberEntry{ID: p.ID, HTTP: p.addr(0), Raft: p.addr(1), NATS: "nats://" + p.addr(2), Version: version.String}
+	m := protocol.MemberEntry{ID: p.ID, HTTP: p.addr(0), Raft: p.addr(1), NATS: "nats://" + p.addr(2),
+		Version: version.String}
 	if c.NATS == "" {
 		m.Routes = p.addr(3)
 	}
@@ -362,7 +372,8 @@ func (c *Config) entry() protocol.MemberEntry {
 		return net.JoinHostPort(self.Host, port)
 	}
 	m := protocol.MemberEntry{
-		ID: c.ID, HTTP: reached(c.Listen.HTTP), Raft: reached(c.Listen.Raft), NATS: "nats://" + reached(c.Listen.NATS), Version: version.String,
+		ID: c.ID, HTTP: reached(c.Listen.HTTP), Raft: reached(c.Listen.Raft), NATS: "nats://" + reached(c.Listen.NATS),
+		Version: version.String,
 	}
 	if c.NATS == "" {
 		m.Routes = reached(c.Listen.Routes)
@@ -390,7 +401,8 @@ func (c *Config) checkReachable() error {
 			return fmt.Errorf("%w: %s=%s: %w", ErrUsage, p.ID, p.addr(0), Unreachable(err))
 		}
 		if p.Port > LastPort {
-			return fmt.Errorf("%w: %s=%s: want a port of at most %d; Raft and NATS take the ports above it", ErrUsage, p.ID, p.addr(0), LastPort)
+			return fmt.Errorf("%w: %s=%s: want a port of at most %d; Raft and NATS take the ports above it", ErrUsage, p.ID,
+				p.addr(0), LastPort)
 		}
 	}
 	for _, address := range c.Join {
@@ -400,7 +412,8 @@ func (c *Config) checkReachable() error {
 	}
 	for i, address := range advertised(c.entry()) {
 		if err := protocol.CheckReachable(address); err != nil {
-			return fmt.Errorf("%w: the other coordinators could not reach %s at %s: %w; see %s", ErrUsage, ports[i].what, address, err, ports[i].flag)
+			return fmt.Errorf("%w: the other coordinators could not reach %s at %s: %w; see %s", ErrUsage, ports[i].what,
+				address, err, ports[i].flag)
 		}
 	}
 	return nil
@@ -408,7 +421,8 @@ func (c *Config) checkReachable() error {
 
 // Unreachable adds a remedy to an error of protocol.CheckReachable about a coordinator.
 func Unreachable(err error) error {
-	return fmt.Errorf("%w; give the address at which other machines reach this coordinator; to listen on all interfaces, set --http 0.0.0.0:PORT, and --raft, --nats-listen and --nats-routes likewise", err)
+	return fmt.Errorf("%w; give the address at which other machines reach this coordinator; to listen on all "+
+		"interfaces, set --http 0.0.0.0:PORT, and --raft, --nats-listen and --nats-routes likewise", err)
 }
 
 // checkApart refuses two uses of one address, by this coordinator or by coordinators of
@@ -417,7 +431,8 @@ func (c *Config) checkApart(n int) error {
 	for i, p := range c.Peers {
 		for _, q := range c.Peers[:i] {
 			if protocol.SameHost(p.Host, q.Host) && p.Port < q.Port+n && q.Port < p.Port+n {
-				return fmt.Errorf("%w: --peers: %s and %s on the same host need some of the same ports: %s uses %s, %s uses %s; leave %d ports to each, as with %d, %d and %d",
+				return fmt.Errorf("%w: --peers: %s and %s on the same host need some of the same ports: %s uses %s, %s uses %s; "+
+					"leave %d ports to each, as with %d, %d and %d",
 					ErrUsage, q.ID, p.ID, q.ID, q.span(n), p.ID, p.span(n), n, DefaultPort, DefaultPort+n, DefaultPort+2*n)
 			}
 		}
@@ -426,7 +441,8 @@ func (c *Config) checkApart(n int) error {
 		for _, p := range c.Peers {
 			for k := range n {
 				if p.ID != c.ID && protocol.SamePlace(address, p.addr(k)) {
-					return fmt.Errorf("%w: %s: %s of this coordinator is at %s, but --peers gives that address to %s of %s (%s)", ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
+					return fmt.Errorf("%w: %s: %s of this coordinator is at %s, but --peers gives that address to %s of %s (%s)",
+						ErrUsage, ports[i].flag, ports[i].what, address, ports[k].what, p.ID, p.span(n))
 				}
 			}
 		}
@@ -439,7 +455,8 @@ func (c *Config) checkApart(n int) error {
 	for i, a := range list {
 		for k, b := range list[:i] {
 			if overlap(*a, *b) {
-				return fmt.Errorf("%w: %s %s and %s %s are the same address; each needs its own", ErrUsage, ports[k].flag, *b, ports[i].flag, *a)
+				return fmt.Errorf("%w: %s %s and %s %s are the same address; each needs its own", ErrUsage, ports[k].flag, *b,
+					ports[i].flag, *a)
 			}
 		}
 	}
@@ -474,9 +491,11 @@ func (c *Config) listenError(port int, err error) error {
 	remedy := ""
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses to listen on: --http, --raft, --nats-listen and --nats-routes"
+		remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses " +
+			"to listen on: --http, --raft, --nats-listen and --nats-routes"
 		if c.NATS != "" {
-			remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses to listen on: --http and --raft"
+			remedy = "; this machine does not have that address; behind a NAT or proxy, set --behind-proxy and the addresses " +
+				"to listen on: --http and --raft"
 		}
 	case errors.Is(err, syscall.EADDRINUSE) && port == 0 && len(c.Peers) > 1:
 		remedy = "; stop the process that listens there, or choose another port in --peers on every coordinator"
@@ -512,7 +531,9 @@ func (c *Config) lostFolder(err error, members []protocol.MemberEntry) error {
 		for _, m := range members {
 			peers = append(peers, m.ID+"="+m.HTTP)
 		}
-		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators", strings.Join(peers, ","))
+		remedy = fmt.Sprintf("start this coordinator again with --peers %s: it fetches its data from the other coordinators",
+			strings.Join(peers, ","))
 	}
-	return fmt.Errorf("the coordinator's folder is lost: %w; the coordinator accepts no data any more; bring the folder back, or %s", err, remedy)
+	return fmt.Errorf("the coordinator's folder is lost: %w; the coordinator accepts no data any more; bring the folder "+
+		"back, or %s", err, remedy)
 }

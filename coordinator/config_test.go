@@ -34,8 +34,10 @@ func TestWrongAddresses(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		"a slash in the id":   {func(c *Config) { c.ID = "c/d"; c.Peers = []Peer{{"c/d", "h", 7100}} }, "letters, digits"},
-		"another's id":        {func(c *Config) { c.Peers = three(Peer{"a", "h", 1}, Peer{"x\xff", "i", 1}, Peer{"c", "j", 1}) }, "letters, digits"},
+		"a slash in the id": {func(c *Config) { c.ID = "c/d"; c.Peers = []Peer{{"c/d", "h", 7100}} }, "letters, digits"},
+		"another's id": {func(c *Config) {
+			c.Peers = three(Peer{"a", "h", 1}, Peer{"x\xff", "i", 1}, Peer{"c", "j", 1})
+		}, "letters, digits"},
 		"a long id":           {func(c *Config) { c.ID = strings.Repeat("x", 65); c.Peers = nil }, "letters, digits"},
 		"all interfaces":      {func(c *Config) { c.Peers = []Peer{{"a", "0.0.0.0", 7100}} }, "--http 0.0.0.0:PORT"},
 		"all of IPv6":         {func(c *Config) { c.Peers = far(Peer{"a", "::", 7100}) }, "all interfaces"},
@@ -43,14 +45,25 @@ func TestWrongAddresses(t *testing.T) {
 		"a high port":         {func(c *Config) { c.Peers = []Peer{{"a", "h", 65533}} }, "at most 65532"},
 		"no port to be told":  {func(c *Config) { c.Listen.Raft = "127.0.0.1:0" }, "--raft"},
 		"a join without port": {func(c *Config) { c.Join = []string{"::1"} }, "--join-cluster"},
-		"ports that meet":     {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "h", 7101}, Peer{"c", "i", 7100}) }, "a uses h:7100 to 7103, b uses h:7101 to 7104"},
-		"the same place":      {func(c *Config) { c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "i", 7100}, Peer{"c", "I.", 7100}) }, "b and c on the same host"},
+		"ports that meet": {func(c *Config) {
+			c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "h", 7101}, Peer{"c", "i", 7100})
+		}, "a uses h:7100 to 7103, b uses h:7101 to 7104"},
+		"the same place": {func(c *Config) {
+			c.Peers = three(Peer{"a", "h", 7100}, Peer{"b", "i", 7100}, Peer{"c", "I.", 7100})
+		}, "b and c on the same host"},
 		"names of loopback": {func(c *Config) {
 			c.Peers = three(Peer{"a", "localhost", 7100}, Peer{"b", "127.0.0.1", 7103}, Peer{"c", "i", 7100})
 		}, "need some of the same ports"},
-		"a moved port":      {func(c *Config) { c.Peers = far(Peer{"a", "10.0.0.1", 7100}); c.Listen.Raft = "10.0.0.2:7103" }, "--raft: Raft of this coordinator is at 10.0.0.2:7103, but --peers gives that address to NATS routes of b"},
-		"one port twice":    {func(c *Config) { c.Listen.Raft = "127.0.0.1:7102" }, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
-		"on all interfaces": {func(c *Config) { c.Listen.HTTP, c.Listen.NATS = ":7100", "127.0.0.1:7100" }, "the same address"},
+		"a moved port": {func(c *Config) {
+			c.Peers = far(Peer{"a", "10.0.0.1", 7100})
+			c.Listen.Raft = "10.0.0.2:7103"
+		}, "--raft: Raft of this coordinator is at 10.0.0.2:7103, but --peers gives that address to NATS routes of b"},
+		"one port twice": {func(c *Config) {
+			c.Listen.Raft = "127.0.0.1:7102"
+		}, "--raft 127.0.0.1:7102 and --nats-listen 127.0.0.1:7102"},
+		"on all interfaces": {func(c *Config) {
+			c.Listen.HTTP, c.Listen.NATS = ":7100", "127.0.0.1:7100"
+		}, "the same address"},
 	} {
 		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", 7100}}}
 		test.change(&c)
@@ -65,7 +78,7 @@ func TestWrongAddresses(t *testing.T) {
 func TestRightAddresses(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"all interfaces": func(c *Config) {
-			c.Listen = Listen{"0.0.0.0:7100", "[::]:7101", ":7102", "0.0.0.0:7103"}
+			c.Listen = Listen{HTTP: "0.0.0.0:7100", Raft: "[::]:7101", NATS: ":7102", Routes: "0.0.0.0:7103"}
 		},
 		"neighbours": func(c *Config) { c.Peers = []Peer{{"a", "h", 7100}, {"b", "h", 7104}, {"c", "h", 7108}} },
 		"two of each family": func(c *Config) {
@@ -76,7 +89,8 @@ func TestRightAddresses(t *testing.T) {
 		},
 		"a moved port": func(c *Config) { c.Listen.Raft = "127.0.0.1:9000" },
 		"behind a proxy": func(c *Config) {
-			c.Proxied, c.Listen = true, Listen{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
+			c.Proxied, c.Listen = true, Listen{HTTP: "127.0.0.1:1", Raft: "127.0.0.1:2", NATS: "127.0.0.1:3",
+				Routes: "127.0.0.1:4"}
 		},
 	} {
 		c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "10.0.0.1", 7100}}}
@@ -91,7 +105,8 @@ func TestRightAddresses(t *testing.T) {
 // which helps.
 func TestFolderOfNoAddress(t *testing.T) {
 	dir := t.TempDir()
-	kept := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "0.0.0.0:7100", Raft: "0.0.0.0:7101", NATS: "nats://0.0.0.0:7102", Routes: "0.0.0.0:7103"}}}
+	kept := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "0.0.0.0:7100",
+		Raft: "0.0.0.0:7101", NATS: "nats://0.0.0.0:7102", Routes: "0.0.0.0:7103"}}}
 	if err := kept.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -118,13 +133,15 @@ func TestCannotListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, port := range ports {
-		for address, want := range map[string]error{net.JoinHostPort(notHere, "7100"): syscall.EADDRNOTAVAIL, taken.Addr().String(): syscall.EADDRINUSE} {
+		for address, want := range map[string]error{net.JoinHostPort(notHere, "7100"): syscall.EADDRNOTAVAIL,
+			taken.Addr().String(): syscall.EADDRINUSE} {
 			c := Config{ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", "127.0.0.1", blocks[0]}}}
 			*c.Listen.all()[i] = address
 			err := Run(testkit.Context(t), c)
 			says := []string{address, port.what, port.flag}
 			if want == syscall.EADDRNOTAVAIL {
-				says = append(says, "this machine does not have that address", "--behind-proxy", "--http", "--raft", "--nats-listen", "--nats-routes")
+				says = append(says, "this machine does not have that address", "--behind-proxy", "--http", "--raft",
+					"--nats-listen", "--nats-routes")
 			}
 			for _, text := range says {
 				if !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
@@ -138,7 +155,8 @@ func TestCannotListen(t *testing.T) {
 	here := func(offset int) string { return fmt.Sprintf("127.0.0.1:%d", blocks[0]+offset) }
 	up := false
 	err = Run(ctx, Config{
-		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, Listen: Listen{here(0), here(1), here(2), here(3)},
+		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, Listen: Listen{HTTP: here(0),
+			Raft: here(1), NATS: here(2), Routes: here(3)},
 		Ready: func() { up = true; cancel() },
 	})
 	if !up || err != nil && !errors.Is(err, context.Canceled) {
@@ -161,7 +179,8 @@ func TestPartsFitTheBudget(t *testing.T) {
 			return
 		}
 		p := b.parts()
-		if sum := p.send + p.received + 2*p.backlog + p.bodies; sum > b.Messages || p.largest() > p.received || p.backlog < 4<<20 {
+		if sum := p.send + p.received + 2*p.backlog + p.bodies; sum > b.Messages || p.largest() > p.received ||
+			p.backlog < 4<<20 {
 			t.Fatalf("%+v of %d", p, b.Messages)
 		}
 		may := rapid.Uint64Range(0, 1<<23).Draw(t, "descriptors")
@@ -172,13 +191,15 @@ func TestPartsFitTheBudget(t *testing.T) {
 			}
 			return
 		}
-		if uint64(ownDescriptors+perConnection*fit.Connections) > may || fit.Connections < LeastConnections || (note == "") != (fit == b) {
+		if uint64(ownDescriptors+perConnection*fit.Connections) > may || fit.Connections < LeastConnections ||
+			(note == "") != (fit == b) {
 			t.Fatalf("%d descriptors: %+v of %+v, %q", may, fit, b, note)
 		}
 	})
 }
 
-// TestLostFolder: the error of a coordinator that has lost its folder names the remedy, which depends on who has a copy.
+// TestLostFolder: the error of a coordinator that has lost its folder names the remedy, which depends on who has a
+// copy.
 func TestLostFolder(t *testing.T) {
 	gone := fmt.Errorf("d/raft: %w", files.ErrGone)
 	a, b := entry("a", "h:1"), entry("b", "h:2")
@@ -188,13 +209,15 @@ func TestLostFolder(t *testing.T) {
 		members []protocol.MemberEntry
 		want    string
 	}{
-		"alone":           {Config{Dir: "d"}, []protocol.MemberEntry{a}, "coppice restore FILE --dir d"},
-		"one of several":  {Config{Dir: "d", Peers: []Peer{{}, {}, {}}}, []protocol.MemberEntry{a, b}, "with the same flags"},
-		"it joined":       {Config{Dir: "d", Peers: []Peer{{}}, Join: []string{"h:1"}}, []protocol.MemberEntry{a, b}, "with the same flags"},
+		"alone":          {Config{Dir: "d"}, []protocol.MemberEntry{a}, "coppice restore FILE --dir d"},
+		"one of several": {Config{Dir: "d", Peers: []Peer{{}, {}, {}}}, []protocol.MemberEntry{a, b}, "with the same flags"},
+		"it joined": {Config{Dir: "d", Peers: []Peer{{}}, Join: []string{"h:1"}}, []protocol.MemberEntry{a, b},
+			"with the same flags"},
 		"it began alone":  {Config{Dir: "d", Peers: []Peer{{}}}, []protocol.MemberEntry{a, b}, "--peers a=h:1,b=h:2"},
 		"it has no peers": {Config{Dir: "d"}, nil, "coppice restore FILE --dir d"},
 	} {
-		if err := test.cfg.lostFolder(gone, test.members); !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), "d/raft") || !strings.Contains(err.Error(), test.want) {
+		if err := test.cfg.lostFolder(gone, test.members); !errors.Is(err, files.ErrGone) ||
+			!strings.Contains(err.Error(), "d/raft") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q in it", name, err, test.want)
 		}
 	}
@@ -209,8 +232,10 @@ func TestLostFolder(t *testing.T) {
 
 // Others are told a place that they can reach.
 func TestReached(t *testing.T) {
-	c := Config{ID: "a", Peers: []Peer{{"a", "10.0.0.1", 7100}}, Listen: Listen{"0.0.0.0:80", ":81", "[::]:82", "10.0.0.9:83"}}
-	want := protocol.MemberEntry{ID: "a", HTTP: "10.0.0.1:80", Raft: "10.0.0.1:81", NATS: "nats://10.0.0.1:82", Routes: "10.0.0.9:83"}
+	c := Config{ID: "a", Peers: []Peer{{"a", "10.0.0.1", 7100}}, Listen: Listen{HTTP: "0.0.0.0:80", Raft: ":81",
+		NATS: "[::]:82", Routes: "10.0.0.9:83"}}
+	want := protocol.MemberEntry{ID: "a", HTTP: "10.0.0.1:80", Raft: "10.0.0.1:81", NATS: "nats://10.0.0.1:82",
+		Routes: "10.0.0.9:83"}
 	got := c.entry()
 	got.Version = ""
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -221,7 +246,8 @@ func TestReached(t *testing.T) {
 // TestProxied: a coordinator behind a proxy is at its address in --peers, even if it
 // listens at another one. It needs that address.
 func TestProxied(t *testing.T) {
-	c := Config{ID: "a", Dir: t.TempDir(), Proxied: true, Listen: Listen{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}}
+	c := Config{ID: "a", Dir: t.TempDir(), Proxied: true, Listen: Listen{HTTP: "127.0.0.1:1", Raft: "127.0.0.1:2",
+		NATS: "127.0.0.1:3", Routes: "127.0.0.1:4"}}
 	if _, err := c.prepared(false); !errors.Is(err, ErrUsage) {
 		t.Errorf("without --peers: %v", err)
 	}
@@ -231,7 +257,8 @@ func TestProxied(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := s.entry()
-	if m.HTTP != "outside:7100" || m.Raft != "outside:7101" || m.NATS != "nats://outside:7102" || m.Routes != "outside:7103" || s.Listen.Raft != "127.0.0.1:2" {
+	if m.HTTP != "outside:7100" || m.Raft != "outside:7101" || m.NATS != "nats://outside:7102" ||
+		m.Routes != "outside:7103" || s.Listen.Raft != "127.0.0.1:2" {
 		t.Errorf("%+v, Raft listens at %s", m, s.Listen.Raft)
 	}
 	s.Proxied = false

@@ -130,7 +130,8 @@ func (n *node) open(ctx context.Context) error {
 	}
 	n.connect()
 	n.http.handle(api.Handler(api.Config{
-		ID: n.cfg.ID, TLS: n.cfg.TLS, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
+		ID: n.cfg.ID, TLS: n.cfg.TLS, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape,
+		Log:    n.cfg.Log,
 		Quotas: n.cfg.Quotas,
 		Status: api.Status{
 			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
@@ -225,18 +226,22 @@ func (n *node) openData(ctx context.Context) error {
 func (n *node) connect() {
 	cfg, book, peers := n.cfg, n.start.book, n.start.peers
 	n.copies = newCopies(n.store, n.blobs, cfg.Log)
-	n.health = &health{cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, folder: n.folder}
+	n.health = &health{cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies,
+		folder: n.folder}
 	n.status = &status{
-		cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health, leading: n.leading.Load,
+		cfg: cfg, book: book, peers: peers, store: n.store, nats: n.nats, copies: n.copies, health: n.health,
+		leading: n.leading.Load,
 		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(), Logger: cfg.Log, Security: n.status.security,
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(),
+		Logger: cfg.Log, Security: n.status.security,
 	}
 	if cfg.TLS != nil {
 		service.Certificates = cfg.TLS.Met
 	}
-	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
+	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "",
+		written: *book.kept.Load()}
 }
 
 // retentionEvery is the time between two turns of retention; tests have it shorter.
@@ -311,7 +316,8 @@ func (n *node) lead(ctx context.Context) (end func()) {
 		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
-			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect, Secure: n.cfg.TLS != nil,
+			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
+			Secure:  n.cfg.TLS != nil,
 			Metrics: n.metrics, Log: n.cfg.Log,
 		})
 	}()

@@ -32,11 +32,17 @@ func TestShortageText(t *testing.T) {
 	}{
 		{replica.Shortage{}, false, ""},
 		{replica.Shortage{Count: 1, Oldest: missingGrace / 2}, true, ""},
-		{replica.Shortage{Count: 1, Oldest: missingGrace / 2}, false, "1 blob has been missing for 0 s; they are being fetched from other coordinators"},
-		{replica.Shortage{Count: 12, Oldest: 3*time.Second + 900*time.Millisecond}, true, "12 blobs have been missing for 3 s; they are being fetched from other coordinators"},
-		{replica.Shortage{Count: 12, Lost: 12, Oldest: time.Minute}, true, "12 blobs have been missing for 60 s; no coordinator has the missing blobs"},
-		{replica.Shortage{Count: 12, Lost: 2, Oldest: time.Minute}, true, "12 blobs have been missing for 60 s; they are being fetched from other coordinators, but no coordinator has 2 of them"},
-		{replica.Shortage{Count: 12, Folder: errors.New("the folder does not exist")}, true, "the folder of blobs cannot be read: the folder does not exist"},
+		{replica.Shortage{Count: 1, Oldest: missingGrace / 2}, false,
+			"1 blob has been missing for 0 s; they are being fetched from other coordinators"},
+		{replica.Shortage{Count: 12, Oldest: 3*time.Second + 900*time.Millisecond}, true,
+			"12 blobs have been missing for 3 s; they are being fetched from other coordinators"},
+		{replica.Shortage{Count: 12, Lost: 12, Oldest: time.Minute}, true,
+			"12 blobs have been missing for 60 s; no coordinator has the missing blobs"},
+		{replica.Shortage{Count: 12, Lost: 2, Oldest: time.Minute}, true,
+			"12 blobs have been missing for 60 s; they are being fetched from other coordinators, but no coordinator has 2 of " +
+				"them"},
+		{replica.Shortage{Count: 12, Folder: errors.New("the folder does not exist")}, true,
+			"the folder of blobs cannot be read: the folder does not exist"},
 	} {
 		if got := shortageText(&test.short, test.whole); got != test.want {
 			t.Errorf("%+v, whole %v: %q, want %q", test.short, test.whole, got, test.want)
@@ -49,9 +55,11 @@ func TestOwners(t *testing.T) {
 	s := state.New()
 	lost := make(digests.Set)
 	for i, name := range []string{"one", "two", "three", "four", "five", "whole"} {
-		shards := []dataset.ShardRef{{Digest: keyed(name + "a").String(), Rows: 2, Bytes: 8}, {Digest: keyed(name + "b").String(), Rows: 2, Bytes: 8}}
+		shards := []dataset.ShardRef{{Digest: keyed(name + "a").String(), Rows: 2, Bytes: 8},
+			{Digest: keyed(name + "b").String(), Rows: 2, Bytes: 8}}
 		m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 4, Features: 2, Labels: 2, Shards: shards}
-		next, result := s.Apply(uint64(i+1), protocol.EncodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: name, Manifest: m}))
+		next, result := s.Apply(uint64(i+1), protocol.EncodeEntry(protocol.EntryDatasetPut,
+			&protocol.DatasetPutEntry{Name: name, Manifest: m}))
 		if result.Err != nil {
 			t.Fatal(result.Err)
 		}
@@ -64,7 +72,8 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	got := owners(s, lost)
-	for _, part := range []string{"dataset one (2 blobs, such as ", "dataset three (blob " + keyed("threea").String()[:12] + "; import it again)", " and 1 more"} {
+	for _, part := range []string{"dataset one (2 blobs, such as ", "dataset three (blob " + keyed("threea").
+		String()[:12] + "; import it again)", " and 1 more"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q lacks %q", got, part)
 		}
@@ -83,8 +92,8 @@ type grown struct {
 func (g *grown) Index() uint64           { return g.index }
 func (g *grown) References() digests.Set { return g.refs }
 
-// A coordinator that has just begun is not ready before its state is as recent as the leader's and it has all blobs, however
-// short they have been missing. Then a blob may be on its way.
+// A coordinator that has just begun is not ready before its state is as recent as the leader's and it has all blobs,
+// however short they have been missing. Then a blob may be on its way.
 func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
 	folder, err := blobs.Open(t.TempDir())
 	if err != nil {
@@ -151,8 +160,8 @@ func TestACoordinatorIsNotReadyBeforeItIsWhole(t *testing.T) {
 	}
 }
 
-// A coordinator becomes complete while each state refers to a blob that is still on its way: such blobs come all the time while
-// an experiment runs.
+// A coordinator becomes complete while each state refers to a blob that is still on its way: such blobs come all the
+// time while an experiment runs.
 func TestBlobsOnTheirWayDoNotKeepACoordinatorFromBeingWhole(t *testing.T) {
 	folder, err := blobs.Open(t.TempDir())
 	if err != nil {
@@ -192,8 +201,8 @@ func TestBlobsOnTheirWayDoNotKeepACoordinatorFromBeingWhole(t *testing.T) {
 	}
 }
 
-// A coordinator that waits for blobs of a state waits for the blobs that take their place, if the state does not refer to them any
-// longer: the results of a job that has ended take the place of the results of its runs.
+// A coordinator that waits for blobs of a state waits for the blobs that take their place, if the state does not refer
+// to them any longer: the results of a job that has ended take the place of the results of its runs.
 func TestBlobsThatReplaceOthersAreWaitedFor(t *testing.T) {
 	folder, err := blobs.Open(t.TempDir())
 	if err != nil {

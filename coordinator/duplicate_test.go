@@ -117,7 +117,8 @@ func TestMixedRestore(t *testing.T) {
 	c := prepare(t, 3)
 	restore := func(id string, b []byte) *coordinator.Restored {
 		t.Helper()
-		r, err := coordinator.Restore(ctx, bytes.NewReader(b), coordinator.RestoreConfig{Dir: filepath.Join(c.dir, id), ID: id, Peers: c.peers})
+		r, err := coordinator.Restore(ctx, bytes.NewReader(b), coordinator.RestoreConfig{Dir: filepath.Join(c.dir, id),
+			ID: id, Peers: c.peers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,11 +167,13 @@ func TestCopiedFolderEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader := c.leader(ctx)
-	cfg := coordinator.Config{ID: "c", Dir: filepath.Join(copied, "c"), Heartbeat: 200 * time.Millisecond, Log: c.log.With("node", "copy")}
+	cfg := coordinator.Config{ID: "c", Dir: filepath.Join(copied, "c"), Heartbeat: 200 * time.Millisecond,
+		Log: c.log.With("node", "copy")}
 	cfg.Peers = append(cfg.Peers, c.peers[:2]...)
 	cfg.Peers = append(cfg.Peers, coordinator.Peer{ID: "c", Host: "127.0.0.1", Port: freeBlock(t)})
 	err := coordinator.Run(ctx, cfg)
-	if !errors.Is(err, coordinator.ErrDuplicate) || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d", c.peers[2].Port)) {
+	if !errors.Is(err, coordinator.ErrDuplicate) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d", c.peers[2].Port)) {
 		t.Errorf("the copy ends with %v", err)
 	}
 	if now := c.leader(ctx); now != leader {
@@ -225,7 +228,8 @@ func TestDifferentHeartbeats(t *testing.T) {
 		}
 	}
 	c.startAll(0)
-	for id, want := range map[string]string{"a": "c has --heartbeat 1s, this coordinator has 200ms", "c": "a has --heartbeat 200ms, this coordinator has 1s"} {
+	for id, want := range map[string]string{"a": "c has --heartbeat 1s, this coordinator has 200ms",
+		"c": "a has --heartbeat 200ms, this coordinator has 1s"} {
 		testkit.Until(t, id+" to tell", func() bool {
 			_, text := c.get(id, "/readyz")
 			return strings.Contains(text, want)
@@ -252,7 +256,8 @@ func TestPeersOfAnotherCluster(t *testing.T) {
 	two.startCoordinator("y")
 	testkit.Until(t, "x to tell", func() bool {
 		_, text := two.get("x", "/readyz")
-		return strings.Contains(text, "a is a member of cluster") && strings.Contains(text, "which consists of a") && strings.Contains(text, "x is not one of them")
+		return strings.Contains(text, "a is a member of cluster") && strings.Contains(text, "which consists of a") &&
+			strings.Contains(text, "x is not one of them")
 	})
 	if _, err := c.client.Datasets().Get(ctx, "art"); err != nil {
 		t.Error(err)

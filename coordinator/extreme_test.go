@@ -20,7 +20,8 @@ import (
 )
 
 // extremes are the numbers that TestExtremeNumbers puts into messages.
-var extremes = []float64{math.NaN(), math.Inf(-1), math.Inf(1), math.MinInt64, -1 << 31, -5, -1, 0, 1, 1 << 20, 1<<31 - 1, 1 << 31, 1 << 53, math.MaxInt64, math.MaxUint64}
+var extremes = []float64{math.NaN(), math.Inf(-1), math.Inf(1), math.MinInt64, -1 << 31, -5, -1, 0, 1, 1 << 20,
+	1<<31 - 1, 1 << 31, 1 << 53, math.MaxInt64, math.MaxUint64}
 
 // numbersIn appends the numbers of a value that can be set: fields, elements, and what pointers point to.
 func numbersIn(all []reflect.Value, v reflect.Value) []reflect.Value {
@@ -84,15 +85,16 @@ type extremeFlood struct {
 	send     func(subject, reply string, m []byte)
 }
 
-// one sends one message: to the leader about a job that it drives, or to the worker w0 about a job that the leader does not
-// have, because a worker obeys its leader about jobs of the leader.
+// one sends one message: to the leader about a job that it drives, or to the worker w0 about a job that the leader does
+// not have, because a worker obeys its leader about jobs of the leader.
 func (f *extremeFlood) one(rng *rand.Rand, driven uint64) {
 	digest := strings.Repeat("0123456789abcdef", 4)
 	results := f.subjects.Results(f.leader, f.epoch)
 	stamp := protocol.Stamp{Epoch: f.epoch, Job: driven, Round: 3}
 	partial := &round.Partial{F64: []float64{1, 2}, F32: []float32{3}, Index: []uint32{4}, Values: []float32{5}, Width: 1}
 	toLeader := []interface{ Append([]byte) []byte }{
-		&protocol.Heartbeat{Worker: "w9", Version: "0.1.0", Protocol: protocol.Version + 1, Numerics: round.Numerics, Slots: 2, Busy: 1, Full: true, Holds: []string{digest}},
+		&protocol.Heartbeat{Worker: "w9", Version: "0.1.0", Protocol: protocol.Version + 1, Numerics: round.Numerics,
+			Slots: 2, Busy: 1, Full: true, Holds: []string{digest}},
 		&protocol.Partial{Stamp: stamp, Worker: "w9", Partial: partial},
 		&protocol.Result{Stamp: stamp, Worker: "w9", Digest: digest, Bytes: 10},
 		&protocol.Need{Stamp: stamp, Worker: "w9", Refs: []protocol.Ref{{ID: 1, Version: 2}}},
@@ -109,7 +111,8 @@ func (f *extremeFlood) one(rng *rand.Rand, driven uint64) {
 		&protocol.Setup{Epoch: f.epoch, ID: id, Job: &job, Manifest: &manifest},
 		&protocol.Value{Epoch: f.epoch, Job: id, Ref: ref, Data: []byte{1, 2, 3, 4}},
 		&protocol.Chunk{Epoch: f.epoch, Job: id, Ref: ref, Of: 2, Digest: digest},
-		&protocol.Run{Stamp: stamp, Kind: "step", Of: 4, Roles: dataset.Train, Steps: [2]uint64{1, 2}, Shape: round.Shape{F64: 2, F32: 3}, Refs: []protocol.Ref{ref}, Tasks: []uint32{0, 1}},
+		&protocol.Run{Stamp: stamp, Kind: "step", Of: 4, Roles: dataset.Train, Steps: [2]uint64{1, 2},
+			Shape: round.Shape{F64: 2, F32: 3}, Refs: []protocol.Ref{ref}, Tasks: []uint32{0, 1}},
 		&protocol.Forget{Epoch: f.epoch, Job: id, Round: 3, Tasks: []uint32{1}},
 		&protocol.Hold{Epoch: f.epoch, Shards: manifest.Shards[:1]},
 		&protocol.BlobGet{Digest: digest, Length: 10},

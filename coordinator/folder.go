@@ -47,7 +47,8 @@ var folderNames = []string{"blobs", "raft", clusterName, clusterCopy, membersNam
 func checkFolder(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "FORMAT"))
 	if err == nil {
-		return fmt.Errorf("%w: %s is not a folder of a coordinator: its FORMAT file says %.80q", ErrUsage, dir, strings.TrimSpace(string(b)))
+		return fmt.Errorf("%w: %s is not a folder of a coordinator: its FORMAT file says %.80q", ErrUsage, dir,
+			strings.TrimSpace(string(b)))
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +67,8 @@ func checkFolder(dir string) error {
 		}
 	}
 	if other != "" {
-		return fmt.Errorf("%w: %s is not a folder of a coordinator: it holds %q; give a folder that is empty or does not exist", ErrUsage, dir, other)
+		return fmt.Errorf("%w: %s is not a folder of a coordinator: it holds %q; give a folder that is empty or does not "+
+			"exist", ErrUsage, dir, other)
 	}
 	return nil
 }

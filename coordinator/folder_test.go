@@ -160,7 +160,8 @@ func TestKeptMembers(t *testing.T) {
 	if err != nil || damaged != nil || len(k.Members) > 0 || k.Used {
 		t.Fatalf("of a new folder: %+v, %v, %v", k, damaged, err)
 	}
-	k = memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
+	k = memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")},
+		Given: map[string]string{"b": "x:1"}, External: "nats://y"}
 	if err := k.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,8 @@ func TestKeptMembers(t *testing.T) {
 // list. If both are damaged it is known that there was one.
 func TestDamagedMembers(t *testing.T) {
 	dir := t.TempDir()
-	k := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")}, Given: map[string]string{"b": "x:1"}, External: "nats://y"}
+	k := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")},
+		Given: map[string]string{"b": "x:1"}, External: "nats://y"}
 	if err := k.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +204,16 @@ func TestDamagedMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, damaged, err := readMembers(dir)
-		if diff := cmp.Diff(k, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) || !strings.Contains(damaged.Error(), file) || diff != "" {
+		if diff := cmp.Diff(k, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) ||
+			!strings.Contains(damaged.Error(), file) || diff != "" {
 			t.Fatalf("%d: %v, %v: %s", i, damaged, err, diff)
 		}
 		if err := os.WriteFile(second, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, damaged, err = readMembers(dir)
-		if diff := cmp.Diff(memberFile{Format: membersFormat, Used: true}, got); err != nil || !errors.Is(damaged, store.ErrCorrupt) || diff != "" {
+		if diff := cmp.Diff(memberFile{Format: membersFormat, Used: true}, got); err != nil ||
+			!errors.Is(damaged, store.ErrCorrupt) || diff != "" {
 			t.Fatalf("both, %d: %v, %v: %s", i, damaged, err, diff)
 		}
 	}
@@ -264,7 +268,8 @@ func FuzzClusterFiles(f *testing.F) {
 func FuzzMembersFile(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, membersName)
-	good := &memberFile{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}}, Given: map[string]string{"a": "h:1"}}
+	good := &memberFile{Format: membersFormat, Members: []protocol.MemberEntry{{ID: "a", HTTP: "h:1"}},
+		Given: map[string]string{"a": "h:1"}}
 	if err := good.write(dir); err != nil {
 		f.Fatal(err)
 	}
@@ -297,14 +302,16 @@ func FuzzMembersFile(f *testing.F) {
 			}
 			return
 		case damaged != nil:
-			if !errors.Is(damaged, store.ErrCorrupt) || !strings.Contains(damaged.Error(), path) || !k.Used || len(k.Members) > 0 {
+			if !errors.Is(damaged, store.ErrCorrupt) || !strings.Contains(damaged.Error(), path) || !k.Used ||
+				len(k.Members) > 0 {
 				t.Fatalf("%+v of damaged files: %v", k, damaged)
 			}
 		}
 		if err := k.write(dir); err != nil {
 			t.Fatal(err)
 		}
-		if again, damaged, err := readMembers(dir); err != nil || damaged != nil || len(again.Members) != len(k.Members) || len(again.Given) != len(k.Given) {
+		if again, damaged, err := readMembers(dir); err != nil || damaged != nil || len(again.Members) != len(k.Members) ||
+			len(again.Given) != len(k.Given) {
 			t.Fatalf("%+v is read again as %+v, error %v, %v", k, again, err, damaged)
 		}
 	})

@@ -134,7 +134,8 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	c.startWorker("w0")
 	s := eventful()
 	want := localDigest(t, s)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var old string
@@ -157,7 +158,9 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	for _, w := range wires {
 		w.set(true)
 	}
-	testkit.Until(t, "loss of NATS everywhere", func() bool { return c.ready("a") != "" && c.ready("b") != "" && c.ready("c") != "" })
+	testkit.Until(t, "loss of NATS everywhere", func() bool {
+		return c.ready("a") != "" && c.ready("b") != "" && c.ready("c") != ""
+	})
 	timer := time.NewTimer(5 * time.Second) // more than two handovers would take
 	<-timer.C
 	if got := c.epoch(ctx); got != epoch {
@@ -207,10 +210,13 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	c.startAll(1)
 	s := eventful()
 	want := localDigest(t, s)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.Members().Transfer(ctx, "a") == nil })
+	testkit.Until(t, "a to lead", func() bool {
+		return c.leader(ctx) == "a" || c.client.Members().Transfer(ctx, "a") == nil
+	})
 	hog := filepath.Join(small, "hog")
 	end := c.train(ctx, s, func() {
 		fill(t, hog)
@@ -236,7 +242,9 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "a to be ready", func() bool { return c.ready("a") == "" })
-	testkit.Until(t, "a to lead again", func() bool { return c.leader(ctx) == "a" || c.client.Members().Transfer(ctx, "a") == nil })
+	testkit.Until(t, "a to lead again", func() bool {
+		return c.leader(ctx) == "a" || c.client.Members().Transfer(ctx, "a") == nil
+	})
 	if models, err := c.client.Models().List(ctx); err != nil || len(models) != 1 {
 		t.Errorf("%d models, %v", len(models), err)
 	}
@@ -250,7 +258,8 @@ func TestAFullDiskAlone(t *testing.T) {
 	c := prepare(t, 1)
 	small := c.smallDisk()
 	c.startAll(1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	hog := filepath.Join(small, "hog")

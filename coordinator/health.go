@@ -107,7 +107,8 @@ func (c *copies) notReady() error {
 		return err
 	}
 	if !c.complete.Load() {
-		return errors.New("this coordinator has just started and does not know yet whether blobs are missing: it compares its log with the leader's")
+		return errors.New("this coordinator has just started and does not know yet whether blobs are missing: it compares " +
+			"its log with the leader's")
 	}
 	return nil
 }
@@ -205,9 +206,11 @@ func (h *health) trouble() error {
 	}
 	st := h.store.Stats()
 	if st.LastIndex == 0 {
-		return fmt.Errorf("this coordinator waits until the leader adds it; if it is not a member yet, run: coppice cluster add %s=%s", h.cfg.ID, h.book.self.HTTP)
+		return fmt.Errorf("this coordinator waits until the leader adds it; if it is not a member yet, run: coppice "+
+			"cluster add %s=%s", h.cfg.ID, h.book.self.HTTP)
 	}
-	text := fmt.Sprintf("this coordinator has no vote yet: it is catching up and has reached log entry %d", st.AppliedIndex)
+	text := fmt.Sprintf("this coordinator has no vote yet: it is catching up and has reached log entry %d",
+		st.AppliedIndex)
 	if s := h.copies.Shortage(); s.Count > 0 {
 		text += fmt.Sprintf(", and %d blobs are missing", s.Count)
 	}

@@ -44,7 +44,8 @@ func newHostile(t *testing.T) *hostile {
 	h.startAll(1)
 	ctx := deadline(t)
 	h.leader(ctx)
-	if _, err := h.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := h.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := h.client.Cluster(ctx)
@@ -102,7 +103,8 @@ func permitted(t *testing.T) map[string][]string {
 	t.Helper()
 	users := []string{"anonymous", "read", "submit", "admin"} // each role has the rights of the roles before it
 	may := make(map[string][]string)
-	for _, row := range table(t, "../docs/reference/http.md", "## Requests", "| request | from | answered by | purpose |") {
+	for _, row := range table(t, "../docs/reference/http.md", "## Requests",
+		"| request | from | answered by | purpose |") {
 		request := strings.Trim(row[0], "`")
 		for from := range strings.SplitSeq(row[1], ", ") {
 			role, condition, _ := strings.Cut(from, " ")
@@ -153,7 +155,8 @@ func TestHostileHTTP(t *testing.T) {
 				if refused == allowed {
 					t.Errorf("%s, %s at %s: status %d %.300s", who, request, h.peers[i].ID, status, body)
 				}
-				if advice := regexp.MustCompile("coppice certs|COPPICE_TOKEN_FILE|local=true|Coppice-Caller"); refused && !advice.MatchString(body) {
+				if advice := regexp.MustCompile("coppice certs|COPPICE_TOKEN_FILE|local=true|Coppice-Caller"); refused &&
+					!advice.MatchString(body) {
 					t.Errorf("%s, %s: the refusal %q gives no advice", who, request, body)
 				}
 				if who == "anonymous" && body != "" && !refused && path != "/healthz" {
@@ -169,7 +172,8 @@ func TestHostileHTTP(t *testing.T) {
 // ask sends a request with a body that is no JSON, which changes nothing if it is allowed.
 func (h *hostile) ask(ctx context.Context, port int, who, method, path string) (status int, body string) {
 	h.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), strings.NewReader("["))
+	r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("https://127.0.0.1:%d%s", port, path),
+		strings.NewReader("["))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -244,7 +248,8 @@ func (h *hostile) intrude(who, name string) (*intruder, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	c, err := nats.Connect("nats://"+h.at(2), nats.SetCustomDialer(shaking{config: config}), nats.Name(name), nats.Timeout(5*time.Second), nats.NoReconnect(),
+	c, err := nats.Connect("nats://"+h.at(2), nats.SetCustomDialer(shaking{config: config}), nats.Name(name),
+		nats.Timeout(5*time.Second), nats.NoReconnect(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // it would print refusals
 	if err == nil {
 		h.t.Cleanup(c.Close)
@@ -302,7 +307,8 @@ func TestHostileNATS(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", who, err)
 		}
-		for _, row := range table(t, "../protocol/PROTOCOL.md", "## Subjects", "| subject | carries | may publish | may subscribe |") {
+		for _, row := range table(t, "../protocol/PROTOCOL.md", "## Subjects",
+			"| subject | carries | may publish | may subscribe |") {
 			for column, may := range map[string]string{"publish": row[2], "subscribe": row[3]} {
 				for _, own := range []bool{true, false} {
 					subject := h.subject(row[0], who, name, own)
@@ -326,7 +332,8 @@ func TestHostileNATS(t *testing.T) {
 				}
 			}
 		}
-		for _, subject := range []string{">", "coppice.>", "coppice." + h.cluster + ".>", "_INBOX.>", "$SYS.>", "coppice." + h.cluster + ".work.*", "coppice.other.lead"} {
+		for _, subject := range []string{">", "coppice.>", "coppice." + h.cluster + ".>", "_INBOX.>", "$SYS.>", "coppice." +
+			h.cluster + ".work.*", "coppice.other.lead"} {
 			if !x.refused(t, func() error { _, err := x.SubscribeSync(subject); return err }) {
 				t.Errorf("%s may subscribe to %s", who, subject)
 			}
@@ -344,7 +351,8 @@ func (h *hostile) subject(row, who, name string, own bool) string {
 	} else if own {
 		worker = name
 	}
-	text := strings.NewReplacer("<worker>", worker, "<coordinator>", coordinator, "<epoch>", "12", ">", "x.y").Replace(strings.Trim(row, "`"))
+	text := strings.NewReplacer("<worker>", worker, "<coordinator>", coordinator, "<epoch>", "12", ">", "x.y").
+		Replace(strings.Trim(row, "`"))
 	return "coppice." + h.cluster + "." + text
 }
 
@@ -366,14 +374,17 @@ func TestHostileSearch(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	send := func(ctx context.Context, methods string) (*protocol.ExperimentPlan, error) {
-		return c.client.Experiments().Check(ctx, protocol.ExperimentRequest{File: "e.yaml", Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 10\nmethods:\n  - " + methods + "\n"})
+		return c.client.Experiments().Check(ctx, protocol.ExperimentRequest{File: "e.yaml",
+			Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 10\nmethods:\n  - " + methods + "\n"})
 	}
 	for _, draws := range []int{1_000_000, 20_000} {
-		if _, err := send(ctx, fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}}}}", draws)); status(err) != http.StatusBadRequest {
+		if _, err := send(ctx, fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}}}}",
+			draws)); status(err) != http.StatusBadRequest {
 			t.Errorf("%d draws from too few values: %v", draws, err)
 		}
 	}
@@ -381,7 +392,8 @@ func TestHostileSearch(t *testing.T) {
 	if testkit.Race {
 		draws = 2000
 	}
-	large := fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}, momentum: {real: [0, 0.5]}}}}", draws)
+	large := fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}, momentum: "+
+		"{real: [0, 0.5]}}}}", draws)
 	gone, leave := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer leave()
 	var attacks sync.WaitGroup

@@ -82,9 +82,9 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	return s
 }
 
-// simplePaths removes from the path of a request the prefix that a proxy has left there, empty elements, and a slash at the
-// end. So http.ServeMux redirects no request: its redirects would lack the prefix. The prefix may be empty. Requests without
-// the prefix are answered as well: processes of the cluster do not use the proxy.
+// simplePaths removes from the path of a request the prefix that a proxy has left there, empty elements, and a slash at
+// the end. So http.ServeMux redirects no request: its redirects would lack the prefix. The prefix may be empty.
+// Requests without the prefix are answered as well: processes of the cluster do not use the proxy.
 func simplePaths(prefix string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw := r.URL.EscapedPath()
@@ -282,7 +282,8 @@ var ErrRemoved = errors.New("this coordinator was removed from its cluster")
 
 // newAsker returns an asker with the certificates of this process; nil: in the clear.
 func newAsker(source *certs.Source, log *slog.Logger) *asker {
-	return &asker{http: &http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})}, scheme: source.URLScheme(), log: log}
+	return &asker{http: &http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})},
+		scheme: source.URLScheme(), log: log}
 }
 
 // get requests a path of a coordinator. The caller closes the body.

@@ -42,11 +42,13 @@ func TestBlobsAreGathered(t *testing.T) {
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) { cfg.BlobGrace = 3 * time.Second }
 	c.startAll(1)
-	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "other"}, generate.Artificial(500, 2), importer.Options{})
+	other, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "other"}, generate.Artificial(500, 2),
+		importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +132,8 @@ func TestPerfectFit(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, alike{Source: generate.Artificial(400, 1)}, importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"},
+		alike{Source: generate.Artificial(400, 1)}, importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, folds := range map[string]int{"whole": 0, "folds": 2} {
@@ -193,7 +196,8 @@ func TestEnsemble(t *testing.T) {
 	s := smallEnsemble()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, nil)
@@ -201,7 +205,8 @@ func TestEnsemble(t *testing.T) {
 		t.Errorf("one worker: digest %s, --local has %s", got, want)
 	}
 	var o pipeline.Outcome
-	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.Mixture == nil || len(o.Mixture.Members) != 2 || o.Mixture.Rows != 540 {
+	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.Mixture == nil || len(o.Mixture.Members) != 2 ||
+		o.Mixture.Rows != 540 {
 		t.Fatalf("the outcome has the weights %+v, error %v", o.Mixture, err)
 	}
 	if o.Steps <= 8 || end.Progress.Step != o.Steps {
@@ -249,7 +254,8 @@ func TestValidatedEnsemble(t *testing.T) {
 	}
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.client.Jobs().Submit(ctx, s); err != nil {
@@ -266,7 +272,8 @@ func TestValidatedEnsemble(t *testing.T) {
 		t.Fatalf("%+v, error %v: --local has %s", end, err, want)
 	}
 	var o pipeline.Outcome
-	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.Mixture == nil || len(o.Mixture.Members) != 3 || o.Mixture.Rows != 60 {
+	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.Mixture == nil || len(o.Mixture.Members) != 3 ||
+		o.Mixture.Rows != 60 {
 		t.Errorf("the outcome has the weights %+v, error %v", o.Mixture, err)
 	}
 }
@@ -313,7 +320,8 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	}
 	want := localDigest(t, s)
 	c := start(t, 1, 1)
-	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +345,8 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	c.watchTrees(s, trees/4, func() { c.stop("w1") }, want)
 	again, retried := c.counter("coppice_tasks_dispatched_total")-once, c.counter("coppice_tasks_retried_total")
 	if again > once+retried+2 {
-		t.Errorf("%v units were dispatched for a forest of %v, and %v retried: finished trees were grown again", again, once, retried)
+		t.Errorf("%v units were dispatched for a forest of %v, and %v retried: finished trees were grown again", again,
+			once, retried)
 	}
 }
 
@@ -370,7 +379,8 @@ func (c *cluster) watchTrees(s protocol.Spec, some int, meanwhile func(), want s
 
 // deepSpec is a job on a network.
 func deepSpec(set map[string]string) protocol.Spec {
-	all := map[string]string{"features": "mlp", "hidden": "8,6", "trees": "2", "depth": "4", "leaf_batches": "20", "patience": "1000"}
+	all := map[string]string{"features": "mlp", "hidden": "8,6", "trees": "2", "depth": "4", "leaf_batches": "20",
+		"patience": "1000"}
 	maps.Copy(all, set)
 	return protocol.Spec{Algorithm: "ldlf", Dataset: "art", TestFraction: 0.1, Set: all}
 }
@@ -402,21 +412,25 @@ func TestWeights(t *testing.T) {
 	}
 	s := deepSpec(map[string]string{"steps": lasting(1500), "init_from": w.Digest, "freeze": "hidden1", "warmup": "20"})
 	c := start(t, 3, 2)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.client.Jobs().Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") || !strings.Contains(err.Error(), "is not on the cluster") {
+	if _, err := c.client.Jobs().Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") ||
+		!strings.Contains(err.Error(), "is not on the cluster") {
 		t.Errorf("weights that were not sent: error %v", err)
 	}
 	if digest, err := c.client.Blobs().Put(ctx, w.File); err != nil || digest != w.Digest {
 		t.Fatalf("digest %s, error %v", digest, err)
 	}
 	wider := deepSpec(map[string]string{"init_from": w.Digest, "hidden": "8,7"})
-	if _, err := c.client.Jobs().Submit(ctx, wider); err == nil || !strings.Contains(err.Error(), "hidden2 has the shape 8x6 in the weights but 8x7 in this network") {
+	if _, err := c.client.Jobs().Submit(ctx, wider); err == nil ||
+		!strings.Contains(err.Error(), "hidden2 has the shape 8x6 in the weights but 8x7 in this network") {
 		t.Errorf("another network: error %v", err)
 	}
 	file := deepSpec(map[string]string{"init_from": "m.model"})
-	if _, err := c.client.Jobs().Submit(ctx, file); err == nil || !strings.Contains(err.Error(), "is not the digest of uploaded weights") {
+	if _, err := c.client.Jobs().Submit(ctx, file); err == nil ||
+		!strings.Contains(err.Error(), "is not the digest of uploaded weights") {
 		t.Errorf("the name of a file: error %v", err)
 	}
 	want := outcomeHere(t, s, w.File).ModelDigest
@@ -441,7 +455,8 @@ func (c *cluster) startLiar(id string, each bool) {
 	for _, p := range c.peers {
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
-	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf, Log: c.log.With("node", id)}
+	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf,
+		Log: c.log.With("node", id)}
 	var answers atomic.Int64
 	cfg.Spoil = func(_ uint32, sum *round.Partial, part []byte) {
 		if answers.Add(1) > 1 && !each {
@@ -488,7 +503,8 @@ func TestAuditFindsALiar(t *testing.T) {
 			ctx := deadline(t)
 			want := localDigest(t, run.spec)
 			c := start(t, 1, run.honest)
-			if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+			if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+				importer.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			c.startLiar("liar", run.audit < 1)

@@ -36,7 +36,8 @@ func hold(t *testing.T, c *cluster, nats *server.Server) figures {
 	t.Helper()
 	c.client.Close()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections() // what coordinators forward by
-	f := figures{Goroutines: runtime.NumGoroutine(), Connections: nats.NumClients(), Subscriptions: nats.NumSubscriptions()}
+	f := figures{Goroutines: runtime.NumGoroutine(), Connections: nats.NumClients(),
+		Subscriptions: nats.NumSubscriptions()}
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return f
@@ -59,7 +60,8 @@ func (f figures) atMost(most figures) bool {
 // natsServer starts a NATS that can be asked what it holds.
 func natsServer(t *testing.T) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, MaxPayload: 1 << 20})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+		MaxPayload: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,8 @@ func startOn(t *testing.T, nats string) *cluster {
 	c := prepare(t, 3)
 	c.log = slog.New(slog.DiscardHandler) // it would be long
 	for _, p := range c.peers {
-		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(c.dir, p.ID), Peers: c.peers, NATS: nats, Heartbeat: 200 * time.Millisecond, Log: c.log}
+		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(c.dir, p.ID), Peers: c.peers, NATS: nats,
+			Heartbeat: 200 * time.Millisecond, Log: c.log}
 		c.run(p.ID, func(ctx context.Context) error { return coordinator.Run(ctx, cfg) })
 	}
 	for _, id := range []string{"w0", "w1"} {
@@ -92,7 +95,8 @@ func TestNothingLeaks(t *testing.T) {
 	ctx := deadline(t)
 	nats := natsServer(t)
 	c := startOn(t, nats.ClientURL())
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(200, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(200, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	lives(t, ctx, c, 0, 12) // whatever is kept is there then
@@ -190,7 +194,8 @@ func cancelled(ctx context.Context, cl *client.Client, job string, when int) err
 		}
 	}
 	if when > 1 {
-		for _, wish := range []func(context.Context, string) (*protocol.JobInfo, error){cl.Jobs().Pause, cl.Jobs().Resume, cl.Jobs().Pause} {
+		for _, wish := range []func(context.Context, string) (*protocol.JobInfo, error){cl.Jobs().Pause, cl.Jobs().Resume,
+			cl.Jobs().Pause} {
 			if _, err := wish(ctx, job); err != nil {
 				return err
 			}

@@ -34,7 +34,8 @@ func (c *cluster) ends() map[string]chan error {
 	for _, p := range c.peers {
 		end := make(chan error, 1)
 		ended[p.ID] = end
-		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(c.dir, p.ID), Peers: c.peers, Heartbeat: 200 * time.Millisecond, Log: c.log.With("node", p.ID)}
+		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(c.dir, p.ID), Peers: c.peers,
+			Heartbeat: 200 * time.Millisecond, Log: c.log.With("node", p.ID)}
 		c.run(p.ID, func(ctx context.Context) error { end <- coordinator.Run(ctx, cfg); return nil })
 	}
 	return ended
@@ -75,7 +76,8 @@ func TestFolderDeletedAlone(t *testing.T) {
 			}
 			defer once.Close()
 			once.Patience = 0
-			if _, err := once.Datasets().Import(ctx, protocol.DatasetPut{Name: "after"}, generate.Artificial(60, 2), importer.Options{}); err == nil {
+			if _, err := once.Datasets().Import(ctx, protocol.DatasetPut{Name: "after"}, generate.Artificial(60, 2),
+				importer.Options{}); err == nil {
 				t.Error("a dataset was acknowledged without a folder")
 			}
 			if err := endOf(t, ended["a"]); !errors.Is(err, files.ErrGone) {
@@ -170,7 +172,10 @@ func TestDamagedListOfMembers(t *testing.T) {
 				}
 			}
 			c.startCoordinator("a")
-			testkit.Until(t, "the coordinator to be ready", func() bool { status, _ := c.get("a", "/readyz"); return status == 200 })
+			testkit.Until(t, "the coordinator to be ready", func() bool {
+				status, _ := c.get("a", "/readyz")
+				return status == 200
+			})
 			for path, want := range good {
 				testkit.Until(t, "the file to be written anew", func() bool {
 					b, err := os.ReadFile(path)
@@ -217,7 +222,8 @@ func (c *cluster) get(id, path string) (status int, text string) {
 
 func (c *cluster) put(ctx context.Context, name string) {
 	c.t.Helper()
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -278,9 +284,11 @@ func TestFirstStartWaits(t *testing.T) {
 	c.startCoordinator("a")
 	testkit.Until(t, "a to say for what it waits", func() bool {
 		_, text := c.get("a", "/readyz")
-		return strings.Contains(text, "all 3 coordinators") && strings.Contains(text, "b (127.0.0.1:") && strings.Contains(text, "connection refused")
+		return strings.Contains(text, "all 3 coordinators") && strings.Contains(text, "b (127.0.0.1:") &&
+			strings.Contains(text, "connection refused")
 	})
-	if status, text := c.get("a", "/v1/datasets"); status != http.StatusServiceUnavailable || !strings.Contains(text, "all 3 coordinators") {
+	if status, text := c.get("a", "/v1/datasets"); status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "all 3 coordinators") {
 		t.Errorf("status %d: %s", status, text)
 	}
 	c.stop("a")
@@ -311,7 +319,8 @@ func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 		ID: "d", Dir: t.TempDir(), Peers: []coordinator.Peer{{ID: "d", Host: "127.0.0.1", Port: freeBlock(t)}},
 		Join: []string{fmt.Sprintf("127.0.0.1:%d", c.peers[0].Port)}, Heartbeat: 200 * time.Millisecond,
 	}
-	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) || !strings.Contains(err.Error(), "already has a coordinator d") {
+	if err := coordinator.Run(ctx, other); !errors.Is(err, coordinator.ErrUsage) ||
+		!strings.Contains(err.Error(), "already has a coordinator d") {
 		t.Errorf("another joins under the name of a member: %v", err)
 	}
 	c.peers = append(c.peers, coordinator.Peer{ID: "d", Host: "127.0.0.1", Port: port})
@@ -334,7 +343,9 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "early")
-	testkit.Until(t, "the office for a", func() bool { return c.client.Members().Transfer(ctx, "a") == nil && c.leader(ctx) == "a" })
+	testkit.Until(t, "the office for a", func() bool {
+		return c.client.Members().Transfer(ctx, "a") == nil && c.leader(ctx) == "a"
+	})
 	testkit.Until(t, "c to be removed", func() bool {
 		_, err := c.client.Members().Remove(ctx, "c")
 		return err == nil || client.IsNotFound(err)
@@ -392,7 +403,8 @@ func TestFolderOfAnotherCoordinator(t *testing.T) {
 		}()
 		err = coordinator.Run(ctx, coordinator.Config{
 			ID: "b", Dir: filepath.Join(c.dir, "a"), Heartbeat: 200 * time.Millisecond, Log: c.log.With("node", "b"),
-			Peers: []coordinator.Peer{c.peers[0], {ID: "b", Host: "127.0.0.1", Port: own}, {ID: "c", Host: "127.0.0.1", Port: third}},
+			Peers: []coordinator.Peer{c.peers[0], {ID: "b", Host: "127.0.0.1", Port: own},
+				{ID: "c", Host: "127.0.0.1", Port: third}},
 		})
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.what, err, test.want)

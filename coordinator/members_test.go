@@ -52,7 +52,9 @@ func (c *cluster) add(ctx context.Context, id, address string) {
 		}
 		return err == nil
 	})
-	testkit.Until(c.t, id+" to vote", func() bool { return c.role(ctx, id) == protocol.RoleVoter || c.role(ctx, id) == protocol.RoleLeader })
+	testkit.Until(c.t, id+" to vote", func() bool {
+		return c.role(ctx, id) == protocol.RoleVoter || c.role(ctx, id) == protocol.RoleLeader
+	})
 }
 
 func (c *cluster) role(ctx context.Context, id string) string {
@@ -86,7 +88,8 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 	s.Set["steps"] = lasting(4000)
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ports := []int{freeBlock(t), freeBlock(t), freeBlock(t)}
@@ -152,7 +155,9 @@ func TestMembersRefuse(t *testing.T) {
 	refused(t, add("d", "127.0.0.1:1"), "no coordinator answers the leader")
 	port := freeBlock(t)
 	address, ended := c.join("d", port)
-	testkit.Until(t, "d to answer", func() bool { return !strings.Contains(add("x", address).Error(), "no coordinator answers") })
+	testkit.Until(t, "d to answer", func() bool {
+		return !strings.Contains(add("x", address).Error(), "no coordinator answers")
+	})
 	refused(t, add("x", address), "has the ID d, not x")
 	if _, err := c.client.Members().Remove(ctx, "z"); !client.IsNotFound(err) {
 		t.Errorf("removing what is not there: %v", err)
@@ -199,7 +204,8 @@ func TestRestore(t *testing.T) {
 	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var backup bytes.Buffer
@@ -222,7 +228,8 @@ func TestRestore(t *testing.T) {
 		t.Run(fmt.Sprintf("%d coordinators", size), func(t *testing.T) {
 			again := prepare(t, size)
 			for _, p := range again.peers {
-				r, err := coordinator.Restore(ctx, bytes.NewReader(backup.Bytes()), coordinator.RestoreConfig{Dir: filepath.Join(again.dir, p.ID), ID: p.ID, Peers: again.peers})
+				r, err := coordinator.Restore(ctx, bytes.NewReader(backup.Bytes()),
+					coordinator.RestoreConfig{Dir: filepath.Join(again.dir, p.ID), ID: p.ID, Peers: again.peers})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -270,7 +277,8 @@ func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var backup bytes.Buffer
@@ -301,12 +309,14 @@ func TestRestoreRefuses(t *testing.T) {
 		want  error
 		names string
 	}{
-		"damaged shard": {t.TempDir(), bytes.Replace(whole, shard, worse, 1), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
-		"cut short":     {t.TempDir(), whole[:len(whole)-10], archive.ErrCorrupt, "ends too early"},
-		"lacks a blob":  {t.TempDir(), without(t, whole, d.Manifest.Shards[3].Digest), archive.ErrCorrupt, d.Manifest.Shards[3].Digest},
-		"no backup":     {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "does not begin"},
-		"full folder":   {full, whole, coordinator.ErrNotEmpty, "thesis.tex"},
-		"left over":     {marked, whole, nil, "interrupted restore"},
+		"damaged shard": {t.TempDir(), bytes.Replace(whole, shard, worse, 1), archive.ErrCorrupt,
+			d.Manifest.Shards[3].Digest},
+		"cut short": {t.TempDir(), whole[:len(whole)-10], archive.ErrCorrupt, "ends too early"},
+		"lacks a blob": {t.TempDir(), without(t, whole, d.Manifest.Shards[3].Digest), archive.ErrCorrupt,
+			d.Manifest.Shards[3].Digest},
+		"no backup":   {t.TempDir(), []byte("hello, here is no backup"), archive.ErrCorrupt, "does not begin"},
+		"full folder": {full, whole, coordinator.ErrNotEmpty, "thesis.tex"},
+		"left over":   {marked, whole, nil, "interrupted restore"},
 	} {
 		before, err := os.ReadDir(test.dir)
 		if err != nil {
@@ -332,7 +342,8 @@ func TestRestoreRefuses(t *testing.T) {
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	dir := t.TempDir()
-	if _, err := coordinator.Restore(cancelled, bytes.NewReader(whole), coordinator.RestoreConfig{Dir: dir, ID: "a"}); !errors.Is(err, context.Canceled) {
+	if _, err := coordinator.Restore(cancelled, bytes.NewReader(whole),
+		coordinator.RestoreConfig{Dir: dir, ID: "a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

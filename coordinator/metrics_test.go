@@ -74,7 +74,8 @@ func (c *cluster) moving(ctx context.Context, names ...string) map[string]float6
 func training(job string) []string {
 	return []string{
 		"coppice_steps_total", "coppice_samples_total", "coppice_rounds_total",
-		`coppice_job_progress_ratio{name="` + job + `"}`, `coppice_job_loss{name="` + job + `"}`, `coppice_job_steps{name="` + job + `"}`,
+		`coppice_job_progress_ratio{name="` + job + `"}`, `coppice_job_loss{name="` + job + `"}`, `coppice_job_steps{name="` +
+			job + `"}`,
 		`coppice_job_last_progress_timestamp_seconds{name="` + job + `"}`,
 	}
 }
@@ -91,8 +92,9 @@ func outcomeOf(t *testing.T, j *protocol.JobInfo) *pipeline.Outcome {
 // longFolds is a job of two folds that take more than a second each.
 func longFolds() protocol.Spec {
 	s := testSpec(map[string]string{
-		"steps": lasting(40000), "patience": "1000", "refit": "false", "trees": "1", "depth": "3", "batch_size": "64", "leaf_iterations": "2",
-		"leaf_batches": "50",
+		"steps": lasting(40000), "patience": "1000", "refit": "false", "trees": "1", "depth": "3", "batch_size": "64",
+		"leaf_iterations": "2",
+		"leaf_batches":    "50",
 	})
 	s.TestFraction, s.Folds, s.Name = 0, 2, "folds"
 	return s
@@ -104,7 +106,8 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := c.client.Jobs().Submit(ctx, longFolds())
@@ -119,7 +122,8 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	if now.State != protocol.Running {
 		t.Fatalf("the job is %s: nothing to see", now.State)
 	}
-	if p := now.Progress; p == nil || p.Step == 0 || p.Samples == 0 || p.Step >= p.Steps || p.Loss < 0 || now.Tasks != 2 || !strings.Contains(p.Phase, "of 2 folds done") {
+	if p := now.Progress; p == nil || p.Step == 0 || p.Samples == 0 || p.Step >= p.Steps || p.Loss < 0 || now.Tasks != 2 ||
+		!strings.Contains(p.Phase, "of 2 folds done") {
 		t.Errorf("job shown with %+v", now.Progress)
 	}
 	if r := early[`coppice_job_progress_ratio{name="folds"}`]; r <= 0 || r >= 1 {
@@ -140,12 +144,14 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 		t.Errorf("%v steps were seen first, as if a fold had to end before", first)
 	}
 	if s["coppice_steps_total"] != float64(o.Steps) || s["coppice_samples_total"] != float64(o.Samples) {
-		t.Errorf("counted %v steps and %v samples; the job had %d and %d", s["coppice_steps_total"], s["coppice_samples_total"], o.Steps, o.Samples)
+		t.Errorf("counted %v steps and %v samples; the job had %d and %d", s["coppice_steps_total"],
+			s["coppice_samples_total"], o.Steps, o.Samples)
 	}
 	if end.Progress == nil || end.Progress.Step != o.Steps || end.Progress.Samples != o.Samples {
 		t.Errorf("at the end %+v, and %d steps", end.Progress, o.Steps)
 	}
-	if s[`coppice_leader_worker_tasks_total{worker="w1"}`] != 2 || s[`coppice_leader_worker_task_seconds_total{worker="w1"}`] <= 0 {
+	if s[`coppice_leader_worker_tasks_total{worker="w1"}`] != 2 ||
+		s[`coppice_leader_worker_task_seconds_total{worker="w1"}`] <= 0 {
 		t.Errorf("of w1 there is %v", s[`coppice_leader_worker_tasks_total{worker="w1"}`])
 	}
 	if s[`coppice_task_seconds_count{kind="fold"}`] != 2 {
@@ -164,7 +170,8 @@ func TestFoldsUnderAnotherLeader(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.client.Jobs().Submit(ctx, longFolds()); err != nil {
@@ -197,7 +204,8 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const trees = 400
@@ -209,7 +217,8 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	early := c.moving(ctx, append(training("forest")[:2], training("forest")[3:]...)...)
-	if n := early[`coppice_job_steps{name="forest"}`]; n >= trees || early[`coppice_job_progress_ratio{name="forest"}`] >= 1 {
+	if n := early[`coppice_job_steps{name="forest"}`]; n >= trees ||
+		early[`coppice_job_progress_ratio{name="forest"}`] >= 1 {
 		t.Fatalf("%v trees at the first look: nothing to see", n)
 	}
 	c.stop("a") // the part of the trees that is recorded by now is there again
@@ -243,11 +252,13 @@ func TestMetricsOfTheHouse(t *testing.T) {
 	if _, err := c.client.Backup(ctx, io.Discard, nil); err != nil {
 		t.Fatal(err)
 	}
-	s := c.moving(ctx, "coppice_raft_voters", "coppice_raft_log_bytes", "coppice_disk_free_bytes", "coppice_disk_size_bytes",
+	s := c.moving(ctx, "coppice_raft_voters", "coppice_raft_log_bytes", "coppice_disk_free_bytes",
+		"coppice_disk_size_bytes",
 		"coppice_backup_last_success_timestamp_seconds", `coppice_http_requests_total{code="200",route="GET /v1/backup"}`,
 		`coppice_http_request_seconds_count{route="GET /v1/cluster"}`)
 	if s["coppice_raft_voters"] != 3 || s["coppice_disk_free_bytes"] > s["coppice_disk_size_bytes"] {
-		t.Errorf("%v voters, %v of %v bytes free", s["coppice_raft_voters"], s["coppice_disk_free_bytes"], s["coppice_disk_size_bytes"])
+		t.Errorf("%v voters, %v of %v bytes free", s["coppice_raft_voters"], s["coppice_disk_free_bytes"],
+			s["coppice_disk_size_bytes"])
 	}
 	if age := float64(time.Now().Unix()) - s["coppice_backup_last_success_timestamp_seconds"]; age < -1 || age > 120 {
 		t.Errorf("the backup is %v s old", age)
@@ -263,7 +274,8 @@ func TestMetricsOfTheHouse(t *testing.T) {
 	}
 	c.stop(others[0])
 	for i := range 5 {
-		if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: fmt.Sprint("set-", i)}, generate.Artificial(50, uint64(i)), importer.Options{}); err != nil {
+		if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: fmt.Sprint("set-", i)},
+			generate.Artificial(50, uint64(i)), importer.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -274,7 +286,8 @@ func TestMetricsOfTheHouse(t *testing.T) {
 	}
 	for _, m := range info.Members {
 		switch {
-		case m.ID == leader && m.Role != protocol.RoleLeader, m.ID != leader && m.Role != protocol.RoleVoter, m.Host == "", m.HTTP == "",
+		case m.ID == leader && m.Role != protocol.RoleLeader, m.ID != leader && m.Role != protocol.RoleVoter, m.Host == "",
+			m.HTTP == "",
 			m.ID == others[0] && m.Lag == 0:
 			t.Errorf("member %+v", m)
 		}

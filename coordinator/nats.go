@@ -55,11 +55,13 @@ func (m *messaging) release() {
 
 // open starts the server and connects this process. The caller closes m also after an
 // error.
-func (m *messaging) open(ctx context.Context, book *addressBook, subjects protocol.Subjects, traffic bus.Traffic) (err error) {
+func (m *messaging) open(ctx context.Context, book *addressBook, subjects protocol.Subjects,
+	traffic bus.Traffic) (err error) {
 	m.book = book
 	budget := m.cfg.Budget.parts()
 	options := bus.Options{
-		Name: "coordinator " + m.cfg.ID, Answers: subjects.Inbox(m.cfg.ID), Ping: m.cfg.timeouts.Ping, Traffic: traffic, Log: m.cfg.Log,
+		Name: "coordinator " + m.cfg.ID, Answers: subjects.Inbox(m.cfg.ID), Ping: m.cfg.timeouts.Ping, Traffic: traffic,
+		Log:      m.cfg.Log,
 		Received: int(budget.received), Backlog: int(budget.backlog), MayAnswer: subjects.MayAnswer,
 	}
 	if m.cfg.NATS != "" {
@@ -168,7 +170,8 @@ func (m *messaging) trouble() error {
 	}
 	voters, _ := m.book.voters()
 	if reached := len(m.server.Routes()) + 1; reached <= (len(voters)+1)/2 {
-		return fmt.Errorf("NATS on this coordinator is connected to only %d of the %d other coordinators", reached-1, len(voters))
+		return fmt.Errorf("NATS on this coordinator is connected to only %d of the %d other coordinators", reached-1,
+			len(voters))
 	}
 	return nil
 }
@@ -218,7 +221,8 @@ func (m *messaging) divertClients(ctx context.Context, leader func() string) {
 		case time.Since(healthy) >= m.cfg.timeouts.CutOff && diverted < 2:
 			diverted++
 			clients := m.server.TurnAway()
-			m.cfg.Log.Warn("NATS clients are disconnected, so that they connect to another coordinator", "reason", why, "clients", clients)
+			m.cfg.Log.Warn("NATS clients are disconnected, so that they connect to another coordinator", "reason", why,
+				"clients", clients)
 		}
 	}
 }

@@ -134,7 +134,8 @@ func (o *observer) observeNetwork() {
 	o.health.slow.Store(&text)
 	if now := time.Now(); text != "" && now.Sub(o.slowAt) > tellAgain {
 		o.slowAt = now
-		o.cfg.Log.Warn("the network is too slow for the timeouts: leaders may change and tasks may be computed twice", "reason", text)
+		o.cfg.Log.Warn("the network is too slow for the timeouts: leaders may change and tasks may be computed twice",
+			"reason", text)
 	}
 }
 
@@ -166,10 +167,12 @@ func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Durati
 		return 0, ""
 	}
 	longest := list[0]
-	text = fmt.Sprintf("the round trip to %s takes %d ms, more than a third of the election timeout (%v)", longest.to, longest.mean.Milliseconds(), t.RaftElection)
+	text = fmt.Sprintf("the round trip to %s takes %d ms, more than a third of the election timeout (%v)", longest.to,
+		longest.mean.Milliseconds(), t.RaftElection)
 	needed = protocol.HeartbeatFor(longest.mean)
 	if needed == 0 {
-		return longest.mean, text + fmt.Sprintf(": that is too long even for the largest --heartbeat, %v", protocol.MaxHeartbeat)
+		return longest.mean, text + fmt.Sprintf(": that is too long even for the largest --heartbeat, %v",
+			protocol.MaxHeartbeat)
 	}
 	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
 }
@@ -218,7 +221,8 @@ func (o *observer) observeLoad(ctx context.Context) {
 		m.MessagesDropped.Add(float64(now.dropped - before.dropped))
 
 		if unlogged += clients; unlogged > 0 && time.Since(loggedAt) > tellEvery {
-			o.cfg.Log.Warn("NATS clients were closed or refused, because they read too slowly or too many are connected", "clients", unlogged)
+			o.cfg.Log.Warn("NATS clients were closed or refused, because they read too slowly or too many are connected",
+				"clients", unlogged)
 			unlogged, loggedAt = 0, time.Now()
 		}
 		before = now
@@ -245,7 +249,8 @@ func logAudit(ctx context.Context, s *store.Store, leading func() bool, log *slo
 			if r.Refused != "" {
 				result = "refused: " + r.Refused
 			}
-			log.Info("audit", "number", r.Number, "caller", r.Caller, "role", r.Role, "from", r.From, "via", r.Via, "request", r.Request, "about", r.About,
+			log.Info("audit", "number", r.Number, "caller", r.Caller, "role", r.Role, "from", r.From, "via", r.Via, "request",
+				r.Request, "about", r.About,
 				"result", result, "requests", max(1, r.Count))
 		}
 		select {
@@ -277,7 +282,8 @@ var others = protocol.AuditRecord{Caller: protocol.NoCaller, Role: string(rights
 // note counts a refusal.
 func (f *refusals) note(c *access.Caller, request string, reason access.Reason, err error) {
 	f.counted(string(reason))
-	key := protocol.AuditRecord{Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.Host(), Via: c.Via}
+	key := protocol.AuditRecord{Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.Host(),
+		Via: c.Via}
 	key.Clip()
 	one := key
 	one.Time, one.Request, one.Refused, one.Count = time.Now().Unix(), request, fmt.Sprintf("%s: %v", reason, err), 1

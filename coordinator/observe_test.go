@@ -27,7 +27,8 @@ func TestNetworkVerdict(t *testing.T) {
 		list := roundTrips(map[string]rtt.Estimate{"a": {Mean: time.Millisecond}, "b": {Mean: test.coordinator}},
 			[]protocol.Worker{{ID: "w", RoundTrip: test.worker.Seconds() * 1000}, {ID: "unknown"}})
 		needed, text := heartbeatNeeded(list, &timeouts)
-		if (text == "") != (test.names == "") || !strings.Contains(text, test.names) || !strings.Contains(text, test.heartbeatFor) {
+		if (text == "") != (test.names == "") || !strings.Contains(text, test.names) ||
+			!strings.Contains(text, test.heartbeatFor) {
 			t.Errorf("%+v: %q", test, text)
 		}
 		if (needed == 0) != (test.names == "") {

@@ -258,7 +258,8 @@ func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 			case err == nil:
 				return j, c.mayJoin(address, j)
 			case errors.Is(err, ErrRemoved):
-				return nil, fmt.Errorf("%w; its certificate was revoked with the removal: issue another one with coppice certs node", err)
+				return nil,
+					fmt.Errorf("%w; its certificate was revoked with the removal: issue another one with coppice certs node", err)
 			}
 			last = err
 		}
@@ -268,7 +269,8 @@ func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 		}
 		wait.For(ctx, joinPause)
 	}
-	return nil, fmt.Errorf("no coordinator answers at %s: %w", strings.Join(c.Join, ", "), errors.Join(last, context.Cause(ctx)))
+	return nil, fmt.Errorf("no coordinator answers at %s: %w", strings.Join(c.Join, ", "),
+		errors.Join(last, context.Cause(ctx)))
 }
 
 // join asks a coordinator for its cluster.
@@ -292,7 +294,8 @@ func (k *asker) join(ctx context.Context, address string) (*joined, error) {
 // lost its folder: the leader will replace the old member.
 func (c *Config) mayJoin(address string, j *joined) error {
 	if j.Protocol != protocol.Version || j.Numerics != round.Numerics {
-		return fmt.Errorf("the cluster at %s (%s) has protocol version %d and arithmetic version %d; this coordinator (%s) has %d and %d",
+		return fmt.Errorf("the cluster at %s (%s) has protocol version %d and arithmetic version %d; this coordinator (%s) "+
+			"has %d and %d",
 			address, j.Version, j.Protocol, j.Numerics, version.String, protocol.Version, round.Numerics)
 	}
 	// Answers have whole milliseconds.
@@ -301,7 +304,8 @@ func (c *Config) mayJoin(address string, j *joined) error {
 	}
 	for _, m := range j.members {
 		if m.ID == c.ID && m.HTTP != c.entry().HTTP {
-			return fmt.Errorf("%w: the cluster at %s already has a coordinator %s, at %s; take another --id, or remove that coordinator first: coppice cluster remove %s",
+			return fmt.Errorf("%w: the cluster at %s already has a coordinator %s, at %s; take another --id, or remove that "+
+				"coordinator first: coppice cluster remove %s",
 				ErrUsage, address, c.ID, m.HTTP, c.ID)
 		}
 	}
@@ -358,11 +362,13 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 		return a, fmt.Errorf("coordinator %s answers at this address", s.ID)
 	}
 	if s.Protocol != protocol.Version || s.Numerics != round.Numerics {
-		return a, fmt.Errorf("the coordinator there (%s) has protocol version %d and arithmetic version %d; this coordinator has %d and %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
+		return a, fmt.Errorf("the coordinator there (%s) has protocol version %d and arithmetic version %d; this "+
+			"coordinator has %d and %d", s.Version, s.Protocol, s.Numerics, protocol.Version, round.Numerics)
 	}
 	a = store.Answer{
 		Phase: store.Phase(s.Phase), ID: s.ID, Directory: s.Directory, Cluster: s.Cluster, Seeded: s.Seeded, RaftAddr: s.Raft,
-		Peers: s.Peers, Heartbeat: time.Duration(s.Heartbeat) * time.Millisecond, Term: s.Term, Last: s.Last, Founders: s.Founders, Members: s.Servers,
+		Peers: s.Peers, Heartbeat: time.Duration(s.Heartbeat) * time.Millisecond, Term: s.Term, Last: s.Last,
+		Founders: s.Founders, Members: s.Servers,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -381,7 +387,8 @@ func (p *peers) answer(a store.Answer) protocol.Self {
 		MemberEntry: p.book.self, Cluster: a.Cluster, Process: p.cfg.process,
 		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(p.cfg.Heartbeat / time.Millisecond),
 		External: p.cfg.NATS, Contact: -1,
-		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers, Founders: a.Founders, Servers: a.Members,
+		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers,
+		Founders: a.Founders, Servers: a.Members,
 	}
 	for _, id := range a.Voters {
 		m, _ := p.book.find(id)
@@ -413,7 +420,8 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 	clusters := make([]protocol.Cluster, len(others))
 	var asking sync.WaitGroup
 	for k, m := range others {
-		asking.Go(func() { _ = p.cfg.asker.ask(ctx, m.HTTP, protocol.ClusterLocal, &clusters[k]) }) // after an error it is empty
+		// after an error it is empty
+		asking.Go(func() { _ = p.cfg.asker.ask(ctx, m.HTTP, protocol.ClusterLocal, &clusters[k]) })
 	}
 	asking.Wait()
 	for _, c := range clusters {
@@ -431,7 +439,8 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 		other, err := p.cfg.asker.askSelf(ctx, address)
 		same := other.ID == self.ID && other.Cluster == p.clusterID && other.Directory == directory
 		if err == nil && same && other.Process != p.cfg.process {
-			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of the two processes, or start this one with an empty folder and another --id",
+			return fmt.Errorf("%w: coordinator %s of cluster %s already runs at %s with a copy of the folder %s: stop one of "+
+				"the two processes, or start this one with an empty folder and another --id",
 				ErrDuplicate, self.ID, p.clusterID, address, p.cfg.Dir)
 		}
 	}
@@ -460,7 +469,9 @@ func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) s
 		if err := p.cfg.asker.ask(ctx, m.HTTP, "/v1/cluster", &c); err != nil || c.Leader == "" || c.Epoch < epoch {
 			continue
 		}
-		if slices.ContainsFunc(list.Members, func(m protocol.Member) bool { return m.ID == p.book.self.ID && m.Directory == directory }) {
+		if slices.ContainsFunc(list.Members, func(m protocol.Member) bool {
+			return m.ID == p.book.self.ID && m.Directory == directory
+		}) {
 			return ""
 		}
 		return list.Leader
@@ -540,7 +551,8 @@ func (p *peers) silent(ctx context.Context, members []store.Member) []string {
 				err = fmt.Errorf("%s has a new folder (directory id %s) and no vote yet", id, a.Directory)
 			}
 			if err != nil {
-				silent[i] = strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(), fmt.Sprintf("no answer in %v", votersTimeout))
+				silent[i] = strings.ReplaceAll(err.Error(), context.DeadlineExceeded.Error(),
+					fmt.Sprintf("no answer in %v", votersTimeout))
 			}
 		})
 	}

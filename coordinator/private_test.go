@@ -23,7 +23,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// private is a cluster on which sam has made a dataset, a job with predictions, and an experiment with records and models.
+// private is a cluster on which sam has made a dataset, a job with predictions, and an experiment with records and
+// models.
 type private struct {
 	*secured
 	users      map[string]*certs.Source
@@ -41,7 +42,8 @@ func startPrivate(ctx context.Context, t *testing.T) *private {
 	p.users["model server sam"] = p.authority.Source(certs.Serve, "sam") // it has the name of the owner
 	sam := p.clientOf(p.users["sam"])
 	var err error
-	if p.set, err = sam.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if p.set, err = sam.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	spec := testSpec(map[string]string{"steps": "20", "trees": "2", "depth": "3"})
@@ -50,16 +52,19 @@ func startPrivate(ctx context.Context, t *testing.T) *private {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.job, err = sam.Jobs().Watch(ctx, j.Name, func(*protocol.JobInfo) {}); err != nil || p.job.State != protocol.Done || p.job.Predictions == nil {
+	if p.job, err = sam.Jobs().Watch(ctx, j.Name, func(*protocol.JobInfo) {}); err != nil ||
+		p.job.State != protocol.Done || p.job.Predictions == nil {
 		t.Fatalf("%+v, %v", p.job, err)
 	}
 	plan, err := sam.Experiments().Submit(ctx, protocol.ExperimentRequest{
-		Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 2\nmethods: [aa-knn]\n", Record: []string{"predictions"}, KeepModels: true,
+		Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 2\nmethods: [aa-knn]\n", Record: []string{"predictions"},
+		KeepModels: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.study, err = sam.Jobs().Watch(ctx, plan.Jobs[0].Name, func(*protocol.JobInfo) {}); err != nil || p.study.State != protocol.Done {
+	if p.study, err = sam.Jobs().Watch(ctx, plan.Jobs[0].Name, func(*protocol.JobInfo) {}); err != nil ||
+		p.study.State != protocol.Done {
 		t.Fatalf("%+v, %v", p.study, err)
 	}
 	return p
@@ -101,18 +106,20 @@ func (p *private) read(ctx context.Context, who string, allowed bool) {
 	}
 	for path, others := range p.visible() {
 		want := http.StatusOK
-		if strings.HasPrefix(who, "model server") && others[rights.Serve] == rights.None && others[rights.Anonymous] == rights.None {
+		if strings.HasPrefix(who, "model server") && others[rights.Serve] == rights.None &&
+			others[rights.Anonymous] == rights.None {
 			want = http.StatusForbidden
 		}
 		p.answers(ctx, p.users[who], 0, http.MethodGet, path, want)
 	}
 }
 
-// visible are the paths of all other requests that all users may make, and what other roles may do. A request that shows what
-// is private must be one of paths.
+// visible are the paths of all other requests that all users may make, and what other roles may do. A request that
+// shows what is private must be one of paths.
 func (p *private) visible() map[string]map[rights.Role]rights.Access {
 	all := make(map[string]map[rights.Role]rights.Access)
-	names := map[string]string{"/v1/datasets/{name}": "/v1/datasets/art", "/v1/experiments/{name}": "/v1/experiments/e", "{job}": p.study.Name}
+	names := map[string]string{"/v1/datasets/{name}": "/v1/datasets/art", "/v1/experiments/{name}": "/v1/experiments/e",
+		"{job}": p.study.Name}
 	for _, r := range rights.Requests {
 		path, get := strings.CutPrefix(r.Pattern, "GET ")
 		if !get || r.Role != rights.Read || r.Kind&rights.Stream != 0 {
@@ -121,7 +128,9 @@ func (p *private) visible() map[string]map[rights.Role]rights.Access {
 		for pattern, name := range names {
 			path = strings.Replace(path, pattern, name, 1)
 		}
-		if !slices.ContainsFunc(p.paths(), func(private string) bool { return path == private || strings.Contains(path, "{") }) {
+		if !slices.ContainsFunc(p.paths(), func(private string) bool {
+			return path == private || strings.Contains(path, "{")
+		}) {
 			all[path] = r.Others
 		}
 	}
@@ -157,11 +166,15 @@ func TestPrivate(t *testing.T) {
 		t.Errorf("%+v", p.set)
 	}
 	sam, eve := p.clientOf(p.users["sam"]), p.clientOf(p.users["eve"])
-	for who, allowed := range map[string]bool{"sam": true, "root": true, "eve": false, "rita": false, "model server sam": false} {
+	for who, allowed := range map[string]bool{"sam": true, "root": true, "eve": false, "rita": false,
+		"model server sam": false} {
 		p.read(ctx, who, allowed)
 	}
 	uses := map[string]func() error{
-		"a job":                  func() error { _, err := eve.Jobs().Submit(ctx, testSpec(map[string]string{"steps": "1"})); return err },
+		"a job": func() error {
+			_, err := eve.Jobs().Submit(ctx, testSpec(map[string]string{"steps": "1"}))
+			return err
+		},
 		"an experiment":          func() error { _, err := eve.Experiments().Submit(ctx, onArt("f")); return err },
 		"a check":                func() error { _, err := eve.Experiments().Check(ctx, onArt("f")); return err },
 		"the runs":               func() error { _, err := remote.Read(ctx, eve, "e", remote.Options{}); return err },
@@ -170,7 +183,8 @@ func TestPrivate(t *testing.T) {
 		"sharing the experiment": func() error { _, err := eve.Experiments().Share(ctx, "e"); return err },
 	}
 	for what, use := range uses {
-		if err := use(); status(err) != http.StatusForbidden && what != "the runs" || !strings.Contains(fmt.Sprint(err), "sam") {
+		if err := use(); status(err) != http.StatusForbidden && what != "the runs" ||
+			!strings.Contains(fmt.Sprint(err), "sam") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -180,7 +194,8 @@ func TestPrivate(t *testing.T) {
 	if j, err := sam.Jobs().Share(ctx, "forest"); err != nil || j.Private || j.State != protocol.Done {
 		t.Errorf("%+v, %v", j, err)
 	}
-	if x, err := p.clientOf(p.users["root"]).Experiments().Share(ctx, "e"); err != nil || x.Private || len(x.Changed) != 1 {
+	if x, err := p.clientOf(p.users["root"]).Experiments().Share(ctx, "e"); err != nil || x.Private ||
+		len(x.Changed) != 1 {
 		t.Errorf("%+v, %v", x, err)
 	}
 	for who := range p.users {
@@ -199,7 +214,8 @@ func TestPrivate(t *testing.T) {
 
 // onArt is an experiment on the dataset art.
 func onArt(name string) protocol.ExperimentRequest {
-	return protocol.ExperimentRequest{Spec: "name: " + name + "\ndatasets: [{dataset: art}]\nfolds: 2\nmethods: [aa-knn]\n"}
+	return protocol.ExperimentRequest{Spec: "name: " + name +
+		"\ndatasets: [{dataset: art}]\nfolds: 2\nmethods: [aa-knn]\n"}
 }
 
 // TestPrivateExperiments: what is private stays so if runs are added to an experiment, by its owner or by an admin.
@@ -230,11 +246,13 @@ func TestPrivateExperiments(t *testing.T) {
 	more := onArt("ended")
 	more.Spec = strings.Replace(more.Spec, "folds: 2", "folds: 3", 1)
 	root := p.clientOf(p.users["root"])
-	if _, err := root.Datasets().Import(ctx, protocol.DatasetPut{Name: "rootset"}, generate.Artificial(300, 3), importer.Options{}); err != nil {
+	if _, err := root.Datasets().Import(ctx, protocol.DatasetPut{Name: "rootset"}, generate.Artificial(300, 3),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	more.LeaveOut, more.Spec = true, strings.Replace(more.Spec, "{dataset: art}", "{dataset: rootset}", 1)
-	if _, err := root.Experiments().Submit(ctx, more); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "coppice dataset share rootset") {
+	if _, err := root.Experiments().Submit(ctx, more); status(err) != http.StatusForbidden ||
+		!strings.Contains(err.Error(), "coppice dataset share rootset") {
 		t.Errorf("an admin's private dataset in sam's experiment: %v", err)
 	}
 	for _, methods := range []string{"[aa-knn, sa-bfgs]", "[aa-knn, sa-bfgs, ldsvr]"} {
@@ -250,14 +268,15 @@ func TestPrivateExperiments(t *testing.T) {
 	}
 }
 
-// TestDigestsGrantNothing: everybody sees the digests of blobs. A user may use a blob of others only after it has sent the
-// bytes, and does not learn whether the cluster has them.
+// TestDigestsGrantNothing: everybody sees the digests of blobs. A user may use a blob of others only after it has sent
+// the bytes, and does not learn whether the cluster has them.
 func TestDigestsGrantNothing(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	p := startPrivate(ctx, t)
 	sam, eve := p.clientOf(p.users["sam"]), p.clientOf(p.users["eve"])
-	if _, err := eve.Datasets().Import(ctx, protocol.DatasetPut{Name: "own"}, generate.Artificial(300, 2), importer.Options{}); err != nil {
+	if _, err := eve.Datasets().Import(ctx, protocol.DatasetPut{Name: "own"}, generate.Artificial(300, 2),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	own := testSpec(map[string]string{"steps": "1"})
@@ -270,7 +289,8 @@ func TestDigestsGrantNothing(t *testing.T) {
 	if _, err := eve.Jobs().Submit(ctx, deep); status(err) != protocol.StatusSendBlob {
 		t.Errorf("another's model as weights: %v", err)
 	}
-	if _, err := eve.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); !client.IsConflict(err) || !strings.Contains(err.Error(), "private") {
+	if _, err := eve.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); !client.IsConflict(err) || !strings.Contains(err.Error(), "private") {
 		t.Errorf("the name of another's dataset: %v", err)
 	}
 	dir, err := tempdir.Make("private")
@@ -291,7 +311,8 @@ func TestDigestsGrantNothing(t *testing.T) {
 	if got := p.post(ctx, "eve", "/v1/datasets", put); got != protocol.StatusSendBlob {
 		t.Errorf("after a second try: status %d", got)
 	}
-	d, err := eve.Datasets().ImportFree(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
+	d, err := eve.Datasets().ImportFree(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{})
 	if err != nil || d.Name == "art" || d.Digest != p.set.Digest || d.Owner != "eve" {
 		t.Fatalf("an import of the same bytes: %+v, %v", d, err)
 	}

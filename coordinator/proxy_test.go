@@ -26,7 +26,8 @@ func TestProxy(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true},
+		generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	text, token := s.token(ctx, protocol.TokenRequest{Owner: "tom", Role: "submit"})
@@ -34,12 +35,13 @@ func TestProxy(t *testing.T) {
 	// proxy starts a proxy for coordinator i, and returns its address.
 	proxy := func(i int, caller string) string {
 		to := &url.URL{Scheme: "https", Host: s.port(i, 0)}
-		web := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1, Transport: edge.Transport(new(http.Transport)), Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
-			if r.Out.Header.Del("Coppice-Caller"); caller != "" {
-				r.Out.Header.Set("Coppice-Caller", caller)
-			}
-		}})
+		web := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1,
+			Transport: edge.Transport(new(http.Transport)), Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(to)
+				if r.Out.Header.Del("Coppice-Caller"); caller != "" {
+					r.Out.Header.Set("Coppice-Caller", caller)
+				}
+			}})
 		dir := s.authority.FolderOf(certs.Proxy, "edge")
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
 		if err != nil {

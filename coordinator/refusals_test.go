@@ -58,7 +58,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 		t.Errorf("%d records of %d refusals, %d of them of others", len(list), sum, others)
 	}
 	note(1)
-	if list := testkit.Receive(t, "the next entry", entries); len(list) != 1 || list[0].Count != 1 || list[0].From != "10.0.0.0" {
+	if list := testkit.Receive(t, "the next entry", entries); len(list) != 1 || list[0].Count != 1 ||
+		list[0].From != "10.0.0.0" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -32,7 +32,8 @@ const probing = time.Second
 // revoke revokes the certificate of a source.
 func (s *secured) revoke(ctx context.Context, source *certs.Source) {
 	s.t.Helper()
-	r := protocol.Revocation{Serial: certs.Serial(source.Own()), Identity: source.Identity().String(), Until: source.Expires().Unix()}
+	r := protocol.Revocation{Serial: certs.Serial(source.Own()), Identity: source.Identity().String(),
+		Until: source.Expires().Unix()}
 	if _, err := s.client.Certificates().Revoke(ctx, r); err != nil {
 		s.t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func (s *secured) port(i, offset int) string {
 func (s *secured) clients(ctx context.Context, source *certs.Source) (list []*bus.Conn) {
 	s.t.Helper()
 	for i := range s.peers {
-		c, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + s.port(i, 2)}, Name: source.Identity().Name, TLS: source})
+		c, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + s.port(i, 2)}, Name: source.Identity().Name,
+			TLS: source})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -79,7 +81,8 @@ func TestRevokedWorker(t *testing.T) {
 	want := localDigest(t, spec)
 	s := secure(t, 3)
 	s.startAll(2)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "two workers", func() bool { return len(s.alive(ctx)) == 2 })
@@ -99,7 +102,8 @@ func TestRevokedWorker(t *testing.T) {
 	}
 	testkit.Until(t, "the loss of the worker", func() bool { return strings.Join(s.alive(ctx), " ") == "w0" })
 	list, err := s.client.Certificates().List(ctx)
-	if err != nil || len(list) != 1 || list[0].Serial != certs.Serial(w1.Own()) || list[0].Identity != "coppice://test/worker/w1" {
+	if err != nil || len(list) != 1 || list[0].Serial != certs.Serial(w1.Own()) ||
+		list[0].Identity != "coppice://test/worker/w1" {
 		t.Errorf("revoked are %+v: %v", list, err)
 	}
 	s.authority.Folder(certs.Worker, "w1")
@@ -128,7 +132,8 @@ func TestExpiredWorker(t *testing.T) {
 	want := localDigest(t, spec)
 	s := secure(t, 3)
 	s.startAll(1)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "w1")
@@ -170,7 +175,8 @@ func TestRevokedUser(t *testing.T) {
 	s.leader(ctx)
 	sam := s.authority.User("sam", "submit")
 	user := s.clientOf(sam)
-	if _, err := user.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := user.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := user.Jobs().Submit(ctx, eventful()) // it waits for a worker
@@ -180,7 +186,8 @@ func TestRevokedUser(t *testing.T) {
 	ended := make(chan time.Time, len(s.peers))
 	web := &http.Client{Transport: sam.Transport(new(http.Transport))}
 	for i := range s.peers {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s/v1/jobs/%d/changes", s.port(i, 0), job.ID), nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s/v1/jobs/%d/changes", s.port(i, 0),
+			job.ID), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +208,8 @@ func TestRevokedUser(t *testing.T) {
 	s.revoke(ctx, sam)
 	revoked := time.Now()
 	for range s.peers {
-		if took := testkit.Receive(t, "the end of a stream", ended).Sub(revoked); took > cutWithin*time.Duration(testkit.Slowdown) {
+		if took := testkit.Receive(t, "the end of a stream", ended).Sub(revoked); took > cutWithin*
+			time.Duration(testkit.Slowdown) {
 			t.Errorf("a stream ended after %v, want at most %v", took, cutWithin)
 		}
 	}
@@ -223,7 +231,9 @@ func TestRevokedUser(t *testing.T) {
 			t.Errorf("the next request at %s: %s %s", s.peers[i].ID, answer.Status, b)
 		}
 	}
-	if _, err := s.client.Certificates().Revoke(ctx, protocol.Revocation{Serial: certs.Serial(s.sources["ana"].Own())}); err == nil || !strings.Contains(err.Error(), "another certificate") {
+	if _, err := s.client.Certificates().Revoke(ctx,
+		protocol.Revocation{Serial: certs.Serial(s.sources["ana"].Own())}); err == nil ||
+		!strings.Contains(err.Error(), "another certificate") {
 		t.Errorf("an admin that revokes its own certificate: %v", err)
 	}
 }
@@ -260,7 +270,8 @@ func TestRevokedCoordinator(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Errorf("the others do not go on: %v", err)
 	}
 }

@@ -178,7 +178,8 @@ func TestRightsSuffice(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(ctx, time.Second) // the first request is passed on to all
 	defer cancel()
-	if err := asks.FetchBlob(short, fetch, blobs.Sum([]byte("nobody has it")), 0, &b); !errors.Is(err, context.DeadlineExceeded) {
+	if err := asks.FetchBlob(short, fetch, blobs.Sum([]byte("nobody has it")), 0, &b); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("fetched a blob that nobody has: %v", err)
 	}
 	if refused := g.take(); len(refused) > 0 {
@@ -202,21 +203,28 @@ func TestRightsRefuse(t *testing.T) {
 	publish := map[string][]string{ // who may, besides whom every user below may not
 		s.Heartbeats("w0"): {"worker.w0"}, s.Heartbeats("gpu-1"): {"pool.gpu/gpu-1"}, result: {"worker.w0"},
 		s.Fetch("w0"): {"worker.w0"}, s.Lead(): {"coordinator.b"}, s.Work("w0"): {"coordinator.b"},
-		s.Fetch("w0") + protocol.PassedOn: {"coordinator.b"}, s.CoordinatorBlobs("a"): {"coordinator.b"}, s.WorkerBlobs("w0"): {"coordinator.b"},
-		s.Replicate("a"): {"coordinator.b"}, s.Answers("w0") + ".x": {"coordinator.b"}, s.Inbox("a") + ".x": {"coordinator.b"},
+		s.Fetch("w0") + protocol.PassedOn: {"coordinator.b"}, s.CoordinatorBlobs("a"): {"coordinator.b"},
+		s.WorkerBlobs("w0"): {"coordinator.b"},
+		s.Replicate("a"):    {"coordinator.b"}, s.Answers("w0") + ".x": {"coordinator.b"}, s.Inbox("a") +
+			".x": {"coordinator.b"},
 	}
 	subscribe := map[string][]string{
-		s.Work("w0"): {"worker.w0"}, s.WorkerBlobs("w0"): {"worker.w0"}, s.Answers("w0") + ".>": {"worker.w0"}, s.Work("gpu-1"): {"pool.gpu/gpu-1"},
+		s.Work("w0"): {"worker.w0"}, s.WorkerBlobs("w0"): {"worker.w0"}, s.Answers("w0") + ".>": {"worker.w0"},
+		s.Work("gpu-1"):   {"pool.gpu/gpu-1"},
 		s.Heartbeats("*"): {"coordinator.b"}, s.AllResults("b", "*"): {"coordinator.b"}, s.Fetch("*"): {"coordinator.b"},
-		s.CoordinatorBlobs("b"): {"coordinator.b"}, s.Replicate("b"): {"coordinator.b"}, s.Inbox("b") + ".>": {"coordinator.b"},
-		">": nil, "coppice.>": nil, s.Work("*"): nil, s.Answers("*") + ".>": nil, "_INBOX.>": nil, s.AllResults("*", "*"): nil,
+		s.CoordinatorBlobs("b"): {"coordinator.b"}, s.Replicate("b"): {"coordinator.b"}, s.Inbox("b") +
+			".>": {"coordinator.b"},
+		">": nil, "coppice.>": nil, s.Work("*"): nil, s.Answers("*") + ".>": nil, "_INBOX.>": nil,
+		s.AllResults("*", "*"): nil,
 	}
 	conns := make(map[string]*bus.Conn) // by user and name
-	for _, who := range []string{"worker.w0", "worker.w9", "worker.a", "pool.gpu/gpu-1", "pool.gpu/gpu-9", "pool.gpu/w0", "serve.w0", "admin.w0", "submit.w0", "read.w0", "coordinator.b"} {
+	for _, who := range []string{"worker.w0", "worker.w9", "worker.a", "pool.gpu/gpu-1", "pool.gpu/gpu-9", "pool.gpu/w0",
+		"serve.w0", "admin.w0", "submit.w0", "read.w0", "coordinator.b"} {
 		user, name, _ := strings.Cut(who, "/")
 		conns[who] = g.connect(ctx, user, name, "")
 	}
-	if _, err := bus.Connect(ctx, bus.Options{URLs: []string{strings.Replace(g.url("worker.w0"), "secret", "guess", 1)}}); err == nil {
+	if _, err := bus.Connect(ctx, bus.Options{URLs: []string{strings.Replace(g.url("worker.w0"), "secret", "guess",
+		1)}}); err == nil {
 		t.Error("a wrong password is accepted")
 	}
 	g.take()
@@ -234,7 +242,9 @@ func TestRightsRefuse(t *testing.T) {
 	}
 	for who := range conns {
 		for subject, may := range publish {
-			try("publish", who, subject, slices.Contains(may, who), func(c *bus.Conn) error { return c.Send(subject, "", []byte{protocol.Version, 200}) })
+			try("publish", who, subject, slices.Contains(may, who), func(c *bus.Conn) error {
+				return c.Send(subject, "", []byte{protocol.Version, 200})
+			})
 		}
 		for subject, may := range subscribe {
 			try("subscribe to", who, subject, slices.Contains(may, who), func(c *bus.Conn) error {

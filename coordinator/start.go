@@ -128,7 +128,8 @@ func (s *startup) decide(ctx context.Context) error {
 		case s.joinedCluster != "" && i.Cluster == "":
 			err = s.folder.Join(s.joinedCluster)
 		case s.namedCluster != "" && i.Cluster != "" && i.Cluster != s.namedCluster:
-			err = fmt.Errorf("%s: %w: the Raft log is from cluster %s, but the CLUSTER file names cluster %s", s.cfg.Dir, store.ErrFolder, i.Cluster, s.namedCluster)
+			err = fmt.Errorf("%s: %w: the Raft log is from cluster %s, but the CLUSTER file names cluster %s", s.cfg.Dir,
+				store.ErrFolder, i.Cluster, s.namedCluster)
 		default:
 			err = s.folder.Decide(ctx)
 		}
@@ -216,7 +217,8 @@ func (s *startup) openStore(ctx context.Context, listener net.Listener) (opened 
 	slices.Sort(given)
 	have = slices.Compact(have)
 	if len(given) > 1 && len(have) > 0 && !slices.Equal(given, have) {
-		s.cfg.Log.Warn("--peers differs from the list of members; the list of members is used", "peers", given, "members", have)
+		s.cfg.Log.Warn("--peers differs from the list of members; the list of members is used", "peers", given,
+			"members", have)
 	}
 	return opened, nil
 }
@@ -233,7 +235,8 @@ func (s *startup) claim() (*store.Folder, error) {
 
 // reset sets Raft's folder aside and begins another one.
 func (s *startup) reset(why error) (*store.Folder, error) {
-	s.cfg.Log.Error("the Raft log of this coordinator is damaged and set aside; the coordinator fetches the log from the others, and then votes again", "error", why)
+	s.cfg.Log.Error("the Raft log of this coordinator is damaged and set aside; the coordinator fetches the log from "+
+		"the others, and then votes again", "error", why)
 	return store.Reset(s.storeConfig())
 }
 
@@ -243,7 +246,8 @@ func (s *startup) replicated() bool { return len(s.book.others()) > 0 }
 func (s *startup) storeConfig() store.Config {
 	cfg := store.Config{
 		ID: s.cfg.ID, Dir: filepath.Join(s.cfg.Dir, "raft"), RaftAddr: s.cfg.Listen.Raft,
-		Heartbeat: s.cfg.Heartbeat, Election: s.cfg.Election, SnapshotLogBytes: s.cfg.SnapshotBytes, TLS: s.cfg.TLS, Logger: s.cfg.Log,
+		Heartbeat: s.cfg.Heartbeat, Election: s.cfg.Election, SnapshotLogBytes: s.cfg.SnapshotBytes, TLS: s.cfg.TLS,
+		Logger:    s.cfg.Log,
 		Committed: s.committed,
 		PeerList:  s.cfg.peerList(), Cluster: s.namedCluster, Locate: s.book.raft, Ask: s.peers.ask,
 	}
@@ -311,7 +315,8 @@ func Restore(ctx context.Context, backup io.Reader, c RestoreConfig) (r *Restore
 		return nil, err
 	}
 	if a.Header.Protocol != protocol.Version {
-		return nil, fmt.Errorf("%w: the backup comes from a cluster with protocol version %d (Coppice %s); this version has protocol %d", archive.ErrVersion, a.Header.Protocol, a.Header.Version, protocol.Version)
+		return nil, fmt.Errorf("%w: the backup comes from a cluster with protocol version %d (Coppice %s); this version "+
+			"has protocol %d", archive.ErrVersion, a.Header.Protocol, a.Header.Version, protocol.Version)
 	}
 	made := missingFolders(c.Dir)
 	defer func() {
@@ -364,7 +369,8 @@ func missingFolders(dir string) (list []string) {
 // it made.
 func empty(dir string, made []string) error {
 	var errs []error
-	for _, name := range []string{"blobs", "raft", clusterName, clusterCopy, clusterName + ".tmp", clusterCopy + ".tmp", restoringName + ".tmp", restoringName} {
+	for _, name := range []string{"blobs", "raft", clusterName, clusterCopy, clusterName + ".tmp", clusterCopy + ".tmp",
+		restoringName + ".tmp", restoringName} {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}
 	for _, path := range made {
@@ -407,7 +413,8 @@ func restore(ctx context.Context, cfg *settings, a *archive.Reader, c *RestoreCo
 	}
 	r := &Restored{
 		Dir: cfg.Dir, ID: cfg.ID, Cluster: cluster, Index: next.Index(),
-		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), Tokens: next.ValidTokens(time.Now().Unix()), Revoked: len(next.Revocations()), From: h,
+		Datasets: len(s.Datasets()), Jobs: len(s.Jobs()), Tokens: next.ValidTokens(time.Now().Unix()),
+		Revoked: len(next.Revocations()), From: h,
 	}
 	return r, keepClusterID(cfg.Dir, cluster)
 }
@@ -429,14 +436,16 @@ func readState(a *archive.Reader) (*state.State, error) {
 		return nil, fmt.Errorf("%w: the state of the cluster in the backup cannot be read: %w", archive.ErrCorrupt, err)
 	}
 	if s.Index() != a.Header.Index {
-		return nil, fmt.Errorf("%w: the state is from log index %d, but the header says index %d", archive.ErrCorrupt, s.Index(), a.Header.Index)
+		return nil, fmt.Errorf("%w: the state is from log index %d, but the header says index %d", archive.ErrCorrupt,
+			s.Index(), a.Header.Index)
 	}
 	return s, nil
 }
 
 // restoreBlobs writes the other records, and refuses a backup that lacks one of refs.
 // It deletes from refs.
-func restoreBlobs(ctx context.Context, dir string, a *archive.Reader, refs digests.Set, progress func(blobs, of int)) error {
+func restoreBlobs(ctx context.Context, dir string, a *archive.Reader, refs digests.Set,
+	progress func(blobs, of int)) error {
 	folder, err := blobs.Open(dir)
 	if err != nil {
 		return err

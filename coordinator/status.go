@@ -91,7 +91,8 @@ func (st *status) describe(s *state.State) protocol.Cluster {
 	c := protocol.Cluster{
 		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
-		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(), Warning: st.health.warning(), Insecure: st.cfg.exposed,
+		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(),
+		Warning: st.health.warning(), Insecure: st.cfg.exposed,
 	}
 	c.Leader, _ = st.store.Leader()
 	return c
@@ -152,7 +153,8 @@ func (st *status) jobWaits(s *state.State) map[uint64]jobs.Wait {
 	if d == nil {
 		return nil
 	}
-	f := &jobs.Facts{Concurrent: st.cfg.Concurrent, Start: st.startWorker(), Unrecorded: st.health.unrecorded(), Workers: d.Availability, Lost: st.copies.Unavailable}
+	f := &jobs.Facts{Concurrent: st.cfg.Concurrent, Start: st.startWorker(), Unrecorded: st.health.unrecorded(),
+		Workers: d.Availability, Lost: st.copies.Unavailable}
 	switch {
 	case st.nats.conn.Connected():
 	case st.nats.server == nil:
@@ -235,9 +237,11 @@ func withoutLeader(voters int, silent []string) string {
 	answer, need := voters-len(away), voters/2+1
 	switch {
 	case answer < need:
-		return fmt.Sprintf("%d of %d coordinators answer, but %d are needed; start these again: %s", answer, voters, need, strings.Join(away, "; "))
+		return fmt.Sprintf("%d of %d coordinators answer, but %d are needed; start these again: %s", answer, voters, need,
+			strings.Join(away, "; "))
 	case len(away) > 0:
-		return fmt.Sprintf("%d of %d coordinators answer, and an election is in progress; no answer from: %s", answer, voters, strings.Join(away, "; "))
+		return fmt.Sprintf("%d of %d coordinators answer, and an election is in progress; no answer from: %s", answer, voters,
+			strings.Join(away, "; "))
 	case voters == 1:
 		return "this coordinator is about to lead"
 	}
@@ -299,7 +303,9 @@ func (s *reports) run(ctx context.Context) {
 func (s *reports) look(ctx context.Context) map[store.Server]report {
 	ctx, cancel := context.WithTimeout(ctx, s.peers.cfg.patience())
 	defer cancel()
-	others := slices.DeleteFunc(slices.Clone(s.store.Members()), func(m store.Member) bool { return m.ID == s.peers.cfg.ID })
+	others := slices.DeleteFunc(slices.Clone(s.store.Members()), func(m store.Member) bool {
+		return m.ID == s.peers.cfg.ID
+	})
 	answers := make([]report, len(others))
 	var asking sync.WaitGroup
 	for i, m := range others {
@@ -361,7 +367,8 @@ func (m *membership) run(ctx context.Context) error {
 		m.nats.updateRoutes()
 		if !m.logged && m.joins && m.store.Answer().Phase == store.PhaseJoining {
 			m.logged = true
-			m.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", m.cfg.ID, m.book.self.HTTP))
+			m.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", m.cfg.ID,
+				m.book.self.HTTP))
 		}
 		m.service.Reconcile(ctx)
 		if err := m.doubt(ctx); err != nil {
@@ -406,7 +413,8 @@ func (m *membership) doubt(ctx context.Context) error {
 		reissue = ", issue another certificate with coppice certs node, since the removal has revoked its own,"
 	}
 	if by := m.peers.removedBy(ctx, directory, m.store.State().Epoch()); by != "" {
-		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it again, empty %s%s and start it with --join-cluster", ErrRemoved, by, m.cfg.ID, directory, m.cfg.Dir, reissue)
+		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it "+
+			"again, empty %s%s and start it with --join-cluster", ErrRemoved, by, m.cfg.ID, directory, m.cfg.Dir, reissue)
 	}
 	return nil
 }

@@ -96,7 +96,8 @@ func TestRotation(t *testing.T) {
 		c.Listen = "127.0.0.1:0"
 	}
 	s.startAll(2)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, spec := range specs[1:] {
@@ -163,7 +164,8 @@ func (s *secured) rotate(next *certtest.Authority) {
 		}
 	}
 	each(func(source *certs.Source, newer string) {
-		write(source, certs.AuthorityFile, append(read(source.Dir(), certs.AuthorityFile), read(newer, certs.AuthorityFile)...))
+		write(source, certs.AuthorityFile, append(read(source.Dir(), certs.AuthorityFile),
+			read(newer, certs.AuthorityFile)...))
 	})
 	each(func(source *certs.Source, newer string) {
 		write(source, certs.KeyFile, read(newer, certs.KeyFile))
@@ -230,8 +232,10 @@ func TestCertificatesOfOthers(t *testing.T) {
 	foreign := *s.authority
 	foreign.Authority = &same
 	folders := map[string]string{
-		"coordinator": s.authority.Folder(certs.Coordinator, "b"), "worker": s.authority.Folder(certs.Worker, "w"), "user": s.authority.Folder(certs.User, "u"),
-		"other cluster": foreign.Folder(certs.Coordinator, "c"), "other authority": certtest.New(t).Folder(certs.Coordinator, "d"),
+		"coordinator": s.authority.Folder(certs.Coordinator, "b"), "worker": s.authority.Folder(certs.Worker, "w"),
+		"user":          s.authority.Folder(certs.User, "u"),
+		"other cluster": foreign.Folder(certs.Coordinator, "c"), "other authority": certtest.New(t).
+					Folder(certs.Coordinator, "d"),
 	}
 	for offset, port := range certs.Ports {
 		at := map[string]int{"HTTP": 0, "Raft": 1, "NATS clients": 2, "NATS routes": 3}[port.Name]
@@ -253,7 +257,8 @@ func TestCertificatesOfOthers(t *testing.T) {
 		}
 	}
 	for name, good := range map[string]bool{"w": true, "other": false} {
-		conn, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + s.at(2)}, Name: name, TLS: s.authority.Source(certs.Worker, "w")})
+		conn, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + s.at(2)}, Name: name,
+			TLS: s.authority.Source(certs.Worker, "w")})
 		if (err == nil) != good {
 			t.Errorf("NATS, the worker w under the name %s: error %v", name, err)
 		}
@@ -272,12 +277,14 @@ func TestAnswersOfHTTP(t *testing.T) {
 	s.leader(ctx)
 	clear := s.clientOf(nil)
 	clear.Patience = 0
-	if _, err := clear.Cluster(ctx); err == nil || !strings.Contains(err.Error(), "this command is in the clear; give --tls-dir") {
+	if _, err := clear.Cluster(ctx); err == nil || !strings.Contains(err.Error(), "this command is in the clear; give "+
+		"--tls-dir") {
 		t.Errorf("a client in the clear: %v", err)
 	}
 	impostor := s.clientOf(certtest.New(t).Source(certs.User, "ana"))
 	impostor.Patience = 0
-	if _, err := impostor.Cluster(ctx); err == nil || !strings.Contains(err.Error(), "no authority in") || !strings.Contains(err.Error(), "coppice://test/coordinator/a") {
+	if _, err := impostor.Cluster(ctx); err == nil || !strings.Contains(err.Error(), "no authority in") ||
+		!strings.Contains(err.Error(), "coppice://test/coordinator/a") {
 		t.Errorf("a client with another authority: %v", err)
 	}
 	anonymous := browser(t, "")
@@ -289,7 +296,8 @@ func TestAnswersOfHTTP(t *testing.T) {
 		response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	})
-	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/v1/cluster": 401, "/v1/self": 401, "/v1/backup": 401, "/": 401, "/debug/pprof/": 401} {
+	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/v1/cluster": 401,
+		"/v1/self": 401, "/v1/backup": 401, "/": 401, "/debug/pprof/": 401} {
 		response, err := anonymous.Get("https://" + s.at(0) + path)
 		if err != nil {
 			t.Fatal(err)
@@ -327,7 +335,8 @@ func TestConnectionsWithoutHandshake(t *testing.T) {
 		silence(t, s.at(offset), 200)
 	}
 	s.startWorker("w0")
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.train(ctx, spec, nil).Models[0].Digest; got != want {
@@ -389,20 +398,26 @@ func TestExposed(t *testing.T) {
 		config coordinator.Config
 		good   bool
 	}{
-		"all interfaces":      {coordinator.Config{Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, false},
-		"all of IPv6":         {coordinator.Config{Listen: coordinator.Listen{Raft: fmt.Sprintf("[::]:%d", block+1)}}, false},
-		"an empty host":       {coordinator.Config{Listen: coordinator.Listen{NATS: fmt.Sprintf(":%d", block+2)}}, false},
-		"routes":              {coordinator.Config{Listen: coordinator.Listen{Routes: fmt.Sprintf("0.0.0.0:%d", block+3)}}, false},
-		"a cluster to join":   {coordinator.Config{Join: []string{"127.0.0.1:1"}, Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, false},
-		"an external NATS":    {coordinator.Config{NATS: "nats://192.0.2.1:4222"}, false},
-		"loopback":            {coordinator.Config{}, true},
-		"insecure":            {coordinator.Config{Exposure: coordinator.Exposure{Insecure: true}, Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
-		"certificates":        {coordinator.Config{TLS: certtest.New(t).Source(certs.Coordinator, "a"), Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
+		"all interfaces": {coordinator.Config{Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}},
+			false},
+		"all of IPv6":   {coordinator.Config{Listen: coordinator.Listen{Raft: fmt.Sprintf("[::]:%d", block+1)}}, false},
+		"an empty host": {coordinator.Config{Listen: coordinator.Listen{NATS: fmt.Sprintf(":%d", block+2)}}, false},
+		"routes": {coordinator.Config{Listen: coordinator.Listen{Routes: fmt.Sprintf("0.0.0.0:%d", block+3)}},
+			false},
+		"a cluster to join": {coordinator.Config{Join: []string{"127.0.0.1:1"},
+			Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, false},
+		"an external NATS": {coordinator.Config{NATS: "nats://192.0.2.1:4222"}, false},
+		"loopback":         {coordinator.Config{}, true},
+		"insecure": {coordinator.Config{Exposure: coordinator.Exposure{Insecure: true},
+			Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
+		"certificates": {coordinator.Config{TLS: certtest.New(t).Source(certs.Coordinator, "a"),
+			Listen: coordinator.Listen{HTTP: fmt.Sprintf("0.0.0.0:%d", block)}}, true},
 		"another certificate": {coordinator.Config{TLS: certtest.New(t).Source(certs.Coordinator, "b")}, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cfg := c.config
-		cfg.ID, cfg.Dir, cfg.Peers, cfg.Ready = "a", t.TempDir(), []coordinator.Peer{{ID: "a", Host: "127.0.0.1", Port: block}}, cancel
+		cfg.ID, cfg.Dir, cfg.Peers, cfg.Ready = "a", t.TempDir(),
+			[]coordinator.Peer{{ID: "a", Host: "127.0.0.1", Port: block}}, cancel
 		err := coordinator.Run(ctx, cfg)
 		cancel()
 		if good := err == nil; good != c.good || !good && !errors.Is(err, coordinator.ErrUsage) {

@@ -78,11 +78,13 @@ func TestTokens(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true},
+		generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.peers {
-		text, made := s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "sam", Quota: 1, Expires: time.Now().Unix() + 1000})
+		text, made := s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "sam", Quota: 1, Expires: time.Now().
+			Unix() + 1000})
 		c := s.asToken(text, p.Port)
 		if _, err := c.Jobs().List(ctx, protocol.JobQuery{}); err != nil {
 			t.Errorf("at %s: %v", p.ID, err)
@@ -97,10 +99,13 @@ func TestTokens(t *testing.T) {
 	if err != nil || j.Owner != "sam" {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if _, err := sam.Jobs().Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "this user has 1 job that did not end, and the quota of the token or certificate is 1") {
+	if _, err := sam.Jobs().Submit(ctx, submission("second")); status(err) != http.StatusForbidden ||
+		!strings.Contains(err.Error(),
+			"this user has 1 job that did not end, and the quota of the token or certificate is 1") {
 		t.Errorf("above the quota: %v", err)
 	}
-	if _, err := (sam.Tokens()).List(ctx); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "needs the role admin") {
+	if _, err := (sam.Tokens()).List(ctx); status(err) != http.StatusForbidden ||
+		!strings.Contains(err.Error(), "needs the role admin") {
 		t.Errorf("the list for a submitter: %v", err)
 	}
 	if _, err := (sam.Tokens()).Create(ctx, protocol.TokenRequest{}); status(err) != http.StatusForbidden {
@@ -112,7 +117,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("a reader cancels: %v", err)
 	}
 	other := s.clientOf(s.authority.User("eve", "submit"))
-	if _, err := other.Jobs().Cancel(ctx, "first"); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "sam") {
+	if _, err := other.Jobs().Cancel(ctx, "first"); status(err) != http.StatusForbidden ||
+		!strings.Contains(err.Error(), "sam") {
 		t.Errorf("another user cancels: %v", err)
 	}
 	mine, err := s.clientOf(s.authority.User("sam", "submit")).Jobs().List(ctx, protocol.JobQuery{Mine: true})
@@ -123,7 +129,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the owner: %v", err)
 	}
 	for what, r := range map[string]protocol.TokenRequest{
-		"a role": {Role: "root", Owner: "x"}, "an owner": {Role: "read", Owner: "a b"}, "no owner": {Role: "read", Owner: "-"}, "a time in the past": {Role: "read", Owner: "x", Expires: 5},
+		"a role": {Role: "root", Owner: "x"}, "an owner": {Role: "read", Owner: "a b"}, "no owner": {Role: "read",
+			Owner: "-"}, "a time in the past": {Role: "read", Owner: "x", Expires: 5},
 	} {
 		r.ID, r.SHA256 = "0123456789abcdef", strings.Repeat("ab", 32)
 		if _, err := (s.client.Tokens()).Create(ctx, r); status(err) != http.StatusBadRequest {
@@ -142,7 +149,8 @@ func TestCertificateQuota(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true},
+		generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	source := s.authority.Limited("lea", "submit", 2)
@@ -153,7 +161,8 @@ func TestCertificateQuota(t *testing.T) {
 		}
 		t.Cleanup(c.Close)
 		_, err = c.Jobs().Submit(ctx, submission(fmt.Sprint("limited", i)))
-		if i < 2 && err != nil || i == 2 && (status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "certificate is 2")) {
+		if i < 2 && err != nil || i == 2 && (status(err) != http.StatusForbidden ||
+			!strings.Contains(err.Error(), "certificate is 2")) {
 			t.Errorf("job %d: %v", i+1, err)
 		}
 	}
@@ -165,7 +174,8 @@ func TestCertificateQuota(t *testing.T) {
 // stream opens a stream of a job at a coordinator. The channel is closed at its end.
 func (s *secured) stream(ctx context.Context, text, job string, port int) <-chan struct{} {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("https://127.0.0.1:%d/v1/jobs/%s/changes", port, job), nil)
+	r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("https://127.0.0.1:%d/v1/jobs/%s/changes", port, job),
+		nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,7 +208,8 @@ func TestRevokedToken(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true},
+		generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.client.Jobs().Submit(ctx, submission("first")); err != nil {
@@ -241,7 +252,8 @@ func TestRevokedToken(t *testing.T) {
 	}
 	for _, p := range s.peers {
 		for _, text := range []string{revoked, expired} {
-			if _, err := s.asToken(text, p.Port).Jobs().List(ctx, protocol.JobQuery{}); status(err) != http.StatusUnauthorized || !strings.Contains(err.Error(), "coppice token create") {
+			if _, err := s.asToken(text, p.Port).Jobs().List(ctx, protocol.JobQuery{}); status(err) != http.StatusUnauthorized ||
+				!strings.Contains(err.Error(), "coppice token create") {
 				t.Errorf("at %s: %v", p.ID, err)
 			}
 		}
@@ -288,7 +300,8 @@ func TestRestoredTokens(t *testing.T) {
 	revoke(later.ID)
 	revokeCertificate("2f")
 	records, err := s.client.Audit(ctx, protocol.AuditQuery{Limit: 6})
-	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+" of rita (role read)" {
+	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+
+		" of rita (role read)" {
 		t.Errorf("%+v, %v", records, err)
 	}
 	clusters := make(map[string]bool)
@@ -296,7 +309,8 @@ func TestRestoredTokens(t *testing.T) {
 		if _, err := file.Seek(0, 0); err != nil {
 			t.Fatal(err)
 		}
-		r, err := coordinator.Restore(ctx, file, coordinator.RestoreConfig{Dir: filepath.Join(t.TempDir(), "r"), ID: "a", DropTokens: drop})
+		r, err := coordinator.Restore(ctx, file, coordinator.RestoreConfig{Dir: filepath.Join(t.TempDir(), "r"), ID: "a",
+			DropTokens: drop})
 		if err != nil || r.Tokens != want || r.Revoked != 1 {
 			t.Errorf("drop %v: %+v, %v; want %d tokens", drop, r, err, want)
 			continue

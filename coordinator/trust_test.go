@@ -140,7 +140,8 @@ func (h *holder) requests(dir, header string) []*held {
 	}
 	list := []*held{
 		h.request("HTTP, stream", dir, at, head("GET /v1/jobs/waiting/changes")+"Connection: close\r\n\r\n", true),
-		h.request("HTTP, upload", dir, at, head("PUT /v1/blobs/"+hex.EncodeToString(sum[:]))+"Content-Length: 100000\r\n\r\n"+string(data[:1000]), false),
+		h.request("HTTP, upload", dir, at, head("PUT /v1/blobs/"+hex.EncodeToString(sum[:]))+"Content-Length: 100000\r\n\r\n"+
+			string(data[:1000]), false),
 	}
 	if dir != "" { // without a certificate, anybody may hold a connection
 		list = append(list, h.request("HTTP, idle", dir, at, head("GET /v1/cluster?local=true")+"\r\n", true))
@@ -186,7 +187,8 @@ func (h *holder) coordinator(dir, name string) []*held {
 		h.t.Fatal(err)
 	}
 	server, err := bus.StartServer(bus.ServerOptions{
-		Name: name + "x", Host: "127.0.0.1", ClientPort: 0, RoutePort: -1, Cluster: cluster.ID, Routes: []string{"nats://" + h.at(3)}, TLS: source, Handshake: 10 * time.Second,
+		Name: name + "x", Host: "127.0.0.1", ClientPort: 0, RoutePort: -1, Cluster: cluster.ID,
+		Routes: []string{"nats://" + h.at(3)}, TLS: source, Handshake: 10 * time.Second,
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -239,7 +241,8 @@ func (h *holder) start(second *certtest.Authority) (only []byte) {
 		source.Look()
 	}
 	for _, p := range h.peers {
-		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(h.dir, p.ID), Peers: h.peers, Heartbeat: 200 * time.Millisecond, Log: h.log.With("node", p.ID)}
+		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(h.dir, p.ID), Peers: h.peers,
+			Heartbeat: 200 * time.Millisecond, Log: h.log.With("node", p.ID)}
 		h.tune(&cfg)
 		h.run(p.ID, func(ctx context.Context) error {
 			err := coordinator.Run(ctx, cfg)
@@ -250,7 +253,8 @@ func (h *holder) start(second *certtest.Authority) (only []byte) {
 		})
 	}
 	h.startWorker("w0")
-	if _, err := h.client.Datasets().Import(h.ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := h.client.Datasets().Import(h.ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		h.t.Fatal(err)
 	}
 	waiting := submission("waiting")
@@ -321,7 +325,8 @@ func (h *holder) tokens(text string) []*held {
 }
 
 // issued returns a function that issues certificates of an authority. The function appends their folders to folders.
-func (h *holder) issued(a *certtest.Authority, valid time.Duration) (issue func(certs.Role, string) string, folders *[]string) {
+func (h *holder) issued(a *certtest.Authority, valid time.Duration) (issue func(certs.Role, string) string,
+	folders *[]string) {
 	folders = new([]string)
 	return func(role certs.Role, name string) string {
 		dir := h.folder(a, role, name, valid)
@@ -417,7 +422,8 @@ func TestTrustIsTakenAway(t *testing.T) {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
-	if err := testkit.Receive(t, "the end of the removed coordinator", h.removed); !strings.Contains(err.Error(), "coppice certs node") {
+	if err := testkit.Receive(t, "the end of the removed coordinator", h.removed); !strings.Contains(err.Error(),
+		"coppice certs node") {
 		t.Error(err)
 	}
 }

@@ -33,11 +33,13 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 	// The leader may change between two requests, and a new one has to read the job first.
 	testkit.Until(t, "the job, and the list of jobs, to wait for a worker", func() bool {
 		j, err := c.client.Jobs().Get(ctx, job.Name)
-		if err != nil || j.WaitingFor != protocol.WaitNoWorker || !strings.Contains(j.Waiting, fmt.Sprintf(":%d", c.peers[1].Port)) {
+		if err != nil || j.WaitingFor != protocol.WaitNoWorker ||
+			!strings.Contains(j.Waiting, fmt.Sprintf(":%d", c.peers[1].Port)) {
 			return false
 		}
 		list, err := c.client.Jobs().All(ctx)
-		return err == nil && len(list) == 1 && list[0].WaitingFor == protocol.WaitNoWorker && list[0].State == protocol.Running
+		return err == nil && len(list) == 1 && list[0].WaitingFor == protocol.WaitNoWorker &&
+			list[0].State == protocol.Running
 	})
 	for _, r := range protocol.WaitReasons() {
 		testkit.Until(t, string(r)+" as a metric", func() bool {
@@ -49,7 +51,8 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 		})
 	}
 	leader := c.leader(ctx)
-	if status, text := c.get(leader, "/readyz"); status != http.StatusOK || !strings.HasPrefix(text, "ready; ") || !strings.Contains(text, "coppice worker --join") {
+	if status, text := c.get(leader, "/readyz"); status != http.StatusOK || !strings.HasPrefix(text, "ready; ") ||
+		!strings.Contains(text, "coppice worker --join") {
 		t.Errorf("/readyz of the leader: %d %s", status, text)
 	}
 	other := c.followers(leader)[0]
@@ -83,7 +86,8 @@ func TestNoMajorityIsTold(t *testing.T) {
 	}
 	testkit.Until(t, "the lost majority to be told", func() bool {
 		status, text := c.get(last, "/readyz")
-		if status != http.StatusServiceUnavailable || !strings.Contains(text, "1 of 3 coordinators answer, but 2 are needed") {
+		if status != http.StatusServiceUnavailable ||
+			!strings.Contains(text, "1 of 3 coordinators answer, but 2 are needed") {
 			return false
 		}
 		return strings.Contains(text, away[0]+" (127") && strings.Contains(text, away[1]+" (127")
@@ -175,7 +179,8 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 	if texts := idle(both(protocol.IdleNoJob)); texts["w0"] != "no job is running" {
 		t.Errorf("without a job: %q", texts)
 	}
-	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := c.client.Jobs().Submit(ctx, protocol.Spec{
@@ -185,7 +190,8 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := idle(map[string]protocol.IdleReason{"w0": "", "w1": protocol.IdleMemory})
-	for _, part := range []string{"job forest: ", "needs up to ", "but worker w1 has 1.0 KiB (coppice worker --memory)", "larger --memory"} {
+	for _, part := range []string{"job forest: ", "needs up to ", "but worker w1 has 1.0 KiB (coppice worker --memory)",
+		"larger --memory"} {
 		if !strings.Contains(texts["w1"], part) {
 			t.Errorf("%q is missing in %q", part, texts["w1"])
 		}
@@ -224,7 +230,8 @@ func TestAnswersGoToWhoAsks(t *testing.T) {
 	}
 	t.Cleanup(conn.Close)
 	var answers, others atomic.Int64
-	for subject, n := range map[string]*atomic.Int64{s.Answers("w") + ".x": &answers, s.Work("w"): &others, s.Lead(): &others} {
+	for subject, n := range map[string]*atomic.Int64{s.Answers("w") + ".x": &answers, s.Work("w"): &others,
+		s.Lead(): &others} {
 		sub, err := conn.Subscribe(subject, func(m bus.Message) {
 			if k, err := protocol.KindOf(m.Data); err == nil && k == protocol.KindBlobData {
 				n.Add(1)

@@ -1,5 +1,5 @@
-// Package dataset holds label-distribution data: rows, shards, manifests, splits, and what a source of rows says of them.
-// It knows no format of data files (package read does), no networks and no coordinators.
+// Package dataset holds label-distribution data: rows, shards, manifests, splits, and what a source of rows says of
+// them. It knows no format of data files (package read does), no networks and no coordinators.
 package dataset
 
 import (

@@ -76,7 +76,8 @@ type Flag struct {
 	list []string // of a flag that takes a list; nil: Value is the only item
 }
 
-// With returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop, and categories, add up.
+// With returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop, and
+// categories, add up.
 func (w Way) With(what string, flags ...Flag) Way {
 	all := slices.Clone(w.Flags)
 	ofMarks := func(f Flag) bool { return f.Name == "--decimal" || f.Name == "--thousands" }

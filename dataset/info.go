@@ -75,8 +75,8 @@ type Info struct {
 // Said returns the Notes and, of a source that was scanned, what the scan found.
 func (i Info) Said() []errtext.Text { return slices.Concat(i.Notes, i.ScanNotes()) }
 
-// ScanNotes says which words a scan took for missing values. It also says how many ages are not whole numbers, if errors
-// are measured from whole numbers.
+// ScanNotes says which words a scan took for missing values. It also says how many ages are not whole numbers, if
+// errors are measured from whole numbers.
 func (i *Info) ScanNotes() (notes []errtext.Text) {
 	if c := i.MissingWords; c != nil {
 		for _, word := range slices.Sorted(maps.Keys(c.Rows)) {
@@ -90,7 +90,8 @@ func (i *Info) ScanNotes() (notes []errtext.Text) {
 	if len(i.LabelFlags) == 1 {
 		flag = errtext.Option("values", ListFlag("", i.LabelFlags...).Value)
 	}
-	return append(notes, errtext.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", Counted(*i.Fractions, "sample"), flag))
+	return append(notes, errtext.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from "+
+		"the nearest whole number, or with %s from the exact age", Counted(*i.Fractions, "sample"), flag))
 }
 
 // Counting is the index of a libsvm file's first feature; empty for files of other
@@ -123,7 +124,8 @@ func (i Info) Check() error {
 	case i.HasIntervals && i.LabelType.Scale == nil:
 		err = errors.New("intervals need numeric labels")
 	default:
-		err = cmp.Or(i.LabelType.check(i.Labels, i.HasValues), checkNames("feature", i.FeatureNames), checkNames("label", i.LabelNames),
+		err = cmp.Or(i.LabelType.check(i.Labels, i.HasValues), checkNames("feature", i.FeatureNames),
+			checkNames("label", i.LabelNames),
 			CheckDistinct("features", i.FeatureNames), CheckDistinct("labels", i.LabelNames))
 	}
 	if err != nil {
@@ -180,7 +182,8 @@ func (i *Info) ListsClasses(labels []float64) bool {
 }
 
 // ClassListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
-var ClassListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads one class for each sample; for several classes, write the probability of every class " +
+var ClassListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads " +
+	"one class for each sample; for several classes, write the probability of every class " +
 	"(0.5,0,0.5 for two classes of three); {labels=counts} reads counts")
 
 // Targets are the numbers that the labels of a row are, or were made from.

@@ -11,7 +11,8 @@ func TestParseShape(t *testing.T) {
 	if err != nil || s != (Shape{3, 32, 48}) || s.Size() != 3*32*48 || s.String() != "3x32x48" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, text := range []string{"", "8x8", "1x8x8x8", "0x8x8", "-1x8x8", "1x08x8", "1x8x8 ", "axbxc", "16777216x16777216x16777216", "2x4096x4096"} {
+	for _, text := range []string{"", "8x8", "1x8x8x8", "0x8x8", "-1x8x8", "1x08x8", "1x8x8 ", "axbxc",
+		"16777216x16777216x16777216", "2x4096x4096"} {
 		if s, err := ParseShape(text); err == nil {
 			t.Errorf("%q is %v", text, s)
 		}

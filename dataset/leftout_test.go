@@ -104,7 +104,8 @@ func TestParseMissing(t *testing.T) {
 	}
 	for _, s := range []string{"mode", "nan", "inf", "1e99"} {
 		_, err := ParseMissing(s)
-		if err == nil || !strings.Contains(err.Error(), s) || !strings.Contains(err.Error(), "refuse, drop, mean, median or a number") {
+		if err == nil || !strings.Contains(err.Error(), s) ||
+			!strings.Contains(err.Error(), "refuse, drop, mean, median or a number") {
 			t.Error(err)
 		}
 	}

@@ -76,8 +76,10 @@ type ShardRef struct {
 
 // Check returns an error, which wraps ErrFormat, if no dataset has such a shard.
 func (r ShardRef) Check() error {
-	if digest, err := hex.DecodeString(r.Digest); err != nil || len(digest) != sha256.Size || r.Rows < 1 || r.Rows > MaxRows || r.Bytes < shardHeader {
-		return fmt.Errorf("dataset: a shard with the digest %.80q, %d samples and %d bytes is not possible: %w", r.Digest, r.Rows, r.Bytes, ErrFormat)
+	if digest, err := hex.DecodeString(r.Digest); err != nil || len(digest) != sha256.Size || r.Rows < 1 ||
+		r.Rows > MaxRows || r.Bytes < shardHeader {
+		return fmt.Errorf("dataset: a shard with the digest %.80q, %d samples and %d bytes is not possible: %w", r.Digest,
+			r.Rows, r.Bytes, ErrFormat)
 	}
 	return nil
 }
@@ -91,7 +93,8 @@ func (m *Manifest) Digest() string {
 	if m.Sparse {
 		sparse = 1
 	}
-	for _, v := range []uint64{uint64(m.Format), uint64(m.Rows), uint64(m.Features), uint64(m.Labels), sparse, uint64(len(m.Shards))} {
+	for _, v := range []uint64{uint64(m.Format), uint64(m.Rows), uint64(m.Features), uint64(m.Labels), sparse,
+		uint64(len(m.Shards))} {
 		h.Write(binary.LittleEndian.AppendUint64(nil, v))
 	}
 	for _, s := range m.Shards {
@@ -107,7 +110,8 @@ func (m *Manifest) Check() error {
 		FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Shape: m.Shape,
 	}
 	if m.Format != ManifestFormat {
-		return fmt.Errorf("dataset: the manifest has format %d, but this version reads format %d: %w", m.Format, ManifestFormat, ErrFormat)
+		return fmt.Errorf("dataset: the manifest has format %d, but this version reads format %d: %w", m.Format,
+			ManifestFormat, ErrFormat)
 	}
 	if err := info.Check(); err != nil {
 		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
@@ -127,7 +131,8 @@ func (m *Manifest) Check() error {
 		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
 	}
 	if len(m.LeftOut) > MaxLeftOut || m.FileRows() > MaxRows {
-		return fmt.Errorf("dataset: the manifest is damaged: %d omitted rows are not possible: %w", m.FileRows()-m.Rows, ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: %d omitted rows are not possible: %w",
+			m.FileRows()-m.Rows, ErrFormat)
 	}
 	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil {
 		return fmt.Errorf("dataset: the manifest is damaged: the list of omitted rows is wrong: %w", ErrFormat)
@@ -136,7 +141,8 @@ func (m *Manifest) Check() error {
 	if m.Rows < 1 || m.NonZeros < 0 || m.NonZeros > int64(m.Rows)*int64(m.Features) ||
 		m.Sparse != SparseStorage(m.Rows, m.Features, m.NonZeros) ||
 		s != ShardCount(m.Rows, m.ContentBytes()) {
-		return fmt.Errorf("dataset: the manifest is damaged: %d samples, %d non-zero values and %d shards do not fit together: %w", m.Rows, m.NonZeros, s, ErrFormat)
+		return fmt.Errorf("dataset: the manifest is damaged: %d samples, %d non-zero values and %d shards do not fit "+
+			"together: %w", m.Rows, m.NonZeros, s, ErrFormat)
 	}
 	for i, ref := range m.Shards {
 		from, to := ShardSpan(i, s, m.Rows)
@@ -153,12 +159,14 @@ func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
 	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||
 		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals {
-		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w", i, r.N, r.Features, r.Labels, ErrFormat)
+		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w",
+			i, r.N, r.Features, r.Labels, ErrFormat)
 	}
 	at, _ := ImportOrder(m.Rows)
 	for j, row := range r.Row {
 		if want := at(uint64(from + j)); uint64(row) != want {
-			return fmt.Errorf("dataset: shard does not match the manifest: position %d of shard %d has sample %d, want %d: %w", j, i, row, want, ErrFormat)
+			return fmt.Errorf("dataset: shard does not match the manifest: position %d of shard %d has sample %d, want %d: %w",
+				j, i, row, want, ErrFormat)
 		}
 	}
 	return nil
@@ -178,7 +186,8 @@ func (m *Manifest) SameNames(other *Manifest) error {
 		have, new []string
 	}{{"feature", other.FeatureNames, m.FeatureNames}, {"label", other.LabelNames, m.LabelNames}} {
 		if i := FirstDifference(k.have, k.new); i < max(len(k.have), len(k.new)) {
-			return fmt.Errorf("%s %d (counted from 0) is called %q, but in the new dataset %q", k.what, i, NameAt(k.have, i), NameAt(k.new, i))
+			return fmt.Errorf("%s %d (counted from 0) is called %q, but in the new dataset %q", k.what, i, NameAt(k.have, i),
+				NameAt(k.new, i))
 		}
 	}
 	return nil
@@ -190,7 +199,8 @@ func (m *Manifest) SameLabels(other *Manifest) error {
 	if m.LabelType.Same(&other.LabelType) {
 		return nil
 	}
-	return fmt.Errorf("its labels are %s, the labels of the new dataset are %s", other.LabelType.String(other.Labels), m.LabelType.String(m.Labels))
+	return fmt.Errorf("its labels are %s, the labels of the new dataset are %s", other.LabelType.String(other.Labels),
+		m.LabelType.String(m.Labels))
 }
 
 // SameShape returns an error if the rows of two manifests with the same digest are images of
@@ -199,7 +209,8 @@ func (m *Manifest) SameShape(other *Manifest) error {
 	if m.Shape == other.Shape {
 		return nil
 	}
-	return fmt.Errorf("the shape of its samples is %s, the shape in the new dataset is %s", cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
+	return fmt.Errorf("the shape of its samples is %s, the shape in the new dataset is %s",
+		cmp.Or(other.Shape.String(), "none"), cmp.Or(m.Shape.String(), "none"))
 }
 
 // SameRows returns an error if the rows of two manifests with the same digest have different
@@ -207,12 +218,14 @@ func (m *Manifest) SameShape(other *Manifest) error {
 // stored first.
 func (m *Manifest) SameRows(other *Manifest) error {
 	if a, b := other.Fill(), m.Fill(); a != b {
-		return fmt.Errorf("its missing values are filled with %s, in the new dataset with %s", cmp.Or(a, "nothing"), cmp.Or(b, "nothing"))
+		return fmt.Errorf("its missing values are filled with %s, in the new dataset with %s", cmp.Or(a, "nothing"),
+			cmp.Or(b, "nothing"))
 	}
 	if bytes.Equal(m.LeftOut, other.LeftOut) {
 		return nil
 	}
-	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)", other.LeftOut.Count(), m.LeftOut.Count())
+	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)",
+		other.LeftOut.Count(), m.LeftOut.Count())
 }
 
 // Groups says what the rows of a dataset belong to, such as persons. A blob has the group
@@ -233,12 +246,14 @@ const (
 func (g *Groups) check(rows int) error {
 	digest, err := hex.DecodeString(g.Digest)
 	if n := len(g.Names); err != nil || len(digest) != sha256.Size || n < 1 || n > MaxGroups || n > rows {
-		return fmt.Errorf("the dataset's description is damaged: %d groups of %d samples are not possible: %w", len(g.Names), rows, ErrFormat)
+		return fmt.Errorf("the dataset's description is damaged: %d groups of %d samples are not possible: %w", len(g.Names),
+			rows, ErrFormat)
 	}
 	bytes := 0
 	for _, name := range g.Names {
 		if bytes += len(name); name == "" || bytes > MaxGroupBytes {
-			return fmt.Errorf("the dataset's description is damaged: a group has no name, or the names are too long: %w", ErrFormat)
+			return fmt.Errorf("the dataset's description is damaged: a group has no name, or the names are too long: %w",
+				ErrFormat)
 		}
 	}
 	return CheckDistinct("groups", g.Names)
@@ -254,7 +269,8 @@ func (g *Groups) Check(b []byte, rows int) error {
 	counts := make([]int, len(g.Names))
 	for i, group := range of {
 		if int(group) >= len(counts) {
-			return fmt.Errorf("the list of groups is damaged: sample %d is in group %d, but there are %d groups: %w", i, group, len(counts), ErrFormat)
+			return fmt.Errorf("the list of groups is damaged: sample %d is in group %d, but there are %d groups: %w", i, group,
+				len(counts), ErrFormat)
 		}
 		counts[group]++
 	}
@@ -313,7 +329,8 @@ func (m *Manifest) String() string {
 		storage = "sparse"
 	}
 	return fmt.Sprintf("%s samples x %s features, %s labels, %s (%.3g %% non-zero), %s shards, %.1f MiB",
-		units.Count(m.Rows), units.Count(m.Features), units.Count(m.Labels), storage, 100*m.Density(), units.Count(len(m.Shards)), float64(m.Bytes())/(1<<20))
+		units.Count(m.Rows), units.Count(m.Features), units.Count(m.Labels), storage, 100*m.Density(),
+		units.Count(len(m.Shards)), float64(m.Bytes())/(1<<20))
 }
 
 // Bytes is the size of all encoded shards.

@@ -69,7 +69,8 @@ func FuzzManifest(f *testing.F) {
 			t.Fatal(err)
 		}
 		back := new(dataset.Manifest)
-		if err := json.Unmarshal(again, back); err != nil || back.Check() != nil || back.Digest() != m.Digest() || back.String() != m.String() {
+		if err := json.Unmarshal(again, back); err != nil || back.Check() != nil || back.Digest() != m.Digest() ||
+			back.String() != m.String() {
 			t.Fatalf("a manifest changes on the way: %v", err)
 		}
 	})

@@ -47,7 +47,9 @@ func ParseMissing(s string) (Missing, error) {
 	v, err := units.ParseFloat(s)
 	given := v
 	if v = float64(float32(v)); err != nil || v == 0 && given != 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return Missing{}, errtext.Errorf(errtext.WrongOption, "{missing=%s}: want {missing:refuse}, {missing:drop}, {missing:mean}, {missing:median} or a number that replaces missing values", s)
+		return Missing{}, errtext.Errorf(errtext.WrongOption,
+			"{missing=%s}: want {missing:refuse}, {missing:drop}, {missing:mean}, {missing:median} or a number that replaces "+
+				"missing values", s)
 	}
 	return Missing{Fill: true, Value: v}, nil
 }

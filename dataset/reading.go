@@ -140,7 +140,8 @@ func (r *Reading) check() error {
 		return err
 	}
 	if r.Columns < 0 || len(r.Dropped) > MaxDropped || len(r.Files) > 3 {
-		return fmt.Errorf("%d columns, %d dropped columns and %d other files are not possible", r.Columns, len(r.Dropped), len(r.Files))
+		return fmt.Errorf("%d columns, %d dropped columns and %d other files are not possible", r.Columns, len(r.Dropped),
+			len(r.Files))
 	}
 	all := 0
 	for _, k := range r.Categories {
@@ -209,7 +210,8 @@ func ParseLabelKind(s string) (LabelKind, error) {
 // LabelColumns says which columns of a CSV file were read as labels, if their names do not
 // say so. It is empty for other kinds of files.
 type LabelColumns struct {
-	Names     []string `json:"names,omitempty"`     // from the header, unless there are several that begin with label_ or y_
+	// from the header, unless there are several that begin with label_ or y_
+	Names     []string `json:"names,omitempty"`
 	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
 	// Beside names the columns with exact numbers, intervals and groups, from the header.
 	Beside []string `json:"beside,omitempty"`

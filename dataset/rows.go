@@ -82,11 +82,13 @@ func (r *Rows) Check() error {
 		values = len(r.Index)
 	}
 	if len(r.Row) != r.N || len(r.D) != r.N*r.Labels || len(r.X) != values {
-		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d row numbers, %d label probabilities and %d values",
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d row numbers, %d label probabilities and "+
+			"%d values",
 			r.N, len(r.Row), len(r.D), len(r.X))
 	}
 	if r.Value != nil && len(r.Value) != r.N || r.Interval != nil && len(r.Interval) != 2*r.N {
-		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d exact numbers and %d interval ends", r.N, len(r.Value), len(r.Interval))
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d exact numbers and %d interval ends", r.N,
+			len(r.Value), len(r.Interval))
 	}
 	for i, v := range r.Value {
 		if v-v != 0 {
@@ -95,7 +97,8 @@ func (r *Rows) Check() error {
 	}
 	for i := 0; i < len(r.Interval); i += 2 {
 		if low, high := r.Interval[i], r.Interval[i+1]; !(low <= high) || low-low != 0 || high-high != 0 {
-			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v, which is not possible", i/2, low, high)
+			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v, which is not possible",
+				i/2, low, high)
 		}
 	}
 	if r.Sparse {
@@ -111,12 +114,14 @@ func (r *Rows) checkSparse() error {
 	for i := range r.N {
 		from, to := r.Start[i], r.Start[i+1]
 		if from > to || int(to) > len(r.Index) {
-			return fmt.Errorf("dataset: the sparse block is damaged: sample %d spans values %d to %d of %d", i, from, to, len(r.X))
+			return fmt.Errorf("dataset: the sparse block is damaged: sample %d spans values %d to %d of %d", i, from,
+				to, len(r.X))
 		}
 		next := uint32(0)
 		for _, c := range r.Index[from:to] {
 			if c < next || c >= uint32(r.Features) {
-				return fmt.Errorf("dataset: the sparse block is damaged: the columns of sample %d do not ascend below %d", i, r.Features)
+				return fmt.Errorf("dataset: the sparse block is damaged: the columns of sample %d do not ascend below %d", i,
+					r.Features)
 			}
 			next = c + 1
 		}

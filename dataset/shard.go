@@ -179,7 +179,8 @@ func DecodeShard(b []byte) (*Rows, error) {
 		end = next
 	}
 	if int(end) != len(r.NameText) {
-		return nil, fmt.Errorf("dataset: the shard is damaged: its row names have %d bytes, but use %d: %w", len(r.NameText), end, ErrFormat)
+		return nil, fmt.Errorf("dataset: the shard is damaged: its row names have %d bytes, but use %d: %w", len(r.NameText),
+			end, ErrFormat)
 	}
 	return r, nil
 }
@@ -193,7 +194,8 @@ func parseShardHeader(b []byte) (*shardLayout, error) {
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 	if v := u32(8); v != shardVersion {
-		return nil, fmt.Errorf("dataset: the shard has format %d, but this version reads format %d: %w", v, shardVersion, ErrFormat)
+		return nil, fmt.Errorf("dataset: the shard has format %d, but this version reads format %d: %w", v,
+			shardVersion, ErrFormat)
 	}
 	l := &shardLayout{flags: u32(12), rows: int(u32(16)), features: int(u32(20)), labels: int(u32(24))}
 	values, nameBytes := u64(32), u64(40)

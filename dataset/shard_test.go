@@ -157,7 +157,8 @@ func checkDecoded(t *testing.T, b []byte) {
 
 // The sections of exact numbers and intervals follow all others.
 func TestNumberedShardGoldenBytes(t *testing.T) {
-	r := &Rows{N: 1, Features: 1, Labels: 2, X: []float32{1}, D: []float32{1, 0}, Row: []uint32{0}, Value: []float64{1.5}, Interval: []float64{1, 2}}
+	r := &Rows{N: 1, Features: 1, Labels: 2, X: []float32{1}, D: []float32{1, 0}, Row: []uint32{0}, Value: []float64{1.5},
+		Interval: []float64{1, 2}}
 	want := strings.Join([]string{
 		"434f505348415244", "01000000", "0c000000", "01000000", "01000000", "02000000", "00000000",
 		"0100000000000000", "0000000000000000", "7000000000000000", "0000000000000000",

@@ -98,7 +98,8 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	n := len(roles)
 	if s.Assigned != "" {
 		if len(assigned) != s.AssignedLength(n) {
-			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
+			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d",
+				len(assigned)/max(1, s.AssignedLength(1)), n)
 		}
 		if s.Overlap {
 			words := SplitWords(s.Folds)
@@ -206,7 +207,8 @@ func (s Split) Decode(b []byte, rows int) ([]uint16, error) {
 // Check returns an error if a share or a fold is out of range.
 func (s Split) Check() error {
 	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
-		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation", s.TestFraction, s.ValidationFraction)
+		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation",
+			s.TestFraction, s.ValidationFraction)
 	}
 	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
 		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)
@@ -242,7 +244,8 @@ func EncodeFolds(folds []uint16) []byte {
 // DecodeFolds reads what EncodeFolds wrote for rows rows; see Split.Decode.
 func DecodeFolds(b []byte, rows int) ([]uint16, error) {
 	if len(b)%2 != 0 || len(b)/2 != rows {
-		return nil, fmt.Errorf("dataset: the list of folds is damaged: got %d bytes for %d samples: %w", len(b), rows, ErrFormat)
+		return nil, fmt.Errorf("dataset: the list of folds is damaged: got %d bytes for %d samples: %w", len(b),
+			rows, ErrFormat)
 	}
 	folds := make([]uint16, rows)
 	for i := range folds {

@@ -35,9 +35,12 @@ func TestSplitSizes(t *testing.T) {
 		if s.ValidationFraction > 0 {
 			validation = min((rows-test)/2, max(s.ValidationMin, int(s.ValidationFraction*float64(rows-test))))
 		}
-		if datasettest.CountRole(roles, dataset.Test) != test || datasettest.CountRole(roles, dataset.Validation) != validation || datasettest.CountRole(roles, dataset.Train) != rows-test-validation {
+		if datasettest.CountRole(roles, dataset.Test) != test ||
+			datasettest.CountRole(roles, dataset.Validation) != validation ||
+			datasettest.CountRole(roles, dataset.Train) != rows-test-validation {
 			t.Fatalf("%d, %d, %d of %d rows, want %d tests and %d validations", datasettest.CountRole(roles, dataset.Train),
-				datasettest.CountRole(roles, dataset.Validation), datasettest.CountRole(roles, dataset.Test), rows, test, validation)
+				datasettest.CountRole(roles, dataset.Validation), datasettest.CountRole(roles, dataset.Test), rows, test,
+				validation)
 		}
 		if again, _ := s.Assign(rows, nil); !slices.Equal(roles, again) {
 			t.Fatal("the same split differs")
@@ -79,7 +82,8 @@ func TestFoldsCover(t *testing.T) {
 func TestAssignedFolds(t *testing.T) {
 	s := dataset.Split{Assigned: "digest", Folds: 3, Fold: 1}
 	roles, err := s.Assign(5, []uint16{0, 1, 2, 1, 0})
-	if err != nil || !slices.Equal(roles, []dataset.Roles{dataset.Train, dataset.Test, dataset.Train, dataset.Test, dataset.Train}) {
+	if err != nil || !slices.Equal(roles, []dataset.Roles{dataset.Train, dataset.Test, dataset.Train, dataset.Test,
+		dataset.Train}) {
 		t.Errorf("%v, %v", roles, err)
 	}
 	if _, err := s.Assign(5, []uint16{0, 1}); err == nil {
@@ -95,7 +99,8 @@ func TestListedFoldsThatAreNotThere(t *testing.T) {
 		fold  uint16
 		taken bool
 	}{
-		{dataset.Split{Folds: 3, Assigned: "x"}, 2, true}, {dataset.Split{Folds: 3, Assigned: "x"}, 3, false}, {dataset.Split{Folds: 3, Assigned: "x", Overlap: true}, 7, true},
+		{dataset.Split{Folds: 3, Assigned: "x"}, 2, true}, {dataset.Split{Folds: 3, Assigned: "x"}, 3, false},
+		{dataset.Split{Folds: 3, Assigned: "x", Overlap: true}, 7, true},
 	} {
 		list, err := c.split.Decode(dataset.EncodeFolds([]uint16{0, 1, c.fold}), 3)
 		if (err == nil) != c.taken || !c.taken && !errors.Is(err, dataset.ErrFormat) || c.taken && list[2] != c.fold {
@@ -140,13 +145,14 @@ func TestSelect(t *testing.T) {
 			seen[row] = true
 		}
 	}
-	if len(seen) != 200 || len(d.Select(0, len(shards), dataset.AllRows)) != 200 || len(d.Select(3, 3, dataset.AllRows)) != 0 {
+	if len(seen) != 200 || len(d.Select(0, len(shards), dataset.AllRows)) != 200 ||
+		len(d.Select(3, 3, dataset.AllRows)) != 0 {
 		t.Errorf("%d rows", len(seen))
 	}
 }
 
-// TestSample: a sample has the wanted number of training rows of the data, or all if there are fewer, and no other rows. The
-// key draws them.
+// TestSample: a sample has the wanted number of training rows of the data, or all if there are fewer, and no other
+// rows. The key draws them.
 func TestSample(t *testing.T) {
 	m, shards, err := importer.Build(generate.Artificial(400, 1), importer.Options{})
 	if err != nil {

@@ -146,7 +146,8 @@ func TestComposeIsSecured(t *testing.T) {
 	}
 	for _, config := range p.Configs {
 		dir := path.Dir(config.TLS["cert_file"])
-		if want := map[string]string{"ca_file": dir + "/ca.crt", "cert_file": dir + "/tls.crt", "key_file": dir + "/tls.key"}; config.Scheme != "https" || hosts[dir] != "read" || !contains(config.TLS, want) {
+		if want := map[string]string{"ca_file": dir + "/ca.crt", "cert_file": dir + "/tls.crt", "key_file": dir +
+			"/tls.key"}; config.Scheme != "https" || hosts[dir] != "read" || !contains(config.TLS, want) {
 			t.Errorf("%s is scraped by %s with %v", config.Job, config.Scheme, config.TLS)
 		}
 		for _, s := range config.Static {

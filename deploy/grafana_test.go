@@ -46,12 +46,14 @@ func TestGrafana(t *testing.T) {
 			t.Errorf("provisioning/%s is not mounted", folder)
 		}
 	}
-	if len(s.Datasources) != 1 || s.Datasources[0].Type != "prometheus" || s.Datasources[0].URL != "http://prometheus:9090" {
+	if len(s.Datasources) != 1 || s.Datasources[0].Type != "prometheus" ||
+		s.Datasources[0].URL != "http://prometheus:9090" {
 		t.Errorf("data sources: %+v", s)
 	} else if got := s.Datasources[0].JSON.Interval; got != p.Global.Interval {
 		t.Errorf("Grafana believes that Prometheus scrapes every %s, and it does every %s", got, p.Global.Interval)
 	}
-	if len(d.Providers) != 1 || d.Providers[0].Type != "file" || !g.mounts("./grafana/dashboards", d.Providers[0].Options.Path) {
+	if len(d.Providers) != 1 || d.Providers[0].Type != "file" ||
+		!g.mounts("./grafana/dashboards", d.Providers[0].Options.Path) {
 		t.Errorf("dashboards: %+v, mounted %v", d, g.Volumes)
 	}
 	if home := g.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]; path.Dir(home) != d.Providers[0].Options.Path {
@@ -126,7 +128,8 @@ func checkPanels(t *testing.T, file string, panels []panel) {
 			t.Errorf("%s: panel %d, %q: want a title and an id of its own", file, p.ID, p.Title)
 		}
 		titles[p.Title], ids[p.ID] = true, true
-		if p.Type != "row" && (p.FieldConfig.Defaults.Unit == "" || !strings.HasSuffix(p.Description, ".") || len(p.Targets) == 0) {
+		if p.Type != "row" && (p.FieldConfig.Defaults.Unit == "" || !strings.HasSuffix(p.Description, ".") ||
+			len(p.Targets) == 0) {
 			t.Errorf("%s: panel %q: want a unit, a description and a query", file, p.Title)
 		}
 		for _, q := range p.Targets {

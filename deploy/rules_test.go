@@ -23,7 +23,8 @@ const (
 	alertsPage = "../docs/reference/alerts.md"
 )
 
-var casesFiles = []string{"prometheus/rules_test.yml", "prometheus/rules_backup_test.yml", "prometheus/rules_certificate_test.yml"}
+var casesFiles = []string{"prometheus/rules_test.yml", "prometheus/rules_backup_test.yml",
+	"prometheus/rules_certificate_test.yml"}
 
 // TestRules: the file is one of rules, and each alert says how bad it is, what has happened, and
 // what to do, with a command.
@@ -58,7 +59,8 @@ func TestRules(t *testing.T) {
 	listed(t, alerts)
 }
 
-// tried checks that each alert has a case in which it fires and one in which it does not, and that no case names another.
+// tried checks that each alert has a case in which it fires and one in which it does not, and that no case names
+// another.
 func tried(t *testing.T, alerts map[string]string) {
 	t.Helper()
 	fires, silent := make(map[string]bool), make(map[string]bool)
@@ -88,7 +90,8 @@ func tried(t *testing.T, alerts map[string]string) {
 	}
 }
 
-// listed checks that the table of alerts, which is the only list of them, has each once with its severity, and no other.
+// listed checks that the table of alerts, which is the only list of them, has each once with its severity, and no
+// other.
 func listed(t *testing.T, alerts map[string]string) {
 	t.Helper()
 	b, err := os.ReadFile(alertsPage)
@@ -231,7 +234,8 @@ func (r *alertRule) check() error {
 // a number and returns text. A template that calls another one is a fault until it stands here.
 var templateFuncs = func() template.FuncMap {
 	all := make(template.FuncMap)
-	for _, name := range []string{"humanize", "humanize1024", "humanizeDuration", "humanizePercentage", "humanizeTimestamp"} {
+	for _, name := range []string{"humanize", "humanize1024", "humanizeDuration", "humanizePercentage",
+		"humanizeTimestamp"} {
 		all[name] = func(value float64) string { return fmt.Sprint(value) }
 	}
 	return all
@@ -239,7 +243,8 @@ var templateFuncs = func() template.FuncMap {
 
 // checkTemplate parses a template, and fills it in.
 func checkTemplate(text string) error {
-	const given = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
+	const given = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value " +
+		":= .Value}}"
 	parsed, err := template.New("text").Funcs(templateFuncs).Option("missingkey=zero").Parse(given + text)
 	if err != nil {
 		return err

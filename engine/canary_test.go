@@ -134,7 +134,8 @@ func (k *canaryKernel) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any
 	return d, nil
 }
 
-func (k *canaryKernel) Run(dst *round.Partial, u round.Task, _ *dataset.Data, v round.Vars, kept round.Derived, scratch any) error {
+func (k *canaryKernel) Run(dst *round.Partial, u round.Task, _ *dataset.Data, v round.Vars, kept round.Derived,
+	scratch any) error {
 	if k.fail != nil {
 		if err := k.fail(u); err != nil {
 			return err
@@ -184,7 +185,8 @@ func (k *canaryKernel) Gather(ctx context.Context, u round.Task, _ *dataset.Data
 
 // canaryData is a dataset of a shard for each task, which the canary never reads.
 func canaryData() *dataset.Data {
-	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: canaryTasks, Features: 1, Labels: 1, Shards: make([]dataset.ShardRef, canaryTasks)}
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: canaryTasks, Features: 1, Labels: 1,
+		Shards: make([]dataset.ShardRef, canaryTasks)}
 	return dataset.NewData(m, make([]dataset.Roles, canaryTasks))
 }
 

@@ -129,7 +129,8 @@ func TestClosedStoresNothing(t *testing.T) {
 	}
 	c = m.NewCache()
 	c.Close()
-	if _, err := c.get(&asker{bytes: 10}, round.Task{Of: 1, DerivedVersion: 1}, nil, nil, nil); err != nil || m.Used() != 0 {
+	if _, err := c.get(&asker{bytes: 10}, round.Task{Of: 1, DerivedVersion: 1}, nil, nil, nil); err != nil ||
+		m.Used() != 0 {
 		t.Errorf("%d bytes are taken after Close, %v", m.Used(), err)
 	}
 }

@@ -115,14 +115,16 @@ func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *r
 }
 
 // RunTask computes one task of a reduce round into dst.
-func RunTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+func RunTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache,
+	scratch any) error {
 	_, err := runTask(dst, k, u, d, v, cache, scratch)
 	return err
 }
 
-// RunFinite is RunTask that returns the error of CheckFinite if dst is not finite. It takes no longer: large partials are
-// not read once more for it.
-func RunFinite(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
+// RunFinite is RunTask that returns the error of CheckFinite if dst is not finite. It takes no longer: large partials
+// are not read once more for it.
+func RunFinite(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache,
+	scratch any) error {
 	isFinite, err := runTask(dst, k, u, d, v, cache, scratch)
 	if err != nil || isFinite && num.Finite64(dst.F64) {
 		return err
@@ -132,7 +134,8 @@ func RunFinite(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data
 
 // runTask is RunTask that reports whether all float32 numbers are finite. It is the only caller of ReduceKernel.Run, in
 // this process and on workers.
-func runTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) (finite bool, err error) {
+func runTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache,
+	scratch any) (finite bool, err error) {
 	s, ok := k.(round.ReduceKernel)
 	if !ok {
 		return false, fmt.Errorf("task %d: the algorithm has no tasks whose results are summed", u.ID)
@@ -147,7 +150,8 @@ func runTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, 
 	if err := s.Run(dst, u, d, v, value, scratch); err != nil {
 		return false, fmt.Errorf("task %d: %w", u.ID, err)
 	}
-	// -0 becomes +0. Dense partials, row-sparse partials and absent rows then add up to the same bits (design section 8.4).
+	// -0 becomes +0. Dense partials, row-sparse partials and absent rows then add up to the same bits (design section
+	// 8.4).
 	num.Canonical64(dst.F64)
 	finite = num.Canonical32(dst.F32)
 	return num.Canonical32(dst.Values) && finite, nil
@@ -155,7 +159,8 @@ func runTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, 
 
 // RunGather computes one task of a gather round: it runs the task's sub-job if it has
 // one, and calls the kernel's Gather otherwise.
-func RunGather(ctx context.Context, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, child SubJobRunner, scratch any) ([]byte, error) {
+func RunGather(ctx context.Context, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, child SubJobRunner,
+	scratch any) ([]byte, error) {
 	if u.SubJob != nil {
 		result, err := child(ctx, u.SubJob)
 		if err != nil {
@@ -318,7 +323,8 @@ func (c *DerivedCache) reset(version uint64) {
 
 // get returns the task's derived value from the cache or from Derive; nil: the task runs
 // without one. The value is retained for the caller, who releases it.
-func (c *DerivedCache) get(k round.ReduceKernel, u round.Task, d *dataset.Data, v round.Vars, scratch any) (round.Derived, error) {
+func (c *DerivedCache) get(k round.ReduceKernel, u round.Task, d *dataset.Data, v round.Vars,
+	scratch any) (round.Derived, error) {
 	key := derivedKey{u.Op, u.ID, u.Of}
 	c.mu.Lock()
 	if c.version != u.DerivedVersion && !c.closed {

@@ -15,14 +15,15 @@ import (
 func TestResumeFromAnyRound(t *testing.T) {
 	var states [][]byte
 	c := newCanary(songRounds)
-	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 2, nil), func(rounds uint64, tr round.Trainer) error {
-		if rounds != uint64(len(states))+1 {
-			t.Errorf("%d rounds after %d observations", rounds, len(states))
-		}
-		state, err := tr.AppendState(nil)
-		states = append(states, state)
-		return err
-	})
+	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 2, nil),
+		func(rounds uint64, tr round.Trainer) error {
+			if rounds != uint64(len(states))+1 {
+				t.Errorf("%d rounds after %d observations", rounds, len(states))
+			}
+			state, err := tr.AppendState(nil)
+			states = append(states, state)
+			return err
+		})
 	if err != nil || c.digest() != canaryDigest || len(states) != songRounds {
 		t.Fatalf("digest %s after %d rounds, error %v", c.digest(), len(states), err)
 	}
@@ -38,12 +39,13 @@ func TestResumeFromAnyRound(t *testing.T) {
 func TestObserverStopsTheJob(t *testing.T) {
 	stop := errors.New("stop")
 	c := newCanary(songRounds)
-	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 1, nil), func(rounds uint64, _ round.Trainer) error {
-		if rounds == 5 {
-			return stop
-		}
-		return nil
-	})
+	err := Drive(t.Context(), c, 0, NewLocal(&canaryKernel{}, canaryData(), 1, nil),
+		func(rounds uint64, _ round.Trainer) error {
+			if rounds == 5 {
+				return stop
+			}
+			return nil
+		})
 	if !errors.Is(err, stop) || c.done != 5 {
 		t.Errorf("error %v after %d rounds", err, c.done)
 	}
@@ -73,7 +75,8 @@ func TestErrorsNameTheRound(t *testing.T) {
 		*res = round.Result{Sum: new(round.Partial)}
 		return nil
 	})
-	if err := Drive(t.Context(), newCanary(100), 7, x, ignore); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "round 9: ") {
+	if err := Drive(t.Context(), newCanary(100), 7, x, ignore); !errors.Is(err, bad) ||
+		!strings.HasPrefix(err.Error(), "round 9: ") {
 		t.Errorf("an executor that fails: error %v", err)
 	}
 	if len(asked) != 3 || asked[0] != 7 {
@@ -81,10 +84,12 @@ func TestErrorsNameTheRound(t *testing.T) {
 	}
 	broken := newCanary(5)
 	broken.broken = bad
-	if err := Drive(t.Context(), broken, 0, x, ignore); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "round 0: ") {
+	if err := Drive(t.Context(), broken, 0, x, ignore); !errors.Is(err, bad) ||
+		!strings.HasPrefix(err.Error(), "round 0: ") {
 		t.Errorf("a trainer that cannot fold: error %v", err)
 	}
-	if err := Drive(t.Context(), unable{newCanary(1)}, 3, x, ignore); err == nil || !strings.HasPrefix(err.Error(), "round 3: no idea") {
+	if err := Drive(t.Context(), unable{newCanary(1)}, 3, x, ignore); err == nil ||
+		!strings.HasPrefix(err.Error(), "round 3: no idea") {
 		t.Errorf("a trainer without a next round: error %v", err)
 	}
 }

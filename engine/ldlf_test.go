@@ -24,14 +24,16 @@ func newForest(t *testing.T) *forest {
 	m, shards := datatest.Build(t, generate.Artificial(600, 3))
 	a := ldlf.New()
 	resolved, err := a.Resolve(param.Values{
-		"trees": int64(2), "depth": int64(4), "outputs": int64(9), "leaf_batches": int64(8), "leaf_iterations": int64(3), "steps": int64(40),
+		"trees": int64(2), "depth": int64(4), "outputs": int64(9), "leaf_batches": int64(8), "leaf_iterations": int64(3),
+		"steps": int64(40),
 	}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &forest{job: &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: 5, Dataset: m.Digest(), Params: resolved.Params,
-		Split: dataset.Split{Seed: 5, TestFraction: 0.1, ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin},
+		Split: dataset.Split{Seed: 5, TestFraction: 0.1, ValidationFraction: resolved.ValidationFraction,
+			ValidationMin: resolved.ValidationMin},
 	}}
 	f.data = datatest.Data(t, m, shards, f.job.Split, nil)
 	if f.kernel, err = a.NewKernel(f.job, m); err != nil {

@@ -43,8 +43,8 @@ func NewLocal(k round.Kernel, d *dataset.Data, lanes int, child SubJobRunner) *L
 // it before the first round.
 func (l *Local) UseMemory(m *DerivedMemory) { l.cache = m.NewCache() }
 
-// OnResult has f called with each result of a gather round as soon as it is there, also concurrently. Call it before the
-// first round.
+// OnResult has f called with each result of a gather round as soon as it is there, also concurrently. Call it before
+// the first round.
 func (l *Local) OnResult(f func(task int, result []byte)) { l.onResult = f }
 
 // ReleaseMemory releases the memory of derived values. l must not be used afterwards.

@@ -91,7 +91,8 @@ func TestErrorsNameTheLowestTask(t *testing.T) {
 			c := newCanary(songRounds)
 			c.done = number
 			err := Drive(t.Context(), c, number, NewLocal(k, canaryData(), lanes, nil), ignore)
-			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 2:") || !strings.Contains(err.Error(), fmt.Sprintf("round %d:", number)) {
+			if !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 2:") ||
+				!strings.Contains(err.Error(), fmt.Sprintf("round %d:", number)) {
 				t.Errorf("%d lanes, round %d: error %v", lanes, number, err)
 			}
 		}
@@ -224,16 +225,19 @@ func TestGatherRunsSubJobs(t *testing.T) {
 	r := &round.Round{Tasks: 2, How: &round.Gather{SubJob: round.Jobs(jobs...)}, Scope: round.Whole}
 	child := func(_ context.Context, j *round.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
 	var res round.Result
-	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Gathered[0][0] != 5 || res.Gathered[1][0] != 6 {
+	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil ||
+		res.Gathered[0][0] != 5 || res.Gathered[1][0] != 6 {
 		t.Errorf("parts %v, error %v", res.Gathered, err)
 	}
 	bad := errors.New("bad luck")
 	fail := func(context.Context, *round.Job) ([]byte, error) { return nil, bad }
-	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 0") {
+	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) ||
+		!strings.Contains(err.Error(), "task 0") {
 		t.Errorf("a child that fails: error %v", err)
 	}
 	r.Gather().SubJob = nil
-	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "no tasks whose results are gathered") {
+	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil ||
+		!strings.Contains(err.Error(), "no tasks whose results are gathered") {
 		t.Errorf("a kernel that collects nothing: error %v", err)
 	}
 }

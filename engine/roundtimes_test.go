@@ -37,7 +37,8 @@ func TestSpent(t *testing.T) {
 	do(false, &round.Round{Kind: "tree", How: &round.Gather{}}) // nobody says
 	do(false, &round.Round{Kind: "fold", How: &round.Gather{SubJob: round.Jobs(&round.Job{})}})
 	got, took := s.Seconds(), x.took.Seconds()
-	if len(got) != 4 || got["step"] < 2*took || got["validation"] != x.computed.Seconds() || got["tree"] < took || got["fold"] < took {
+	if len(got) != 4 || got["step"] < 2*took || got["validation"] != x.computed.Seconds() || got["tree"] < took ||
+		got["fold"] < took {
 		t.Errorf("spent %v", got)
 	}
 }

@@ -57,8 +57,8 @@ func (t *Tree) Partial() *round.Partial {
 	return t.take(&t.spare)
 }
 
-// take takes the last partial of a list, or makes one. Sums take theirs from t.sums, and never the partial of a task: each
-// partial would come to have room for a sum, and there are many more tasks than sums.
+// take takes the last partial of a list, or makes one. Sums take theirs from t.sums, and never the partial of a task:
+// each partial would come to have room for a sum, and there are many more tasks than sums.
 func (t *Tree) take(list *[]*round.Partial) *round.Partial {
 	if len(*list) == 0 {
 		*list = append(*list, new(round.Partial))

@@ -92,7 +92,8 @@ func NotRun(t *result.Table) (list []string) {
 		}
 	}
 	for _, at := range order {
-		list = append(list, fmt.Sprintf("%s, %s (%s with a time budget of %s)", t.Datasets[at.dataset].Name, t.Methods[at.method].Name, units.Plural(counts[at], "run"), t.Methods[at.method].Budget))
+		list = append(list, fmt.Sprintf("%s, %s (%s with a time budget of %s)", t.Datasets[at.dataset].Name,
+			t.Methods[at.method].Name, units.Plural(counts[at], "run"), t.Methods[at.method].Budget))
 	}
 	return list
 }

@@ -25,7 +25,8 @@ methods:
 	for _, r := range s.Methods {
 		texts = append(texts, r.Budget.String())
 	}
-	if want := []string{"1h30m of rf", "1h30m of ldlf", "1h30m of ldlf", "20m of line 7", "20m of line 7", "1h30m of ldlf"}; !slices.Equal(texts, want) {
+	if want := []string{"1h30m of rf", "1h30m of ldlf", "1h30m of ldlf", "20m of line 7", "20m of line 7",
+		"1h30m of ldlf"}; !slices.Equal(texts, want) {
 		t.Errorf("%q, want %q", texts, want)
 	}
 	for i, other := range []int{0, 1, 1, 3, 3, 1} {
@@ -42,15 +43,19 @@ methods:
 func TestSpentAndNotRun(t *testing.T) {
 	l := &Layout{
 		Table: &result.Table{
-			Name: "a", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Folds: 2}}, Methods: []result.Method{{Name: "x", Budget: "20m of x"}, {Name: "y"}},
-			Runs: []result.Run{{State: result.Missing}, {Fold: 1, State: result.Missing}, {Method: 1, State: result.Missing}, {Method: 1, Fold: 1, State: result.Missing}},
+			Name: "a", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Folds: 2}},
+			Methods: []result.Method{{Name: "x", Budget: "20m of x"}, {Name: "y"}},
+			Runs: []result.Run{{State: result.Missing}, {Fold: 1, State: result.Missing}, {Method: 1, State: result.Missing},
+				{Method: 1, Fold: 1, State: result.Missing}},
 		},
 		Keys: []string{"k", "l", "k", "m"},
 	}
-	if got := l.Spent(map[string]*Record{"k": {Seconds: 3}, "m": {Seconds: 4}, "z": {Seconds: 9}}); !slices.Equal(got, []float64{3, 4}) {
+	if got := l.Spent(map[string]*Record{"k": {Seconds: 3}, "m": {Seconds: 4}, "z": {Seconds: 9}}); !slices.Equal(got,
+		[]float64{3, 4}) {
 		t.Errorf("%v s are spent", got)
 	}
-	if got, want := NotRun(l.Table), []string{"Movie, x (2 runs with a time budget of 20m of x)"}; !slices.Equal(got, want) {
+	if got, want := NotRun(l.Table), []string{"Movie, x (2 runs with a time budget of 20m of x)"}; !slices.Equal(got,
+		want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

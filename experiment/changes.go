@@ -67,11 +67,15 @@ func common[T any](a, b []T, name func(T) string) bool {
 
 // changesFrom lists what a spec says otherwise than an earlier one: names of datasets and methods, and keys.
 func (s *Spec) changesFrom(before *Spec) (list []string) {
-	list = append(list, changed("dataset", s.Datasets, before.Datasets, func(d Dataset) string { return d.Name }, func(d Dataset) any {
+	list = append(list, changed("dataset", s.Datasets, before.Datasets, func(d Dataset) string {
+		return d.Name
+	}, func(d Dataset) any {
 		d.At, d.Folds.At = yamltree.Place{}, yamltree.Place{}
 		return d
 	})...)
-	list = append(list, changed("method", s.Methods, before.Methods, func(r Method) string { return r.Name }, func(r Method) any {
+	list = append(list, changed("method", s.Methods, before.Methods, func(r Method) string {
+		return r.Name
+	}, func(r Method) any {
 		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which runs are run, and none of their results
 		return r
 	})...)
@@ -83,7 +87,9 @@ func (s *Spec) changesFrom(before *Spec) (list []string) {
 		{"measures", slices.Equal(s.Measures, before.Measures)},
 		{"clip", s.Clip == before.Clip},
 		{"missing", s.SkipMissing == before.SkipMissing},
-		{"published", slices.EqualFunc(s.Published, before.Published, func(a, b Published) bool { return a.Published == b.Published })},
+		{"published", slices.EqualFunc(s.Published, before.Published, func(a, b Published) bool {
+			return a.Published == b.Published
+		})},
 		{"record", s.Record.Curve == before.Record.Curve && s.Record.Predictions == before.Record.Predictions},
 	} {
 		if !key.same {
@@ -173,7 +179,9 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 	if before != nil {
 		var kinship Kinship
 		if kinship, p.Changes = s.Compare(before); kinship == OtherSpec {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", known.Place, before.Table.Spec.File))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use "+
+				"this spec. The results of the other spec are kept, and used if it is run again", known.Place,
+				before.Table.Spec.File))
 		}
 		p.Orphaned, p.Orphans = before.orphans(func(key string) bool {
 			return !keeps[key] && (known.Kept[key] || known.Again[key])
@@ -181,12 +189,14 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 	}
 	p.Notes = append(p.Notes, l.Table.SameNotes()...)
 	if lacking > 0 {
-		p.Notes = append(p.Notes, units.Plural(lacking, "run")+" ended without the data that are recorded now; --record-again repeats them")
+		p.Notes = append(p.Notes, units.Plural(lacking, "run")+
+			" ended without the data that are recorded now; --record-again repeats them")
 	}
 	if len(again) > 0 {
 		why := "their data, settings, folds or seed have changed"
 		if known.Numerics != 0 && known.Numerics != round.Numerics {
-			why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", known.Numerics, round.Numerics)
+			why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d",
+				known.Numerics, round.Numerics)
 		}
 		p.Notes = append(p.Notes, fmt.Sprintf("%s repeated, because %s: %s", runsAre(len(again)), why, SomeOf(again, "; ")))
 	}
@@ -221,17 +231,20 @@ func (l *Layout) orphans(is func(key string) bool) (count int, list []string) {
 	return count, list
 }
 
-// UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
-// measures are of distributions.
+// UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if
+// all measures are of distributions.
 func UnmeasuredNotes(t *result.Table) (list []string) {
 	ended, measured := make([]bool, len(t.Methods)), make([]bool, len(t.Methods))
 	for _, c := range t.Runs {
 		ended[c.Method] = ended[c.Method] || len(c.Values) > 0
-		measured[c.Method] = measured[c.Method] || slices.ContainsFunc(c.Values, func(v float64) bool { return !math.IsNaN(v) })
+		measured[c.Method] = measured[c.Method] || slices.ContainsFunc(c.Values, func(v float64) bool {
+			return !math.IsNaN(v)
+		})
 	}
 	for i := range t.Methods {
 		if ended[i] && !measured[i] {
-			list = append(list, fmt.Sprintf("the method %s has none of the measures %s; the key measures of the spec names others, such as mae for predicted numbers",
+			list = append(list, fmt.Sprintf("the method %s has none of the measures %s; the key measures of the spec names "+
+				"others, such as mae for predicted numbers",
 				t.Methods[i].Name, strings.Join(t.Measures, ", ")))
 		}
 	}
@@ -247,7 +260,8 @@ func LeftOutNote(list []result.Name) []string {
 	for _, name := range list {
 		names = append(names, name.String())
 	}
-	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s", runsAre(len(list)), SomeOf(names, "; "))}
+	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s",
+		runsAre(len(list)), SomeOf(names, "; "))}
 }
 
 // runsAre counts runs at the beginning of a sentence.

@@ -88,7 +88,9 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 		if at := c.at.File(path); at != "" {
 			return at, nil
 		}
-		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here. Name the spec where the experiment was submitted. Without this file, an experiment of the dataset %s and the method %s repeats the run, with this fold in the key only of folds", filepath.Base(path), name, row.Name)
+		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here. Name the spec where the "+
+			"experiment was submitted. Without this file, an experiment of the dataset %s and the method %s repeats the run, "+
+			"with this fold in the key only of folds", filepath.Base(path), name, row.Name)
 	}
 	if c.at.Sets != nil {
 		set := c.at.Sets[run.Dataset]
@@ -109,7 +111,8 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 					return "", err
 				}
 			}
-			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value) // a value such as yes may be of a flag without one
+			// a value such as yes may be of a flag without one
+			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value)
 		}
 	}
 	flag("algorithm", row.Algorithm)

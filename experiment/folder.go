@@ -42,8 +42,8 @@ type Folder struct {
 	Damaged []int
 }
 
-// OpenFolder opens a folder to write to, which is made if it is not there. An unfinished record at the end, of a process that
-// was killed, is cut off.
+// OpenFolder opens a folder to write to, which is made if it is not there. An unfinished record at the end, of a
+// process that was killed, is cut off.
 func OpenFolder(dir string) (_ *Folder, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
@@ -88,7 +88,8 @@ func own(dir string) error {
 		}
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s: %w: it holds %q, which is no file of an experiment; give a folder that is empty or does not exist", dir, ErrFolder, entries[0].Name())
+		return fmt.Errorf("%s: %w: it holds %q, which is no file of an experiment; give a folder that is empty or does not "+
+			"exist", dir, ErrFolder, entries[0].Name())
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (f *Folder) Put(r *Record) error {
 	if before := f.have[r.Key]; before != nil {
 		attempts += before.Attempts
 	}
-	f.have[r.Key] = &Record{r.Key, r.Seconds, attempts, &kept}
+	f.have[r.Key] = &Record{Key: r.Key, Seconds: r.Seconds, Attempts: attempts, Outcome: &kept}
 	return nil
 }
 
@@ -288,7 +289,8 @@ func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged [
 		damaged = append(damaged, unread[:len(unread)-1]...)
 	}
 	if len(records) == 0 && len(unread) > 1 {
-		return nil, 0, nil, fmt.Errorf("%w: none of the %d lines is a record of a run; move the file away to repeat the runs", ErrFolder, len(unread))
+		return nil, 0, nil, fmt.Errorf("%w: none of the %d lines is a record of a run; move the file away to repeat the runs",
+			ErrFolder, len(unread))
 	}
 	return records, end, damaged, nil
 }

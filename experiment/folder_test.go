@@ -19,7 +19,8 @@ import (
 )
 
 func recordOf(n int, why string) *Record {
-	return &Record{Key: strings.Repeat(fmt.Sprint(n), 64), Seconds: float64(n), Outcome: &pipeline.Outcome{Error: why, Steps: uint64(n)}}
+	return &Record{Key: strings.Repeat(fmt.Sprint(n), 64), Seconds: float64(n), Outcome: &pipeline.Outcome{Error: why,
+		Steps: uint64(n)}}
 }
 
 func put(t *testing.T, dir string, records ...*Record) {
@@ -160,7 +161,8 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(path, []byte("no record\nnor this\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), "none of the 2 lines is a record of a run; move the file away") {
+	if _, err := OpenFolder(dir); !errors.Is(err, ErrFolder) ||
+		!strings.Contains(err.Error(), "none of the 2 lines is a record of a run; move the file away") {
 		t.Errorf("no line is a record: %v", err)
 	}
 	other := t.TempDir()
@@ -223,7 +225,8 @@ func FuzzLayout(f *testing.F) {
 func FuzzJobSpec(f *testing.F) {
 	f.Add([]byte(`{"dataset":"d","rows":["a","b"],"tested":["x"]}`))
 	f.Add([]byte(`{"dataset":"d","rows":["a"]}`))
-	j := &round.Job{Algorithm: round.AlgorithmCells, Split: dataset.Split{Folds: 2, Overlap: true}, Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "rf"}}, Repeats: 1, Folds: 2}}
+	j := &round.Job{Algorithm: round.AlgorithmCells, Split: dataset.Split{Folds: 2, Overlap: true},
+		Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "rf"}}, Repeats: 1, Folds: 2}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeJobSpec(b)
 		if err != nil {
@@ -234,7 +237,8 @@ func FuzzJobSpec(f *testing.F) {
 		}
 		of := &ClusterJob{&protocol.JobInfo{Name: "n", Job: j}, s}
 		cells, err := of.Runs()
-		if good := len(s.Methods) == 1 && len(s.Tested) == 2; good != (err == nil) || err == nil && (len(cells) != 2 || of.NameOf(&cells[1]).Method != s.Methods[0]) {
+		if good := len(s.Methods) == 1 && len(s.Tested) == 2; good != (err == nil) || err == nil &&
+			(len(cells) != 2 || of.NameOf(&cells[1]).Method != s.Methods[0]) {
 			t.Fatalf("%d runs, error %v", len(cells), err)
 		}
 	})
@@ -248,7 +252,9 @@ func FuzzOutline(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	f.Add([]byte(`{"table":{"name":"a","datasets":[{"name":"d","folds":2}],"rows":[{"name":"r"}],"measures":["kl"],"cells":[]},"sets":[{"repeats":3,"refused":{"0":"why"}}]}`))
+	f.Add(
+		[]byte(
+			`{"table":{"name":"a","datasets":[{"name":"d","folds":2}],"rows":[{"name":"r"}],"measures":["kl"],"cells":[]},"sets":[{"repeats":3,"refused":{"0":"why"}}]}`))
 	f.Add([]byte(`{"table":{"datasets":[{"folds":1000000}],"rows":[{},{}]},"sets":[{"repeats":1000000}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, err := DecodeOutline(b)

@@ -15,17 +15,22 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// TestKeysOfMethod: the keys of all runs equal the keys of their sub-jobs one by one, also if a seed, a setting or what is tested
-// looks like a mark.
+// TestKeysOfMethod: the keys of all runs equal the keys of their sub-jobs one by one, also if a seed, a setting or what
+// is tested looks like a mark.
 func TestKeysOfMethod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.SampledFrom([]string{"plain", strconv.FormatUint(markedSeed, 10), strconv.FormatUint(markedSplitSeed, 10), strconv.Itoa(markedFold), markedTested, `<"é`})
-		seed := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxUint64 - 2, markedSplitSeed, markedSeed}))
+		text := rapid.SampledFrom([]string{"plain", strconv.FormatUint(markedSeed, 10),
+			strconv.FormatUint(markedSplitSeed, 10), strconv.Itoa(markedFold), markedTested, `<"é`})
+		seed := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxUint64 - 2, markedSplitSeed,
+			markedSeed}))
 		j := &round.Job{
-			Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: seed.Draw(t, "seed"), Dataset: text.Draw(t, "dataset"), Params: json.RawMessage(`{}`),
-			Cells: &round.Cells{Repeats: rapid.IntRange(1, 3).Draw(t, "repeats"), Folds: rapid.IntRange(1, 12).Draw(t, "folds"), Models: rapid.Bool().Draw(t, "models"), PredictedRows: rapid.IntRange(0, 2).Draw(t, "predicted")},
+			Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: seed.Draw(t, "seed"),
+			Dataset: text.Draw(t, "dataset"), Params: json.RawMessage(`{}`),
+			Cells: &round.Cells{Repeats: rapid.IntRange(1, 3).Draw(t, "repeats"), Folds: rapid.IntRange(1, 12).Draw(t, "folds"),
+				Models: rapid.Bool().Draw(t, "models"), PredictedRows: rapid.IntRange(0, 2).Draw(t, "predicted")},
 		}
-		j.Split = dataset.Split{Seed: seed.Draw(t, "seed of the split"), Folds: j.Cells.Folds, Overlap: rapid.Bool().Draw(t, "overlap")}
+		j.Split = dataset.Split{Seed: seed.Draw(t, "seed of the split"), Folds: j.Cells.Folds, Overlap: rapid.Bool().
+			Draw(t, "overlap")}
 		if rapid.Bool().Draw(t, "assigned") {
 			j.Split.Assigned = text.Draw(t, "list")
 		}
@@ -33,7 +38,8 @@ func TestKeysOfMethod(t *testing.T) {
 			j.Cells.Labels.Classes = true
 		}
 		for i := range rapid.IntRange(1, 3).Draw(t, "methods") {
-			settings, err := json.Marshal(map[string]any{"k": i, "text": text.Draw(t, "setting"), "number": seed.Draw(t, "number")})
+			settings, err := json.Marshal(map[string]any{"k": i, "text": text.Draw(t, "setting"),
+				"number": seed.Draw(t, "number")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +53,8 @@ func TestKeysOfMethod(t *testing.T) {
 		if j.Split.Overlap {
 			j.Split.Folds *= j.Cells.Repeats
 			for i := range j.Split.Folds {
-				tested = append(tested, rapid.SampledFrom([]string{hexSum([]byte{byte(i)}), "", `"`, markedTested}).Draw(t, "tested"))
+				tested = append(tested, rapid.SampledFrom([]string{hexSum([]byte{byte(i)}), "", `"`, markedTested}).
+					Draw(t, "tested"))
 			}
 		}
 		cells, err := RunsOf(j, tested, make([]int, len(j.Cells.Rows)))
@@ -73,7 +80,8 @@ func TestKeysOfMethod(t *testing.T) {
 // manyRuns are the plans of 20,000 runs.
 func manyRuns(b *testing.B) (*Spec, []*Plan) {
 	b.Helper()
-	text := "name: e\nfolds: {k: 10, repeats: 50}\ndatasets: [{dataset: a}, {dataset: b}, {dataset: c}, {dataset: d}]\nmethods:\n"
+	text := "name: e\nfolds: {k: 10, repeats: 50}\ndatasets: [{dataset: a}, {dataset: b}, {dataset: c}, {dataset: " +
+		"d}]\nmethods:\n"
 	for k := range 10 {
 		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
 	}

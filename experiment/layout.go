@@ -160,7 +160,8 @@ func (n *Counts) Number(state string) *int {
 
 // Plus returns the sums of two counts.
 func (n Counts) Plus(m Counts) Counts {
-	return Counts{n.Done + m.Done, n.Failed + m.Failed, n.Running + m.Running, n.Missing + m.Missing}
+	return Counts{Done: n.Done + m.Done, Failed: n.Failed + m.Failed, Running: n.Running + m.Running,
+		Missing: n.Missing + m.Missing}
 }
 
 // Count counts the runs of a table.
@@ -184,7 +185,8 @@ type Record struct {
 
 // Lacks reports whether a run that ended well has not what is recorded.
 func (r *Record) Lacks(of *Recorded) bool {
-	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
+	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions &&
+		len(r.Outcome.Predictions) == 0)
 }
 
 // BetterThan reports whether a record counts instead of an earlier record of the same run: if the earlier one failed or
@@ -219,8 +221,8 @@ func (r *Record) SetRecorded(line, predicted []byte) error {
 	return nil
 }
 
-// Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take several
-// times as much memory as the table.
+// Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take
+// several times as much memory as the table.
 type Filling struct {
 	layout *Layout
 	runs   map[string][]int32 // the numbers of the runs with a key
@@ -272,7 +274,8 @@ func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
 	if of.Curve && o.Curve != nil && len(o.Curve.Points()) > 0 {
 		c.Curve = new(result.Curve)
 		for _, p := range o.Curve.Points() {
-			c.Curve.Steps, c.Curve.Training, c.Curve.Validation = append(c.Curve.Steps, p.Step), append(c.Curve.Training, p.Training), append(c.Curve.Validation, p.Validation)
+			c.Curve.Steps, c.Curve.Training, c.Curve.Validation = append(c.Curve.Steps, p.Step), append(c.Curve.Training,
+				p.Training), append(c.Curve.Validation, p.Validation)
 		}
 		if !slices.ContainsFunc(c.Curve.Validation, func(v float64) bool { return !math.IsNaN(v) }) {
 			c.Curve.Validation = nil

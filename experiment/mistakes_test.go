@@ -8,7 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// TestAllMistakes: one answer has all mistakes of a spec, in the order of their lines, and none that follows from another.
+// TestAllMistakes: one answer has all mistakes of a spec, in the order of their lines, and none that follows from
+// another.
 func TestAllMistakes(t *testing.T) {
 	text := `name: no good
 seed: -1
@@ -36,9 +37,12 @@ published:
 		t.Fatalf("%v", err)
 	}
 	want := []string{
-		"1:7: name: a name can have", "2:7: seed:", "5:36: a dataset: unknown key", "6:5: a dataset is a file", "7:12: k:", "9:5: algorithm:", "10:41: trees:",
-		"10:44: unknown setting treees", "10:64: budget:", "11:35: trees: \"x\"", "11:35: trees: \"y\"", "13:5: two methods", "14:61: trees: the lower bound",
-		"14:78: depth: int: want two numbers", "15:16: unknown measure", "15:21: measures: kl is listed twice", "16:17: record:", "18:48: kl:", "18:51: unknown measure",
+		"1:7: name: a name can have", "2:7: seed:", "5:36: a dataset: unknown key", "6:5: a dataset is a file", "7:12: k:",
+		"9:5: algorithm:", "10:41: trees:",
+		"10:44: unknown setting treees", "10:64: budget:", "11:35: trees: \"x\"", "11:35: trees: \"y\"", "13:5: two methods",
+		"14:61: trees: the lower bound",
+		"14:78: depth: int: want two numbers", "15:16: unknown measure", "15:21: measures: kl is listed twice",
+		"16:17: record:", "18:48: kl:", "18:51: unknown measure",
 		"19:5: published values need",
 	}
 	for i := range max(len(all), len(want)) {
@@ -85,7 +89,8 @@ func TestAddError(t *testing.T) {
 	s := &Spec{file: "e.yaml"}
 	var e Errors
 	cause := errors.New("row 3")
-	if e.Add(cause) || !e.Add(s.Located(Dataset{}.At, cause)) || !e.Add(Errors{s.Error(Dataset{}.At, "x")}) || len(e) != 2 || !errors.Is(e.Sorted(), cause) {
+	if e.Add(cause) || !e.Add(s.Located(Dataset{}.At, cause)) || !e.Add(Errors{s.Error(Dataset{}.At, "x")}) ||
+		len(e) != 2 || !errors.Is(e.Sorted(), cause) {
 		t.Errorf("%v", e)
 	}
 	if (Errors{}).Sorted() != nil {

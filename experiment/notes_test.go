@@ -19,7 +19,8 @@ func TestUnmeasuredNotes(t *testing.T) {
 			{Method: 2, State: result.Failed},
 		},
 	}
-	want := []string{"the method none has none of the measures kl, mae; the key measures of the spec names others, such as mae for predicted numbers"}
+	want := []string{"the method none has none of the measures kl, mae; the key measures of the spec names others, such " +
+		"as mae for predicted numbers"}
 	if got := UnmeasuredNotes(table); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

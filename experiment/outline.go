@@ -15,8 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// Outline is an experiment in short form: the table without runs, and the parts of the key of each run. A cluster keeps the
-// outline of the last submission in a blob. A report then needs neither the spec nor the data.
+// Outline is an experiment in short form: the table without runs, and the parts of the key of each run. A cluster keeps
+// the outline of the last submission in a blob. A report then needs neither the spec nor the data.
 type Outline struct {
 	Table *result.Table `json:"table"` // without runs
 	Sets  []Set         `json:"sets"`  // of the table's datasets
@@ -69,7 +69,8 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 		})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds})
+		o.Sets = append(o.Sets, Set{Repeats: p.Repeats, Refused: p.Refused, Job: p.Job, Methods: p.Methods, Tested: p.Tested,
+			Only: p.OnlyFolds})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
 				o.Table.Published = append(o.Table.Published, f.Published)
@@ -99,7 +100,8 @@ func (o *Outline) Layout() (*Layout, error) {
 	}
 	t := *o.Table
 	t.Runs = make([]result.Run, 0, runs)
-	l := &Layout{Table: &t, Keys: make([]string, 0, runs), Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
+	l := &Layout{Table: &t, Keys: make([]string, 0, runs), Skipped: o.Skipped, Clip: o.Clip, Record: o.Record,
+		Numerics: round.Numerics, Text: o.Text}
 	for d := range o.Sets {
 		if err := l.addRuns(d, &o.Sets[d]); err != nil {
 			return nil, fmt.Errorf("dataset %s: %w", t.Datasets[d].Name, err)
@@ -115,10 +117,12 @@ func (o *Outline) Layout() (*Layout, error) {
 func (o *Outline) check() (runs int, err error) {
 	t := o.Table
 	if len(o.Sets) != len(t.Datasets) {
-		return 0, fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
+		return 0, fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder,
+			len(t.Datasets), len(o.Sets))
 	}
 	for d, set := range o.Sets {
-		if runs += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Methods); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || runs > round.MaxCells {
+		if runs += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Methods); set.Repeats > round.MaxCells ||
+			t.Datasets[d].Folds > round.MaxCells || runs > round.MaxCells {
 			return 0, fmt.Errorf("%w: the experiment has more than %d runs", ErrFolder, round.MaxCells)
 		}
 	}
@@ -166,8 +170,8 @@ func (l *Layout) addRuns(d int, set *Set) error {
 	return nil
 }
 
-// markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same settings on
-// every dataset, and a dataset if the runs of an earlier dataset have the same keys.
+// markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same
+// settings on every dataset, and a dataset if the runs of an earlier dataset have the same keys.
 func (o *Outline) markSame(l *Layout, all completed) {
 	t := l.Table
 	methods, sets := make(sums, len(t.Methods)), make(sums, len(t.Datasets))
@@ -213,11 +217,12 @@ func (s sums) firsts() []int {
 	return list
 }
 
-// settingsOf returns the same text for methods that train the same models on a dataset: those with the same algorithm and
-// the same value of each setting. The preset does not count, because values has all values that a preset sets. Numbers
-// that are settings of several kinds, such as k of aa-knn, are written in one way, also in members.
+// settingsOf returns the same text for methods that train the same models on a dataset: those with the same algorithm
+// and the same value of each setting. The preset does not count, because values has all values that a preset sets.
+// Numbers that are settings of several kinds, such as k of aa-knn, are written in one way, also in members.
 func settingsOf(r *round.CellRow, values map[string]string) string {
-	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin}
+	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction,
+		ValidationMin: r.ValidationMin}
 	if values != nil {
 		settings := make(map[string]any)
 		for key, value := range values {
@@ -232,7 +237,8 @@ func settingsOf(r *round.CellRow, values map[string]string) string {
 	return string(marshalled(&own))
 }
 
-// plainMembers returns the algorithm and the settings of each member, without its preset; text has all settings of each.
+// plainMembers returns the algorithm and the settings of each member, without its preset; text has all settings of
+// each.
 func plainMembers(text string) any {
 	items, err := param.ParseItems(text)
 	if err != nil {

@@ -57,7 +57,8 @@ methods:
 		preset, trees, samples string
 	}{{0, []int{0, 2}, "auto", "200", "12"}, {0, []int{1}, "auto", "200", "80"}, {2, []int{0, 1, 2}, "paper", "7", "20"}} {
 		m := rf.Methods[i]
-		if m.Method != want.method || !slices.Equal(m.Datasets, want.datasets) || m.Values["preset"] != want.preset || m.Values["trees"] != want.trees || m.Values["min_samples"] != want.samples {
+		if m.Method != want.method || !slices.Equal(m.Datasets, want.datasets) || m.Values["preset"] != want.preset ||
+			m.Values["trees"] != want.trees || m.Values["min_samples"] != want.samples {
 			t.Errorf("%d: %+v, want %+v", i, m, want)
 		}
 	}

@@ -82,7 +82,8 @@ func (s *parser) read(list []entry) {
 	each("folds", func(e entry) { common = s.folds(e) })
 	each("missing", func(e entry) {
 		if v := s.text(e); v != "skip" && v != "refuse" {
-			s.fail(e.valueAt, "missing: want skip or refuse, got %q; the key says whether datasets without a file are skipped or are an error", v)
+			s.fail(e.valueAt, "missing: want skip or refuse, got %q; the key says whether datasets without a file are skipped "+
+				"or are an error", v)
 		}
 		s.SkipMissing = s.text(e) == "skip"
 	})
@@ -123,7 +124,8 @@ func (s *parser) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
 		if line, twice := names[d.Name]; twice {
-			s.wrong(d.At, "two datasets have the name %q, the first in line %d; give one of them another name with the key name", d.Name, line)
+			s.wrong(d.At, "two datasets have the name %q, the first in line %d; give one of them another name with the key name",
+				d.Name, line)
 		}
 		names[d.Name] = d.At.Line
 	}
@@ -132,16 +134,19 @@ func (s *parser) checkNames() {
 		r := &s.Methods[i]
 		look := printable.Look(r.Name)
 		if strings.EqualFold(look, meanPredictor) {
-			s.wrong(r.At, "no method can have the name %q, because each report has a line of this name; give the method another name with the key name", r.Name)
+			s.wrong(r.At, "no method can have the name %q, because each report has a line of this name; give the method "+
+				"another name with the key name", r.Name)
 		}
 		before := first[look]
 		switch {
 		case before == nil:
 			first[look] = r
 		case before.Name == r.Name:
-			s.wrong(r.At, "two methods have the name %q, the first in line %d: give one another name with the key name, in which {setting} becomes the value of a setting", r.Name, before.At.Line)
+			s.wrong(r.At, "two methods have the name %q, the first in line %d: give one another name with the key name, in "+
+				"which {setting} becomes the value of a setting", r.Name, before.At.Line)
 		default:
-			s.wrong(r.At, "the name %q of a method looks like the name %q in line %d; give one of the methods another name with the key name", r.Name, before.Name, before.At.Line)
+			s.wrong(r.At, "the name %q of a method looks like the name %q in line %d; give one of the methods another name "+
+				"with the key name", r.Name, before.Name, before.At.Line)
 		}
 	}
 }
@@ -166,7 +171,8 @@ func (s *parser) checkSize() {
 	for _, d := range s.Datasets {
 		runs += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Methods)
 		if runs > MaxRuns {
-			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(MaxRuns), units.Count(len(s.Methods)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)",
+				units.Count(MaxRuns), units.Count(len(s.Methods)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 			return
 		}
 	}
@@ -251,8 +257,10 @@ var datasetKeys = []string{"file", "dataset", "name", "folds"}
 
 // ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
 var ReadingKeys = []string{
-	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories", "delimiter", "decimal", "thousands", "encoding", "missing",
-	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable", "labels_file", "normalize", "tolerance",
+	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories",
+	"delimiter", "decimal", "thousands", "encoding", "missing",
+	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable",
+	"labels_file", "normalize", "tolerance",
 }
 
 func (s *parser) dataset(n ast.Node, common Folds) Dataset {
@@ -281,7 +289,8 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 	}
 	switch {
 	case (d.File == "") == (d.On == ""):
-		s.fail(d.At, "a dataset is a file (key file) or a dataset on the cluster (key dataset): give exactly one of the two keys")
+		s.fail(d.At, "a dataset is a file (key file) or a dataset on the cluster (key dataset): give exactly one of the "+
+			"two keys")
 	case d.On != "" && len(d.Options) > 0:
 		s.fail(d.At, "%s applies only to a file; a dataset on the cluster was read when it was imported", d.Options[0].Key)
 	case d.Name == "" && d.On != "":
@@ -296,7 +305,8 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 		s.fail(d.At, "the dataset's name %q: %v; give the dataset another name with the key name", d.Name, err)
 	}
 	if len(d.Name) > maxName/2 {
-		s.fail(d.At, "the dataset's name %q has %d characters, want at most %d; give the dataset another name with the key name", d.Name, len(d.Name), maxName/2)
+		s.fail(d.At, "the dataset's name %q has %d characters, want at most %d; give the dataset another name with the key "+
+			"name", d.Name, len(d.Name), maxName/2)
 	}
 	return d
 }
@@ -327,7 +337,8 @@ func (s *parser) folds(e entry) Folds {
 		s.fail(f.At, "folds: %v", err)
 	}
 	if n := f.Scheme.Folds * f.Repeats; s.overlapping(&f) && n > dataset.MaxSplits {
-		s.fail(f.At, "folds: %s repeats of %s folds make %s splits, want at most %s; folds drawn by the experiment's own seed have no such limit",
+		s.fail(f.At, "folds: %s repeats of %s folds make %s splits, want at most %s; folds drawn by the experiment's own "+
+			"seed have no such limit",
 			units.Count(f.Repeats), units.Count(f.Scheme.Folds), units.Count(n), units.Count(dataset.MaxSplits))
 	}
 	return f
@@ -358,13 +369,15 @@ func (s *parser) foldMapping(f *Folds, mapping entry) {
 			f.Way, f.File = folds.File, s.text(e)
 		}
 		if way != "" {
-			s.fail(e.at, "folds: the keys %s and %s exclude each other: give one of %s", e.key, way, strings.Join(foldWays, ", "))
+			s.fail(e.at, "folds: the keys %s and %s exclude each other: give one of %s", e.key, way,
+				strings.Join(foldWays, ", "))
 		}
 		way = e.key
 	}
 	switch {
 	case way == "":
-		s.lack(before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
+		s.lack(before, f.At, "folds: the key that says how samples are divided is missing: give one of %s",
+			strings.Join(foldWays, ", "))
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
 		s.fail(f.At, "folds: the kind %s has no seed", f.Way)
 	}

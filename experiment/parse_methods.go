@@ -92,7 +92,8 @@ func (s *reader) check(algorithm string, e entry, key, value string) {
 	}
 	if a, found := registry.Find(algorithm); found == nil {
 		if names := settingNames(a.Params()); !slices.Contains(names, key) {
-			s.fail(e.at, "unknown setting %s of %s%s; its settings are %s", key, algorithm, param.Suggest(key, names), strings.Join(names, ", "))
+			s.fail(e.at, "unknown setting %s of %s%s; its settings are %s", key, algorithm, param.Suggest(key, names),
+				strings.Join(names, ", "))
 		}
 	}
 	s.fail(e.valueAt, "%v", err)
@@ -113,7 +114,8 @@ func (s *reader) algorithm(at yamltree.Place, name string) string {
 		if name == "mean" {
 			s.fail(at, "algorithm: %q is unknown; a spec does not list the mean baseline, because each report has it", name)
 		}
-		s.fail(at, "algorithm: %q is unknown%s; the algorithms are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
+		s.fail(at, "algorithm: %q is unknown%s; the algorithms are %s", name, param.Suggest(name, names),
+			strings.Join(names, ", "))
 	}
 	return name
 }
@@ -135,7 +137,8 @@ func (s *reader) filled(r *Method, settings []param.Pair) string {
 		if len(keys) > 0 {
 			has = "the method gives " + strings.Join(keys, ", ")
 		}
-		s.fail(r.At, "name: %q: this method does not give the setting %s%s; %s", r.Name, word, param.Suggest(strings.Trim(word, "{}"), keys), has)
+		s.fail(r.At, "name: %q: this method does not give the setting %s%s; %s", r.Name, word,
+			param.Suggest(strings.Trim(word, "{}"), keys), has)
 		return ""
 	})
 }
@@ -161,8 +164,8 @@ func (s *parser) addMethod(r Method, settings []param.Pair) {
 	s.Methods = append(s.Methods, r)
 }
 
-// points lists the settings of a method in addition to the common settings, one list for each method of the table: the points of
-// the grid or of the search, or else one empty list.
+// points lists the settings of a method in addition to the common settings, one list for each method of the table: the
+// points of the grid or of the search, or else one empty list.
 func (s *parser) points(r *Method, at map[string]entry) [][]param.Pair {
 	grid, hasGrid := at["grid"]
 	search, hasSearch := at["search"]
@@ -258,7 +261,8 @@ func (s *parser) search(r *Method, e entry) (points [][]param.Pair) {
 		}
 	}
 	if draws == 0 || space.value == nil {
-		s.lack(before, e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
+		s.lack(before, e.at, "search: the keys draws (the number of points) and space (the values of each setting) are "+
+			"required")
 	}
 	axes := s.space(r, space)
 	size := 1.0
@@ -266,13 +270,15 @@ func (s *parser) search(r *Method, e entry) (points [][]param.Pair) {
 		size = min(size*a.values, MaxMethods)
 	}
 	if size < float64(draws) {
-		s.fail(space.at, "search: space is too small: it has at most %s different points, want %s draws; numbers are rounded to %d digits", units.Count(int64(size)), units.Count(draws), digits)
+		s.fail(space.at, "search: space is too small: it has at most %s different points, want %s draws; numbers are "+
+			"rounded to %d digits", units.Count(int64(size)), units.Count(draws), digits)
 	}
 	most := max(20*draws, min(100*draws, 100_000)) // all points of a space of n are drawn after about n log n tries
 	seen := make(map[string]bool)
 	for n := int64(0); int64(len(points)) < draws; n++ {
 		if n == most {
-			s.fail(space.at, "search: space is too small: %s tries gave %s different points, want %s draws", units.Count(n), units.Count(len(points)), units.Count(draws))
+			s.fail(space.at, "search: space is too small: %s tries gave %s different points, want %s draws", units.Count(n),
+				units.Count(len(points)), units.Count(draws))
 		}
 		goOn(s.ctx)
 		var point []param.Pair
@@ -304,7 +310,9 @@ func (s *parser) space(r *Method, e entry) (axes []axis) {
 			for _, v := range values {
 				s.check(r.Algorithm, x, x.key, v)
 			}
-			axes = append(axes, axis{x.key, func(u float64) string { return values[int(float64(u*float64(len(values))))] }, float64(len(values))})
+			axes = append(axes, axis{x.key, func(u float64) string {
+				return values[int(float64(u*float64(len(values))))]
+			}, float64(len(values))})
 		}) && ok
 	}
 	if !ok {
@@ -321,7 +329,8 @@ var intervalKeys = []string{"real", "log", "int"}
 func (s *parser) interval(r *Method, e entry) axis {
 	ways := s.mapping(e.value, e.key, intervalKeys)
 	if len(ways) != 1 {
-		s.fail(e.at, "%s: want a list of values, or one of the keys %s with two bounds", e.key, strings.Join(intervalKeys, ", "))
+		s.fail(e.at, "%s: want a list of values, or one of the keys %s with two bounds", e.key,
+			strings.Join(intervalKeys, ", "))
 	}
 	way := ways[0]
 	ends := s.texts(way)
@@ -330,7 +339,9 @@ func (s *parser) interval(r *Method, e entry) axis {
 	}
 	whole := way.key == "int"
 	if a, err := registry.Find(r.Algorithm); err == nil {
-		whole = whole || slices.ContainsFunc(a.Params(), func(p param.Param) bool { return p.Name == e.key && p.Kind == param.KindInt })
+		whole = whole || slices.ContainsFunc(a.Params(), func(p param.Param) bool {
+			return p.Name == e.key && p.Kind == param.KindInt
+		})
 	}
 	var bounds [2]float64
 	for i, end := range ends {
@@ -397,12 +408,13 @@ func between(way string, low, high float64, whole bool) func(u float64) string {
 // chooseKeys are the keys of choose. One of them says which samples score the candidates.
 var chooseKeys = []string{"inner", "validation"}
 
-// choose adds a method that chooses among points in each run, by samples that the candidates are not trained on: an ensemble in
-// which the best member has all the weight.
+// choose adds a method that chooses among points in each run, by samples that the candidates are not trained on: an
+// ensemble in which the best member has all the weight.
 func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
 	innerFolds, weights := s.choice(e)
 	if len(points) < 2 {
-		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw them with the key search")
+		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw "+
+			"them with the key search")
 	}
 	var items []param.Item
 	for _, point := range points {
@@ -421,7 +433,8 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 		r.Name = methodName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
 	r.Algorithm = "ensemble"
-	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: innerFolds}})
+	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights},
+		{Key: "inner_folds", Value: innerFolds}})
 }
 
 // choice reads how the runs of a method choose their settings. Each inner fold scores the candidates; with the weights
@@ -464,7 +477,8 @@ func (s *reader) part(e entry) int {
 	}
 	parts := math.Round(1 / share)
 	if err != nil || !(parts >= leastParts && parts <= mostParts) || math.Abs(float64(share*parts)-1) > 0.02 {
-		s.fail(e.valueAt, "choose: validation: %q is not 1/n of the training samples with a whole n from %d to %d, such as 0.1, 0.2 or 1/9", text, leastParts, mostParts)
+		s.fail(e.valueAt, "choose: validation: %q is not 1/n of the training samples with a whole n from %d to %d, such as "+
+			"0.1, 0.2 or 1/9", text, leastParts, mostParts)
 	}
 	return int(parts)
 }

@@ -40,8 +40,8 @@ type Plan struct {
 	Methods []int
 	// Refused says why a method of Spec.Methods does not go with the dataset: its runs have failed.
 	Refused map[int]string
-	// Assigned is the list that Job.Split.Assigned names, or nil. Tested has the SHA-256 of the samples that each split of the
-	// list tests, if the splits overlap.
+	// Assigned is the list that Job.Split.Assigned names, or nil. Tested has the SHA-256 of the samples that each split of
+	// the list tests, if the splits overlap.
 	Assigned []uint16
 	Tested   []string
 	// Repeats and Folds are the same for each method.
@@ -52,8 +52,8 @@ type Plan struct {
 	OnlyFolds []int
 }
 
-// overlapping reports whether the folds of all repeats are put into one list of splits that overlap. This is necessary if the
-// seed of a job does not make the folds, such as the folds of scikit-learn.
+// overlapping reports whether the folds of all repeats are put into one list of splits that overlap. This is necessary
+// if the seed of a job does not make the folds, such as the folds of scikit-learn.
 func (s *Spec) overlapping(f *Folds) bool {
 	return f.Way == folds.ScikitLearn || f.Way == folds.Seeded && f.Seed != s.Seed
 }
@@ -66,7 +66,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
+	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,
+		Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
@@ -78,7 +79,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	}
 	p.OnlyFolds = d.Folds.Only
 	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
-		return nil, s.Error(d.Folds.place(d), "dataset %s: the key \"only\" lists fold %d, but folds are numbered 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
+		return nil, s.Error(d.Folds.place(d), "dataset %s: the key \"only\" lists fold %d, but folds are numbered 0 to %d",
+			d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
 	var only []int // the folds of all repeats that are run, as in round.CellRow.Only
 	if len(p.OnlyFolds) > 0 {
@@ -108,7 +110,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		return nil, s.Error(d.At, "dataset %s: %v", d.Name, err)
 	}
 	p.Job = &round.Job{
-		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
+		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(),
+		Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(),
 	}
 	s.Record.set(cells)
@@ -165,7 +168,8 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
 func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	j, err := spec.Resolve(protocol.Spec{
-		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap, Measures: s.more(), Clip: s.Clip,
+		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
+		Measures: s.more(), Clip: s.Clip,
 	}, m)
 	var about *param.Error
 	switch {
@@ -174,10 +178,12 @@ func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*roun
 	case err != nil:
 		return nil, err
 	case j.Weights != "":
-		return nil, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; coppice train can")
+		return nil, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; coppice "+
+			"train can")
 	}
 	return &round.CellRow{
-		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,
+		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,
+		ValidationMin: j.Split.ValidationMin,
 	}, nil
 }
 
@@ -190,7 +196,8 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 		return split, nil, f.Fits(rows.Count)
 	}
 	if f.Way == folds.Groups && data.Manifest.Groups == nil {
-		return nil, nil, errtext.Errorf(errtext.WrongData, "the dataset has no groups; name their column with the dataset's key groups, or with {groups} at the import")
+		return nil, nil, errtext.Errorf(errtext.WrongData,
+			"the dataset has no groups; name their column with the dataset's key groups, or with {groups} at the import")
 	}
 	if s.overlapping(f) {
 		if err := f.Fits(rows.Count); err != nil {
@@ -199,7 +206,8 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 		n := f.Scheme.Folds * f.Scheme.Repeats
 		size := 2 * int64(dataset.Split{Folds: n, Overlap: true}.AssignedLength(rows.Count))
 		if most := data.MaxList; most > 0 && size > most {
-			return nil, nil, fmt.Errorf("the list of %s folds of %s samples takes %s, want at most %s; folds drawn by the experiment's own seed need no list",
+			return nil, nil, fmt.Errorf("the list of %s folds of %s samples takes %s, want at most %s; folds drawn by the "+
+				"experiment's own seed need no list",
 				units.Count(n), units.Count(rows.Count), units.Format(size), units.Format(most))
 		}
 	}
@@ -252,8 +260,8 @@ func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err 
 	return list, nil
 }
 
-// Only returns the job of the runs for which want returns true, and for each of its methods the index in Spec.Methods. It returns
-// nil if there are no such runs.
+// Only returns the job of the runs for which want returns true, and for each of its methods the index in Spec.Methods.
+// It returns nil if there are no such runs.
 func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []int) {
 	if p.Job == nil {
 		return nil, nil
@@ -292,7 +300,8 @@ func (f *Folds) place(d *Dataset) yamltree.Place {
 	return f.At
 }
 
-// CheckPlans returns an error if the plans have too many runs, or if what they record takes too much: of one run, or of all runs.
+// CheckPlans returns an error if the plans have too many runs, or if what they record takes too much: of one run, or of
+// all runs.
 func (s *Spec) CheckPlans(plans []*Plan) error {
 	runs := 0
 	for _, p := range plans {
@@ -310,13 +319,15 @@ func (s *Spec) CheckPlans(plans []*Plan) error {
 		}
 		one := pipeline.RecordBytes(p.Job, p.Manifest)
 		if one > protocol.MaxCellRecord {
-			return s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
+			return s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in "+
+				"each run, want at most %d",
 				p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
 		}
 		all += one * int64(p.Job.Cells.Count())
 	}
 	if all > protocol.MaxCellRecords {
-		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or some of the methods, repeats or folds",
+		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or "+
+			"some of the methods, repeats or folds",
 			all>>20, protocol.MaxCellRecords>>20, strings.Join(recordWords, " or "))
 	}
 	return nil

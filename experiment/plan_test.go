@@ -58,7 +58,8 @@ func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 // TestLongList: a plan makes no list of folds of more bytes than it may. Folds by the spec's own seed need no list.
 func TestLongList(t *testing.T) {
 	m, _ := datatest.Artificial(t, 60)
-	for text, bytes := range map[string]int64{"{sklearn: 4, repeats: 5}": 240, "{k: 4, repeats: 5, seed: 7}": 240, "{k: 4, repeats: 5}": 1} {
+	for text, bytes := range map[string]int64{"{sklearn: 4, repeats: 5}": 240, "{k: 4, repeats: 5, seed: 7}": 240,
+		"{k: 4, repeats: 5}": 1} {
 		s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: "+text))
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +68,8 @@ func TestLongList(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		const want = "the list of 20 folds of 60 samples takes 240 B, want at most 239 B"
-		if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes - 1}); bytes > 1 && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes - 1}); bytes > 1 &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -83,7 +85,8 @@ func TestKeysStay(t *testing.T) {
 		if len(before) != 3 {
 			t.Fatalf("%s: %d runs", folds, len(before))
 		}
-		more := strings.Replace(base, "[{", "[rf, {settings: {trees: 200}, ", 1) + strings.Replace(folds, "}", ", repeats: 3}", 1)
+		more := strings.Replace(base, "[{", "[rf, {settings: {trees: 200}, ", 1) + strings.Replace(folds, "}",
+			", repeats: 3}", 1)
 		s, p = planned(t, more)
 		after := keysOf(t, s, p)
 		if len(after) != 18 {
@@ -102,7 +105,8 @@ func TestKeysStay(t *testing.T) {
 				}
 			}
 		}
-		for _, other := range []string{strings.Replace(base, "name: s", "name: s, settings: {trees: 49}", 1) + folds, "seed: 2\n" + base + folds, base + strings.Replace(folds, "3", "4", 1)} {
+		for _, other := range []string{strings.Replace(base, "name: s", "name: s, settings: {trees: 49}", 1) + folds,
+			"seed: 2\n" + base + folds, base + strings.Replace(folds, "3", "4", 1)} {
 			s, p = planned(t, other)
 			for at, key := range keysOf(t, s, p) {
 				if before[at] == key {
@@ -116,13 +120,15 @@ func TestKeysStay(t *testing.T) {
 // TestKeysOfLabels: a run has measures of its own where the same distributions are classes, or a scale, so the
 // same bytes of another type are other runs, of a plan as of its outline.
 func TestKeysOfLabels(t *testing.T) {
-	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl, "+
+		"mae_expected]"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[string]int)
 	for i, labels := range []dataset.LabelType{
-		{}, {Classes: true}, {Scale: &dataset.Scale{True: dataset.TrueExpected}}, {Scale: &dataset.Scale{True: dataset.TrueMode}}, {Scale: &dataset.Scale{Low: 1, True: dataset.TrueMode}},
+		{}, {Classes: true}, {Scale: &dataset.Scale{True: dataset.TrueExpected}},
+		{Scale: &dataset.Scale{True: dataset.TrueMode}}, {Scale: &dataset.Scale{Low: 1, True: dataset.TrueMode}},
 	} {
 		m, _ := datatest.Artificial(t, 60)
 		m.LabelType = labels
@@ -153,8 +159,10 @@ func TestSplits(t *testing.T) {
 		k, repeats := rapid.IntRange(2, 9).Draw(r, "k"), rapid.IntRange(1, 4).Draw(r, "repeats")
 		way := rapid.SampledFrom([]string{"k", "sklearn"}).Draw(r, "way")
 		seed := rapid.Uint64Range(0, 99).Draw(r, "seed")
-		s, p := planned(t, fmt.Sprintf("name: a\nseed: 7\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {%s: %d, seed: %d, repeats: %d}", way, k, seed, repeats))
-		scheme := folds.Scheme{Way: map[string]string{"k": folds.Seeded, "sklearn": folds.ScikitLearn}[way], Folds: k, Seed: seed, Repeats: repeats}
+		s, p := planned(t, fmt.Sprintf("name: a\nseed: 7\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {%s: %d, seed: %d, "+
+			"repeats: %d}", way, k, seed, repeats))
+		scheme := folds.Scheme{Way: map[string]string{"k": folds.Seeded, "sklearn": folds.ScikitLearn}[way], Folds: k,
+			Seed: seed, Repeats: repeats}
 		for unit, at := range p.Job.Cells.All() {
 			j, err := pipeline.Cell(p.Job, unit)
 			if err != nil {
@@ -182,13 +190,15 @@ func TestSplits(t *testing.T) {
 
 // TestGroupsOfAPlan: groups of the dataset are folds, under the digest that jobs of groups have.
 func TestGroupsOfAPlan(t *testing.T) {
-	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, settings: {min_samples: 2}}]\nfolds: groups"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, settings: "+
+		"{min_samples: 2}}]\nfolds: groups"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 6)
 	groups := []uint16{1, 0, 2, 1, 0, 2}
-	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: the dataset has no groups") {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil ||
+		!strings.Contains(err.Error(), "s.yaml:4:8: dataset b: the dataset has no groups") {
 		t.Errorf("without groups: %v", err)
 	}
 	m.Groups = &dataset.Groups{Names: []string{"a", "b", "c"}}
@@ -204,10 +214,11 @@ func TestGroupsOfAPlan(t *testing.T) {
 	}
 }
 
-// TestWholeFoldsOfAPlan: where a file lists the folds, the inner folds of ensembles and of choose keep them whole, as with
-// coppice train; other rows, and other folds, have the settings that they have without a file.
+// TestWholeFoldsOfAPlan: where a file lists the folds, the inner folds of ensembles and of choose keep them whole, as
+// with coppice train; other rows, and other folds, have the settings that they have without a file.
 func TestWholeFoldsOfAPlan(t *testing.T) {
-	const methods = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
+	const methods = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: " +
+		"0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
 	m, _ := datatest.Artificial(t, 60)
 	list := &dataset.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
 	for row := range list.Assigned {
@@ -240,7 +251,8 @@ func TestWholeFoldsOfAPlan(t *testing.T) {
 			t.Errorf("method %d: %s, want %s", i, params, want)
 		}
 	}
-	s := protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": "rf,rf"}, Folds: 4, Assigned: p.Job.Split.Assigned}
+	s := protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": "rf,rf"}, Folds: 4,
+		Assigned: p.Job.Split.Assigned}
 	if alone, err := spec.Resolve(s, m); err != nil || string(alone.Params) != listed[2] {
 		t.Errorf("trained alone: %+v, %v; want %s", alone, err, listed[2])
 	}
@@ -253,7 +265,8 @@ func TestPlanErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: want 2 to 60 folds for 60 samples") {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil ||
+		!strings.Contains(err.Error(), "s.yaml:4:8: dataset b: want 2 to 60 folds for 60 samples") {
 		t.Errorf("error %v", err)
 	}
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: 2")
@@ -271,7 +284,8 @@ func TestPlanErrors(t *testing.T) {
 		"m.model":               "is not the digest of uploaded weights",
 		strings.Repeat("0", 64): "a method of an experiment cannot start from the weights",
 	} {
-		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nmethods:\n  - algorithm: dldl\n    settings: {init_from: %q}\nfolds: 2", from))
+		_, p := planned(t, fmt.Sprintf("name: a\ndatasets: [b]\nmethods:\n  - algorithm: dldl\n    settings: {init_from: "+
+			"%q}\nfolds: 2", from))
 		if !strings.Contains(p.Refused[0], want) {
 			t.Errorf("from %s: refused because %q, want %s", from, p.Refused[0], want)
 		}
@@ -283,7 +297,8 @@ func TestPlanErrors(t *testing.T) {
 
 // TestOnly: the job of some runs has those and no others, with the same keys.
 func TestOnly(t *testing.T) {
-	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
+	_, p := planned(t,
+		"name: a\ndatasets: [b]\nmethods: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
 	cells, err := p.Runs()
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +360,8 @@ func TestFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := table.Runs[1]
-	if c.Method != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 || !slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
+	if c.Method != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 ||
+		!slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
 		t.Errorf("%+v", c)
 	}
 	if table.Runs[2].Error != "why" || table.Runs[3].State != result.Missing || l.Table.Runs[1].State != result.Missing {
@@ -382,7 +398,8 @@ func TestSomeRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		tested, err := testedBy(p.Job.Split, p.Assigned, 60)
-		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested[j.Split.Fold], &p.Job.Cells.Labels) {
+		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i ||
+			c.Key != keyOf(j, tested[j.Split.Fold], &p.Job.Cells.Labels) {
 			t.Errorf("run %d: %+v, error %v", i, c, err)
 		}
 	}
@@ -463,7 +480,8 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: the key \"only\" lists fold 4, but folds are numbered 0 to 3" {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil ||
+		err.Error() != "s.yaml:4:8: dataset b: the key \"only\" lists fold 4, but folds are numbered 0 to 3" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -471,7 +489,8 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 // TestScores: a run that chose has the K-L of the candidates, and that of the mean predictor, though clipped
 // measures are shown; one with other members has none.
 func TestScores(t *testing.T) {
-	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]\nclip: pyldl")
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: "+
+		"2}}]\nfolds: 2\nmeasures: [kl]\nclip: pyldl")
 	l, err := NewLayout(s, []*Plan{p}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -482,12 +501,14 @@ func TestScores(t *testing.T) {
 		for i := range members {
 			x.Members = append(x.Members, algorithms.Share{OutOfFoldKL: &kl[i]})
 		}
-		o := &pipeline.Outcome{Mixture: x, Clipped: &pipeline.Clipped{Model: new(measures.Clipped), MeanPredictor: new(measures.Clipped)}}
+		o := &pipeline.Outcome{Mixture: x, Clipped: &pipeline.Clipped{Model: new(measures.Clipped),
+			MeanPredictor: new(measures.Clipped)}}
 		o.MeanPredictor[0].Mean, o.Clipped.MeanPredictor.Ten[0].Mean = 4, 5
 		return o
 	}
 	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}})
-	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Methods[0].Candidates, want) || !slices.Equal(table.Runs[0].CandidateKL, kl) || table.Runs[1].CandidateKL != nil {
+	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Methods[0].Candidates, want) ||
+		!slices.Equal(table.Runs[0].CandidateKL, kl) || table.Runs[1].CandidateKL != nil {
 		t.Errorf("%+v", table)
 	}
 	if table.Clip != "pyldl" {

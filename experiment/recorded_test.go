@@ -26,7 +26,8 @@ func recordsOf(t *testing.T, key string) *Record {
 	line.End()
 	set := &predictions.Set{Labels: 3}
 	set.Add(7, []float32{1, 0, 0}, []float32{.5, .25, .25})
-	return &Record{Key: key, Outcome: &pipeline.Outcome{Steps: 2, RefitSteps: 1, Curve: line.Curve(), Predictions: set.Encode()}}
+	return &Record{Key: key, Outcome: &pipeline.Outcome{Steps: 2, RefitSteps: 1, Curve: line.Curve(),
+		Predictions: set.Encode()}}
 }
 
 // TestRecords: what is recorded of a run is in its folder, and in the table of a spec that records
@@ -46,8 +47,10 @@ func TestRecords(t *testing.T) {
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	want := result.Run{Curve: &result.Curve{Steps: []uint64{1, 2}, Training: []float64{.5, .25}, BeforeRefit: 1}, Predictions: []result.Predicted{{Row: 7, True: []float32{1, 0, 0}, Predicted: []float32{.5, .25, .25}}}}
-	for _, diff := range []string{cmp.Diff(want.Curve, table.Runs[0].Curve), cmp.Diff(want.Predictions, table.Runs[0].Predictions)} {
+	want := result.Run{Curve: &result.Curve{Steps: []uint64{1, 2}, Training: []float64{.5, .25}, BeforeRefit: 1},
+		Predictions: []result.Predicted{{Row: 7, True: []float32{1, 0, 0}, Predicted: []float32{.5, .25, .25}}}}
+	for _, diff := range []string{cmp.Diff(want.Curve, table.Runs[0].Curve),
+		cmp.Diff(want.Predictions, table.Runs[0].Predictions)} {
 		if diff != "" {
 			t.Error(diff)
 		}
@@ -63,7 +66,8 @@ func TestRecords(t *testing.T) {
 	if l, err = NewLayout(s, []*Plan{p}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c := l.Fill(recorded(t, dir)).Runs[0]; c.Curve != nil || c.Predictions != nil || c.State != result.Done || l.Table.Datasets[0].Axis != nil {
+	if c := l.Fill(recorded(t, dir)).Runs[0]; c.Curve != nil || c.Predictions != nil || c.State != result.Done ||
+		l.Table.Datasets[0].Axis != nil {
 		t.Errorf("%+v", c)
 	}
 }
@@ -77,7 +81,8 @@ func TestRecordBounds(t *testing.T) {
 		"folds: {k: 2, repeats: 50000, only: [0]}": "",
 	} {
 		s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nrecord: curve\n"+text)
-		if err := s.CheckPlans([]*Plan{p}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := s.CheckPlans([]*Plan{p}); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
@@ -85,20 +90,23 @@ func TestRecordBounds(t *testing.T) {
 	many := *p.Manifest
 	many.Labels = 400
 	p.Manifest = &many
-	if err := s.CheckPlans([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: the predictions for 6 samples with 400 labels take") {
+	if err := s.CheckPlans([]*Plan{p}); err == nil || !strings.Contains(err.Error(),
+		"s.yaml:5:9: record: dataset b: the predictions for 6 samples with 400 labels take") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // TestFilling: records that come one by one make the table of the records that count, whatever their order.
 func TestFilling(t *testing.T) {
-	s, p := planned(t, "name: a\nrecord: [curve, predictions]\ndatasets: [b]\nfolds: 2\nmethods: [rf, {algorithm: rf, name: alike}]\n")
+	s, p := planned(t, "name: a\nrecord: [curve, predictions]\ndatasets: [b]\nfolds: 2\nmethods: [rf, {algorithm: rf, "+
+		"name: alike}]\n")
 	l, err := NewLayout(s, []*Plan{p}, nil)
 	if err != nil || l.Keys[0] != l.Keys[2] {
 		t.Fatalf("keys %v, error %v", l.Keys, err)
 	}
 	whole := recordsOf(t, "")
-	kinds := []*Record{{Outcome: &pipeline.Outcome{Error: "why"}}, {Outcome: &pipeline.Outcome{Error: "once more"}}, {Outcome: &pipeline.Outcome{ModelDigest: "bare"}}, whole}
+	kinds := []*Record{{Outcome: &pipeline.Outcome{Error: "why"}}, {Outcome: &pipeline.Outcome{Error: "once more"}},
+		{Outcome: &pipeline.Outcome{ModelDigest: "bare"}}, whole}
 	for order := range 4 * 4 * 4 {
 		own, err := NewLayout(s, []*Plan{p}, nil)
 		if err != nil {
@@ -128,7 +136,8 @@ func TestFilling(t *testing.T) {
 
 // TestBetterThan: of two records of a run the one counts that has more, else the first.
 func TestBetterThan(t *testing.T) {
-	failed, bare, whole := &Record{Outcome: &pipeline.Outcome{Error: "why"}}, &Record{Outcome: &pipeline.Outcome{}}, recordsOf(t, "")
+	failed, bare, whole := &Record{Outcome: &pipeline.Outcome{Error: "why"}}, &Record{Outcome: &pipeline.Outcome{}},
+		recordsOf(t, "")
 	order := []*Record{nil, failed, bare, whole}
 	for i, before := range order {
 		for j, next := range order[1:] {
@@ -139,7 +148,8 @@ func TestBetterThan(t *testing.T) {
 		}
 	}
 	both := &Recorded{Curve: true, Predictions: true}
-	if got := []bool{failed.Lacks(both), bare.Lacks(both), whole.Lacks(both), bare.Lacks(&Recorded{})}; !reflect.DeepEqual(got, []bool{false, true, false, false}) {
+	if got := []bool{failed.Lacks(both), bare.Lacks(both), whole.Lacks(both),
+		bare.Lacks(&Recorded{})}; !reflect.DeepEqual(got, []bool{false, true, false, false}) {
 		t.Errorf("%v", got)
 	}
 }

@@ -24,9 +24,9 @@ type Run struct {
 	Key string
 }
 
-// keyOf returns the key of a run: the SHA-256 of its sub-job. tested says which samples the run tests if the splits of the
-// job overlap: more splits in their list do not change a run. Which measures are shown does not either, because each run
-// has all measures that the labels allow.
+// keyOf returns the key of a run: the SHA-256 of its sub-job. tested says which samples the run tests if the splits of
+// the job overlap: more splits in their list do not change a run. Which measures are shown does not either, because
+// each run has all measures that the labels allow.
 func keyOf(child *round.Job, tested string, labels *dataset.LabelType) string {
 	return hexSum(keyText(child, tested, labels))
 }
@@ -45,8 +45,8 @@ func keyText(child *round.Job, tested string, labels *dataset.LabelType) []byte 
 	return b
 }
 
-// methodKeys makes the keys of the runs of one method. There may be very many runs, and their texts differ in the seeds,
-// the fold and what is tested alone. So a text with marks in these places is made once.
+// methodKeys makes the keys of the runs of one method. There may be very many runs, and their texts differ in the
+// seeds, the fold and what is tested alone. So a text with marks in these places is made once.
 type methodKeys struct {
 	labels      *dataset.LabelType
 	first, rest markedText // of the runs of fold 0, which the text leaves out, and of the other folds; nil: not made yet
@@ -157,7 +157,8 @@ type ClusterJob struct {
 // Runs lists the runs of the job by unit. The methods of runs are numbers in the job's spec.
 func (j *ClusterJob) Runs() ([]Run, error) {
 	if j.Job == nil || j.Job.Cells == nil || len(j.Spec.Methods) != len(j.Job.Cells.Rows) {
-		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d", ErrFolder, j.Name, len(j.Spec.Methods))
+		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d",
+			ErrFolder, j.Name, len(j.Spec.Methods))
 	}
 	methods := make([]int, len(j.Spec.Methods))
 	for i := range methods {
@@ -175,8 +176,8 @@ func (j *ClusterJob) NameOf(c *Run) result.Name {
 	return result.Name{Dataset: j.Spec.Dataset, Method: j.Spec.Methods[c.Method], Repeat: c.Repeat, Fold: c.Fold}
 }
 
-// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested is as in a
-// Plan.
+// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested
+// is as in a Plan.
 func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	switch {
 	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
@@ -196,7 +197,7 @@ func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 		}
 		k := &keys[at.Row]
 		k.labels = &j.Cells.Labels
-		list = append(list, Run{unit, rows[at.Row], at, k.of(child, of)})
+		list = append(list, Run{Unit: unit, Method: rows[at.Row], Cell: at, Key: k.of(child, of)})
 		return nil
 	})
 	return list, err

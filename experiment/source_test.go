@@ -31,11 +31,13 @@ func TestCompare(t *testing.T) {
 		{"moved/study.yaml", "# a comment\n" + strings.Replace(text, "[a.csv]", `["a.csv"]`, 1), SameSpec, ""},
 		{"other.yaml", text, SameSpec, ""},
 		{"study.yaml", text + "budget: 5m\n", SameSpec, ""},
-		{"study.yaml", strings.Replace(text, "trees: 3", "trees: 4", 1), EditedSpec, "methods that have no results: rf trees=4; methods that are only in the results: rf trees=3"},
+		{"study.yaml", strings.Replace(text, "trees: 3", "trees: 4", 1), EditedSpec,
+			"methods that have no results: rf trees=4; methods that are only in the results: rf trees=3"},
 		{"study.yaml", strings.Replace(text, "folds: 3", "folds: 4", 1), EditedSpec, "datasets with other settings: a"},
 		{"study.yaml", text + "seed: 2\nmeasures: [kl]\n", EditedSpec, "the key seed; the key measures"},
 		{"other.yaml", text + "seed: 2\n", OtherSpec, "the key seed"},
-		{"study.yaml", strings.Replace(text, "a.csv", "b.csv", 1), OtherSpec, "datasets that have no results: b; datasets that are only in the results: a"},
+		{"study.yaml", strings.Replace(text, "a.csv", "b.csv", 1), OtherSpec,
+			"datasets that have no results: b; datasets that are only in the results: a"},
 		{"study.yaml", "name: study\ndatasets: [a.csv]\nmethods: [ldlf]\n", OtherSpec, "methods that have no results: ldlf"},
 	} {
 		kinship, changes := parse(c.file, c.text).Compare(results)
@@ -99,7 +101,8 @@ methods:
 		same[r.Name] = r.Same
 	}
 	for row, want := range map[string]string{
-		"aa-knn k=3": "", "aa-knn k=03": "aa-knn k=3", "aa-knn k=003": "aa-knn k=3", "aa-knn k=5": "", "structrf": "", "structrf trees=200": "structrf", "structrf trees=51": "",
+		"aa-knn k=3": "", "aa-knn k=03": "aa-knn k=3", "aa-knn k=003": "aa-knn k=3", "aa-knn k=5": "", "structrf": "",
+		"structrf trees=200": "structrf", "structrf trees=51": "",
 		"ranking": "", "again": "", // neither has a run
 		"scaled": "aa-knn k=3", "paper k": "aa-knn k=3", "raw": "", // dense features are standardised by the preset auto
 		"decay": "", "spelled": "decay", "best": "", "best spelled": "best", "best of others": "",
@@ -108,13 +111,14 @@ methods:
 			t.Errorf("method %s is the same as %q, want %q", row, got, want)
 		}
 	}
-	if a, b, c := l.Table.Datasets[0].Same, l.Table.Datasets[1].Same, l.Table.Datasets[2].Same; a != "" || b != "a" || c != "" {
+	if a, b, c := l.Table.Datasets[0].Same, l.Table.Datasets[1].Same, l.Table.Datasets[2].Same; a != "" ||
+		b != "a" || c != "" {
 		t.Errorf("datasets are the same as %q, %q and %q", a, b, c)
 	}
 }
 
-// TestDivisions: folds of a file and of groups are the same in each repeat, folds of one row are those of any seed, and other
-// folds are divided anew.
+// TestDivisions: folds of a file and of groups are the same in each repeat, folds of one row are those of any seed, and
+// other folds are divided anew.
 func TestDivisions(t *testing.T) {
 	for _, c := range []struct {
 		folds string

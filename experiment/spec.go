@@ -275,7 +275,8 @@ func (r *Recorded) add(word string) error {
 	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
 	switch {
 	case of == nil:
-		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords), strings.Join(recordWords, " or "))
+		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords),
+			strings.Join(recordWords, " or "))
 	case *of:
 		return fmt.Errorf("%s is listed twice", word)
 	}

@@ -21,7 +21,8 @@ import (
 // MaxBytes bounds the text of a spec of an experiment.
 const MaxBytes = 256 << 10
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget", "record", "published"}
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget",
+	"record", "published"}
 
 var kind = yamltree.Kind{
 	Name: "a spec of an experiment", Bytes: MaxBytes, Brackets: 4000,
@@ -107,9 +108,11 @@ type plainVisitor struct{ *reader }
 
 // Visit implements ast.Visitor.
 func (v plainVisitor) Visit(n ast.Node) ast.Visitor {
-	what := map[ast.NodeType]string{ast.AnchorType: "an anchor", ast.AliasType: "an alias", ast.MergeKeyType: "a merge key", ast.TagType: "a tag"}[n.Type()]
+	what := map[ast.NodeType]string{ast.AnchorType: "an anchor", ast.AliasType: "an alias",
+		ast.MergeKeyType: "a merge key", ast.TagType: "a tag"}[n.Type()]
 	if what != "" {
-		v.fail(placeOf(n), "found %s: %s cannot have anchors (&name), aliases (*name), merge keys (<<) or tags (!!str); write the value itself", what, kind.Name)
+		v.fail(placeOf(n), "found %s: %s cannot have anchors (&name), aliases (*name), merge keys (<<) or tags (!!str); "+
+			"write the value itself", what, kind.Name)
 	}
 	return v
 }
@@ -144,7 +147,8 @@ func (s *reader) mapping(n ast.Node, what string, keys []string) []entry {
 		seen[e.key] = e.at
 		if keys != nil && !slices.Contains(keys, e.key) {
 			s.unknown = append(s.unknown, e.key)
-			s.wrong(e.at, "%s: unknown key %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys), strings.Join(keys, ", "))
+			s.wrong(e.at, "%s: unknown key %q%s; the keys are %s", what, e.key, param.Suggest(e.key, keys),
+				strings.Join(keys, ", "))
 			continue
 		}
 		list = append(list, e)
@@ -225,7 +229,8 @@ func (s *reader) methodNameOf(e entry) string {
 	case !utf8.ValidString(name):
 		s.fail(e.valueAt, "name: %q is not valid UTF-8", name)
 	case at >= 0:
-		s.fail(e.valueAt, "name: %q contains the control character %U; a name is one line of text", name, []rune(name[at:])[0])
+		s.fail(e.valueAt, "name: %q contains the control character %U; a name is one line of text", name,
+			[]rune(name[at:])[0])
 	}
 	return name
 }
@@ -265,7 +270,8 @@ func parseNumber(text string) (float64, error) {
 func (s *reader) duration(e entry) time.Duration {
 	d, err := time.ParseDuration(s.text(e))
 	if err != nil || d < leastBudget || d > mostBudget {
-		s.fail(e.valueAt, "%s: %q is not a duration from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e), mostBudget.Hours())
+		s.fail(e.valueAt, "%s: %q is not a duration from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e),
+			mostBudget.Hours())
 	}
 	return d
 }

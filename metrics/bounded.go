@@ -30,7 +30,8 @@ type Kinds struct {
 }
 
 func (s *set) kinds(name, help string) *Kinds {
-	return &Kinds{HistogramVec: s.histograms(name, help, "kind", longDurations), seen: make(map[string]prometheus.Observer)}
+	return &Kinds{HistogramVec: s.histograms(name, help, "kind", longDurations),
+		seen: make(map[string]prometheus.Observer)}
 }
 
 // Observe counts a task of a kind ("step", "tree"; empty: Other) that took so many
@@ -72,7 +73,8 @@ type share struct {
 func (s *set) shares() *Shares {
 	return &Shares{
 		tasks: s.counters("leader_worker_tasks_total",
-			"Task results that this leader received from a worker, needed or not. At most 256 workers have a series; all others count as worker=\"other\".", "worker"),
+			"Task results that this leader received from a worker, needed or not. At most 256 workers have a series; all "+
+				"others count as worker=\"other\".", "worker"),
 		seconds: s.counters("leader_worker_task_seconds_total",
 			"Computing time of the tasks of leader_worker_tasks_total, as reported by the worker.", "worker"),
 		workers: make(map[string]*share),

@@ -32,7 +32,8 @@ var (
 	raftStates   = []string{"follower", "candidate", "leader", "shutdown"}
 	dropReasons  = []string{DropStale, DropDuplicate, DropMisshapen, DropFull, DropSender}
 	refusals     = []string{"identity", "certificate", "token", "role", "owner"} // access.Reasons
-	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry", "workers_quarantined", "workers_refused", "workers_unreachable"}
+	waitReasons  = []string{"blobs", "commit", "memory", "nats", "no_worker", "numerics", "queue", "retry",
+		"workers_quarantined", "workers_refused", "workers_unreachable"}
 )
 
 // Coordinator is the instruments of a coordinator. Those of training move at
@@ -120,65 +121,89 @@ func NewCoordinator(reg prometheus.Registerer) *Coordinator {
 }
 
 func (m *Coordinator) training(s *set) {
-	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Each step of a fold counts once, while the fold runs.")
-	m.Samples = s.counter("samples_total", "Training samples drawn by completed training steps; for a tree, its bootstrap draws.")
+	m.Steps = s.counter("steps_total", "Training steps that this leader has completed; a tree is a step. Each step of a "+
+		"fold counts once, while the fold runs.")
+	m.Samples = s.counter("samples_total", "Training samples drawn by completed training steps; for a tree, its "+
+		"bootstrap draws.")
 	m.Rounds = s.counter("rounds_total", "Rounds that this leader has completed, including the rounds within folds.")
-	m.Loss = s.gauges("job_loss", "Last known training loss of a running job: with trees or folds, the mean over the trees or folds that have a loss. The series is absent until the first loss.", "name")
+	m.Loss = s.gauges("job_loss", "Last known training loss of a running job: with trees or folds, the mean over the "+
+		"trees or folds that have a loss. The series is absent until the first loss.", "name")
 	m.Progress = s.gauges("job_progress_ratio", "Fraction of a running job that is done, from 0 to 1.", "name")
-	m.Interval = s.gauges("job_commit_interval_seconds", "Shortest time between two commits of a running job's state; it is longer if commits are slow.", "name")
-	m.JobSteps = s.gauges("job_steps", "Completed training steps of a running job, over all folds; a tree is a step.", "name")
-	m.Moved = s.gauges("job_last_progress_timestamp_seconds", "Unix time of a running job's last progress: a round, a task's result or a step of a fold; before that, the job's start on this leader.", "name")
+	m.Interval = s.gauges("job_commit_interval_seconds",
+		"Shortest time between two commits of a running job's state; it is longer if commits are slow.", "name")
+	m.JobSteps = s.gauges("job_steps", "Completed training steps of a running job, over all folds; a tree is a step.",
+		"name")
+	m.Moved = s.gauges("job_last_progress_timestamp_seconds",
+		"Unix time of a running job's last progress: a round, a task's result or a step of a fold; before that, the job's "+
+			"start on this leader.", "name")
 	m.TasksDispatched = s.counter("tasks_dispatched_total", "Tasks sent to workers.")
 	m.TasksRetried = s.counter("tasks_retried_total", "Tasks sent again to the same worker, or also to another worker.")
 	m.TasksWasted = s.counter("tasks_wasted_total", "Tasks that were computed although their result was not needed.")
 	m.Audits = s.counter("audits_total", "Tasks that were computed twice and compared.")
-	m.AuditDifferences = s.counter("audit_differences_total", "Tasks with a wrong result, found by an audit or because a partial result was not finite.")
-	m.ResultsDropped = s.counters("results_dropped_total", "Heartbeats and task results of workers that were dropped, by reason.", "reason", dropReasons...)
+	m.AuditDifferences = s.counter("audit_differences_total",
+		"Tasks with a wrong result, found by an audit or because a partial result was not finite.")
+	m.ResultsDropped = s.counters("results_dropped_total",
+		"Heartbeats and task results of workers that were dropped, by reason.", "reason", dropReasons...)
 	m.Jobs = s.gauges("jobs", "Jobs by state.", "state", jobStates...)
-	m.JobsWaiting = s.gauges("jobs_waiting", "Queued and running jobs that wait, by reason; only at the leader.", "reason", waitReasons...)
+	m.JobsWaiting = s.gauges("jobs_waiting", "Queued and running jobs that wait, by reason; only at the leader.", "reason",
+		waitReasons...)
 }
 
 func (m *Coordinator) phases(s *set) {
-	v := s.histograms("phase_seconds", "Duration of the phases of a round: broadcast, compute (of a task), reduce, between (two reduce rounds), commit (of training state).", "phase", durations)
+	v := s.histograms("phase_seconds", "Duration of the phases of a round: broadcast, compute (of a task), reduce, "+
+		"between (two reduce rounds), commit (of training state).", "phase", durations)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
 	m.Between = v.WithLabelValues(PhaseBetween)
-	m.TaskSeconds = s.kinds("task_seconds", "Computing time of a task as reported by its worker, by kind as in coppice_worker_task_seconds. A result that sums several tasks counts once, with their mean time.")
+	m.TaskSeconds = s.kinds("task_seconds", "Computing time of a task as reported by its worker, by kind as in "+
+		"coppice_worker_task_seconds. A result that sums several tasks counts once, with their mean time.")
 	m.Shares = s.shares()
-	m.CommitWait = s.counter("commit_wait_seconds_total", "Time that jobs waited for a commit, including the encoding of their state.")
+	m.CommitWait = s.counter("commit_wait_seconds_total",
+		"Time that jobs waited for a commit, including the encoding of their state.")
 }
 
 func (m *Coordinator) cluster(s *set) {
 	m.Workers = s.gauges("workers", "Workers that the leader knows, by state.", "state", workerStates...)
-	m.Quarantined = s.gauge("workers_quarantined", "Workers that are quarantined: an audit found a wrong result, and no user has trusted the worker again.")
+	m.Quarantined = s.gauge("workers_quarantined", "Workers that are quarantined: an audit found a wrong result, and no "+
+		"user has trusted the worker again.")
 	m.Shards = s.gauge("shards", "Distinct shards of the datasets.")
 	m.ShardCopies = s.gauge("shard_copies", "Verified copies of shards that live workers hold.")
 	m.raftState = s.gauges("raft_state", "1 for the current Raft state, 0 for all other states.", "state", raftStates...)
 	m.RaftTerm = s.gauge("raft_term", "Raft's current term.")
-	m.RaftLastContact = s.gauge("raft_last_contact_seconds", "Time since this coordinator heard from the Raft leader; 0 at the leader.")
-	m.RaftRoundTrip = s.gauges("raft_round_trip_seconds", "Smoothed round trip time to another coordinator, measured in the last 30 seconds.", "coordinator")
+	m.RaftLastContact = s.gauge("raft_last_contact_seconds",
+		"Time since this coordinator heard from the Raft leader; 0 at the leader.")
+	m.RaftRoundTrip = s.gauges("raft_round_trip_seconds",
+		"Smoothed round trip time to another coordinator, measured in the last 30 seconds.", "coordinator")
 	m.Heartbeat = s.gauge("heartbeat_seconds", "The heartbeat (--heartbeat), from which all timeouts derive.")
-	m.HeartbeatNeeded = s.gauge("heartbeat_needed_seconds", "Heartbeat that the measured round trips need; 0 while no round trip exceeds a third of the election timeout.")
+	m.HeartbeatNeeded = s.gauge("heartbeat_needed_seconds",
+		"Heartbeat that the measured round trips need; 0 while no round trip exceeds a third of the election timeout.")
 	m.RaftApplied = s.gauge("raft_applied_index", "Index of the last log entry applied to the state machine.")
 	m.RaftVoters = s.gauge("raft_voters", "Coordinators with a vote, as known to this coordinator.")
-	m.RaftLag = s.gauges("raft_peer_lag_entries", "Log entries that another coordinator lacks; only at the leader. The last known position counts if that coordinator does not answer.", "coordinator")
-	m.RaftLogBytes = s.gauge("raft_log_bytes", "Size of the Raft log's files on this coordinator's disk, which are allocated in advance.")
+	m.RaftLag = s.gauges("raft_peer_lag_entries", "Log entries that another coordinator lacks; only at the leader. The "+
+		"last known position counts if that coordinator does not answer.", "coordinator")
+	m.RaftLogBytes = s.gauge("raft_log_bytes", "Size of the Raft log's files on this coordinator's disk, which are "+
+		"allocated in advance.")
 	m.RaftCommit = s.histogram("raft_commit_seconds", "Time from proposing a log entry until it is applied.")
 	m.Leader = s.gauge("leader", "1 while this coordinator leads and runs the jobs.")
 	m.LeaderKnown = s.gauge("leader_known", "1 while this coordinator is the leader of a quorum, or hears from one.")
 	m.Epoch = s.gauge("leader_epoch", "Leader epoch: the log index at which the current leader took over.")
 	m.Blobs = s.gauge("blobs", "Blobs in this coordinator's folder.")
 	m.BlobBytes = s.gauge("blobs_bytes", "Bytes of the blobs in this coordinator's folder.")
-	m.MissingBlobs = s.gauge("missing_blobs", "Blobs that the cluster's state refers to, but that are missing on this coordinator.")
-	m.MissingSeconds = s.gauge("missing_blobs_seconds", "Time since the oldest of the missing blobs was found missing; 0 while no blob is missing.")
+	m.MissingBlobs = s.gauge("missing_blobs", "Blobs that the cluster's state refers to, but that are missing on this "+
+		"coordinator.")
+	m.MissingSeconds = s.gauge("missing_blobs_seconds",
+		"Time since the oldest of the missing blobs was found missing; 0 while no blob is missing.")
 }
 
 func (m *Coordinator) house(s *set) {
 	m.DiskFree = s.gauge("disk_free_bytes", "Bytes that this coordinator can still write on the disk of its folder.")
 	m.DiskSize = s.gauge("disk_size_bytes", "Size of the disk of this coordinator's folder.")
 	m.Requests = s.requests()
-	m.refused = s.counters("requests_refused_total", "HTTP requests that this coordinator refused, by reason: the caller has no identity, an invalid certificate or token, or no right by its role, or another user is the owner.", "reason", refusals...)
-	m.LastBackup = s.gauge("backup_last_success_timestamp_seconds", "Unix time at which this process last sent a complete backup; 0 if it has sent none.")
+	m.refused = s.counters("requests_refused_total", "HTTP requests that this coordinator refused, by reason: the "+
+		"caller has no identity, an invalid certificate or token, or no right by its role, or another user is the owner.",
+		"reason", refusals...)
+	m.LastBackup = s.gauge("backup_last_success_timestamp_seconds",
+		"Unix time at which this process last sent a complete backup; 0 if it has sent none.")
 }
 
 // SetRaftState shows which state Raft is in: follower, candidate, leader or
@@ -224,7 +249,8 @@ func (s *set) requests() *Requests {
 	}
 	s.all = append(s.all, r.total)
 	r.seconds = s.histograms("http_request_seconds",
-		"Time to answer an HTTP request, including bodies. Requests that wait by design (a stream of changes, wait_ms) are not counted.", "route", durations)
+		"Time to answer an HTTP request, including bodies. Requests that wait by design (a stream of changes, wait_ms) are "+
+			"not counted.", "route", durations)
 	return r
 }
 
@@ -248,9 +274,14 @@ type Budget struct {
 func newBudget(s *set) Budget {
 	services := []string{"http", "nats"}
 	return Budget{
-		Connections:       s.gauges("connections", "Open connections of clients, by service.", "service", services...),
-		ConnectionsClosed: s.counters("connections_closed_total", "Connections that were refused or closed because of a limit, by service. A NATS client that reads too slowly may count twice.", "service", services...),
-		Messages:          s.gauges("message_memory_bytes", "Memory of messages: sending (messages that NATS clients have not read yet), received (incoming messages that are incomplete or not processed yet).", "part", "received", "sending"),
-		MessagesDropped:   s.counter("messages_dropped_total", "Messages that were dropped because the memory for messages was full."),
+		Connections: s.gauges("connections", "Open connections of clients, by service.", "service", services...),
+		ConnectionsClosed: s.counters("connections_closed_total",
+			"Connections that were refused or closed because of a limit, by service. A NATS client that reads too slowly may "+
+				"count twice.", "service", services...),
+		Messages: s.gauges("message_memory_bytes",
+			"Memory of messages: sending (messages that NATS clients have not read yet), received (incoming messages that are "+
+				"incomplete or not processed yet).", "part", "received", "sending"),
+		MessagesDropped: s.counter("messages_dropped_total",
+			"Messages that were dropped because the memory for messages was full."),
 	}
 }

@@ -179,9 +179,12 @@ type Security struct {
 
 func newSecurity(s *set) Security {
 	return Security{
-		insecure: s.gauge("insecure", "1 if this process may exchange data with other machines without TLS, because of --insecure."),
-		expires:  s.gauge("certificate_expires_seconds", "Time until the certificate of this process ends, negative after its end; 0 without TLS."),
-		failures: s.gauge("certificate_reload_failures", "Attempts of this process to read new certificates that failed; the old ones stay in use."),
+		insecure: s.gauge("insecure", "1 if this process may exchange data with other machines without TLS, because of "+
+			"--insecure."),
+		expires: s.gauge("certificate_expires_seconds",
+			"Time until the certificate of this process ends, negative after its end; 0 without TLS."),
+		failures: s.gauge("certificate_reload_failures",
+			"Attempts of this process to read new certificates that failed; the old ones stay in use."),
 	}
 }
 

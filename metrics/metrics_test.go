@@ -234,7 +234,8 @@ func table(t *testing.T, reg *prometheus.Registry) string {
 	var b strings.Builder
 	b.WriteString("| name | type | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, f := range families {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), labels(f), f.GetHelp())
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), labels(f),
+			f.GetHelp())
 	}
 	return b.String()
 }
@@ -283,7 +284,8 @@ func TestOpenMetrics(t *testing.T) {
 		}
 		Handler(reg).ServeHTTP(rec, r)
 		body := rec.Body.String()
-		if got := strings.HasPrefix(rec.Header().Get("Content-Type"), "application/openmetrics-text"); got != open || strings.HasSuffix(body, "# EOF\n") != open {
+		if got := strings.HasPrefix(rec.Header().Get("Content-Type"), "application/openmetrics-text"); got != open ||
+			strings.HasSuffix(body, "# EOF\n") != open {
 			t.Errorf("accepts OpenMetrics: %v, got %v\n%s", open, rec.Header(), body)
 		}
 		for line := range strings.Lines(body) {

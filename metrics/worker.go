@@ -36,12 +36,16 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 	m := &Worker{set: s, Traffic: newTraffic(s), Security: newSecurity(s)}
 	m.Tasks = s.counter("worker_tasks_total", "Tasks that this worker has computed.")
 	m.TasksFailed = s.counter("worker_tasks_failed_total", "Tasks that could not be computed.")
-	m.TaskSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, tree, fold and others. At most 16 kinds have a series; all others count as kind=\"other\".")
-	m.Rows = s.counter("worker_samples_total", "Samples in the data of computed tasks, including samples that a mini-batch does not draw.")
+	m.TaskSeconds = s.kinds("worker_task_seconds", "Time to compute a task, by kind: step, leaf update, validation, "+
+		"tree, fold and others. At most 16 kinds have a series; all others count as kind=\"other\".")
+	m.Rows = s.counter("worker_samples_total", "Samples in the data of computed tasks, including samples that a "+
+		"mini-batch does not draw.")
 	m.Rounds = s.counter("worker_rounds_total", "Messages received with tasks to compute.")
-	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that were missing on this worker.")
+	m.Needs = s.counter("worker_requests_total", "Requests to the leader for a job or parameters that were missing on "+
+		"this worker.")
 	m.OrdersDropped = s.counters("worker_messages_dropped_total",
-		"Dropped messages of a leader, by reason: leader_epoch (from an earlier leader), late (from an earlier round) or malformed.",
+		"Dropped messages of a leader, by reason: leader_epoch (from an earlier leader), late (from an earlier round) or "+
+			"malformed.",
 		"reason", "leader_epoch", "late", "malformed")
 	m.Slots = s.gauge("worker_slots", "Tasks that this worker can compute at the same time.")
 	m.Busy = s.gauge("worker_busy_slots", "Tasks that this worker is computing, plus threads that help with these tasks.")
@@ -52,7 +56,8 @@ func NewWorker(reg prometheus.Registerer) *Worker {
 	m.Shards = s.gauge("worker_shards", "Verified shards in this worker's cache.")
 	m.CacheBytes = s.gauge("worker_cache_bytes", "Size of the files in this worker's cache.")
 	m.BlobsFetched = s.counter("worker_blobs_fetched_total", "Blobs that this worker has fetched from coordinators.")
-	m.BlobsCorrupt = s.counter("worker_blobs_corrupt_total", "Cache files that did not match their digest and were fetched again.")
+	m.BlobsCorrupt = s.counter("worker_blobs_corrupt_total",
+		"Cache files that did not match their digest and were fetched again.")
 	s.build("worker")
 	reg.MustRegister(s)
 	return m

@@ -33,7 +33,8 @@ type Heartbeat struct {
 	Host    string   `json:"host,omitempty" bound:"..256"`           // name of its machine
 	Address string   `json:"address,omitempty" bound:"..256"`        // from which it is connected to NATS
 	Process string   `json:"process,omitempty" bound:"..64"`         // drawn when its process started
-	Load    float64  `json:"load,omitempty" bound:"0..1000000"`      // of its machine: the load average of a minute; 0: unknown
+	// of its machine: the load average of a minute; 0: unknown
+	Load float64 `json:"load,omitempty" bound:"0..1000000"`
 }
 
 // Append encodes the message.

@@ -15,10 +15,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// The HTTP API, version 1; rights.Requests lists its requests. Every coordinator answers, and a follower forwards to the
-// leader. Bodies are JSON but for blobs, models and backups. An error is a Problem with status 400 (wrong request), 403 (a
-// quota of jobs, or no right), 404, 409 (conflict), 503 (no leader or no majority just now: try again) or 507 (the disk is
-// nearly full, or the quota of blobs).
+// The HTTP API, version 1; rights.Requests lists its requests. Every coordinator answers, and a follower forwards to
+// the leader. Bodies are JSON but for blobs, models and backups. An error is a Problem with status 400 (wrong request),
+// 403 (a quota of jobs, or no right), 404, 409 (conflict), 503 (no leader or no majority just now: try again) or 507
+// (the disk is nearly full, or the quota of blobs).
 
 // ReadyBlobs is the query of /readyz that says which blobs a coordinator needs for being ready; ReadyBlobsAny: none.
 const (
@@ -35,8 +35,8 @@ type DatasetPut struct {
 }
 
 // DatasetCheck is what is to be sent before a dataset can be put: the digests of its blobs that
-// the leader lacks, or that it does not accept from the caller: the caller has not sent them, and nothing refers to them that
-// the caller may read.
+// the leader lacks, or that it does not accept from the caller: the caller has not sent them, and nothing refers to
+// them that the caller may read.
 type DatasetCheck struct {
 	Lacking []string `json:"lacking"`
 }
@@ -55,8 +55,8 @@ type Problem struct {
 	Plan json.RawMessage `json:"plan,omitempty"`
 }
 
-// StatusSendBlob answers a request that refers to a blob that its caller is to send first, perhaps again: a leader forgets who
-// has sent what when another coordinator leads.
+// StatusSendBlob answers a request that refers to a blob that its caller is to send first, perhaps again: a leader
+// forgets who has sent what when another coordinator leads.
 const StatusSendBlob = http.StatusFailedDependency
 
 // ClusterLocal is the path of what any coordinator knows of the cluster. It answers at once and
@@ -311,8 +311,8 @@ func Brief(text string) string {
 	return strings.ToValidUTF8(begin, "") + "..." + strings.ToValidUTF8(end, "")
 }
 
-// Product is a parameter of the content type of web pages that a coordinator makes: a client takes any other page for the
-// answer of another server.
+// Product is a parameter of the content type of web pages that a coordinator makes: a client takes any other page for
+// the answer of another server.
 const Product = "coppice"
 
 // Experiment says how far an experiment is, as the leader knows.
@@ -354,7 +354,8 @@ type ExperimentList struct {
 	Experiments []Experiment `json:"experiments"`
 }
 
-// ExperimentRequest submits the runs of a spec that no job of its experiment has or will have. The leader reads the spec.
+// ExperimentRequest submits the runs of a spec that no job of its experiment has or will have. The leader reads the
+// spec.
 type ExperimentRequest struct {
 	Token string `json:"token,omitempty"` // names the submission, as in a SubmitRequest; a check needs none
 	File  string `json:"file"`            // the name of the spec's file, for errors and reports
@@ -370,8 +371,8 @@ type ExperimentRequest struct {
 	KeepModels  bool     `json:"keep_models,omitempty"`  // keeps the model of each new run
 	// LeaveOut is true if runs of the last submission that the spec does not have may leave the experiment.
 	LeaveOut bool `json:"leave_out,omitempty"`
-	// Shared is true if all users may read the results of a new experiment, as in a SubmitRequest. An experiment that exists
-	// stays private or shared.
+	// Shared is true if all users may read the results of a new experiment, as in a SubmitRequest. An experiment that
+	// exists stays private or shared.
 	Shared bool `json:"shared,omitempty"`
 }
 

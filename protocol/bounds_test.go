@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// fielded returns the messages of codecs that processes exchange, one of each type: entries of the log are not among them.
+// fielded returns the messages of codecs that processes exchange, one of each type: entries of the log are not among
+// them.
 func fielded(t *testing.T) map[string]message {
 	t.Helper()
 	all := make(map[string]message)
@@ -30,8 +31,8 @@ func fielded(t *testing.T) map[string]message {
 	return all
 }
 
-// TestBounds: each field of each message has a bound, and Decode refuses what is outside. With -update it writes the table
-// of PROTOCOL.md.
+// TestBounds: each field of each message has a bound, and Decode refuses what is outside. With -update it writes the
+// table of PROTOCOL.md.
 func TestBounds(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| message | field | type | bound |\n| --- | --- | --- | --- |\n")
@@ -53,7 +54,8 @@ func TestBounds(t *testing.T) {
 					continue
 				}
 				err := got.Decode(encoded)
-				if err == nil && !reflect.DeepEqual(reflect.ValueOf(got).Elem().FieldByIndex(r.index).Interface(), wrong.Interface()) {
+				if err == nil && !reflect.DeepEqual(reflect.ValueOf(got).Elem().FieldByIndex(r.index).Interface(),
+					wrong.Interface()) {
 					continue // no bytes have the value
 				}
 				refused++
@@ -161,7 +163,8 @@ func outside(t *testing.T, typ reflect.Type, bounds string) (all []reflect.Value
 // beyond returns extreme numbers of a type that are outside of a range.
 func beyond(t *testing.T, typ reflect.Type, low, high string) (all []reflect.Value) {
 	t.Helper()
-	for _, x := range []float64{math.Inf(-1), math.MinInt64, -1, 0, 1 << 31, 1 << 54, math.MaxInt64, math.MaxUint64, math.NaN(), math.Inf(1)} {
+	for _, x := range []float64{math.Inf(-1), math.MinInt64, -1, 0, 1 << 31, 1 << 54, math.MaxInt64, math.MaxUint64,
+		math.NaN(), math.Inf(1)} {
 		v := reflect.New(typ).Elem()
 		switch {
 		case v.CanFloat():

@@ -24,7 +24,8 @@ func TestDocumentListsEverything(t *testing.T) {
 		if c.binary {
 			form = "binary"
 		}
-		if row := "| " + strings.Join([]string{strconv.Itoa(int(c.kind)), name, form}, " | ") + " |"; !strings.Contains(text, row) {
+		if row := "| " + strings.Join([]string{strconv.Itoa(int(c.kind)), name, form}, " | ") +
+			" |"; !strings.Contains(text, row) {
 			t.Errorf("PROTOCOL.md lacks a row %q", row)
 		}
 	}
@@ -34,7 +35,8 @@ func TestDocumentListsEverything(t *testing.T) {
 func TestSubjects(t *testing.T) {
 	s := Subjects{Cluster: "c1"}
 	want := []string{
-		"coppice.c1.beat.w1", "coppice.c1.lead", "coppice.c1.work.w1", "coppice.c1.results.a.12.w1", "coppice.c1.results.a.*.w1",
+		"coppice.c1.beat.w1", "coppice.c1.lead", "coppice.c1.work.w1", "coppice.c1.results.a.12.w1",
+		"coppice.c1.results.a.*.w1",
 		"coppice.c1.fetch.w1", "coppice.c1.blobs.coordinator.a", "coppice.c1.blobs.worker.w1", "coppice.c1.replicate.a",
 		"coppice.c1.answers.w1", "coppice.c1.inbox.a",
 	}

@@ -217,8 +217,8 @@ type CellsRef struct {
 //
 // Cancel cancels a job that is queued, running or paused. A job that is
 // cancelled already stays so. Pause pauses a job that is queued or running: its driver stops, and the
-// last commit stays. Resume queues a paused job again, to go on from its last commit. These three are refused if the job has
-// ended otherwise. ModelDelete deletes all models of a done job; the job stays, with its result. It is
+// last commit stays. Resume queues a paused job again, to go on from its last commit. These three are refused if the
+// job has ended otherwise. ModelDelete deletes all models of a done job; the job stays, with its result. It is
 // refused if the job never had a model. An entry whose wish is fulfilled already changes nothing.
 type JobEntry struct {
 	Job    uint64 `json:"job"`
@@ -352,7 +352,8 @@ type recordText struct {
 
 func (r *AuditRecord) texts() []recordText {
 	return []recordText{
-		{&r.Caller, 64}, {&r.Role, 16}, {&r.Token, 16}, {&r.Serial, MaxSerial}, {&r.From, 64}, {&r.Request, 128}, {&r.About, 96}, {&r.Refused, 192},
+		{&r.Caller, 64}, {&r.Role, 16}, {&r.Token, 16}, {&r.Serial, MaxSerial}, {&r.From, 64}, {&r.Request, 128},
+		{&r.About, 96}, {&r.Refused, 192},
 		{&r.Via, maxVia},
 	}
 }

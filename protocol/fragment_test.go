@@ -159,7 +159,10 @@ func TestSplitStopsAtAnError(t *testing.T) {
 		t.Errorf("error %v after %d calls", err, calls)
 	}
 	huge := make([]byte, MaxMessage+1) // never touched: costs no memory
-	if err := Split([][]byte{huge}, 1<<20, 1, 1, func([]byte) error { t.Error("a piece was sent"); return broken }); !errors.Is(err, ErrMessage) {
+	if err := Split([][]byte{huge}, 1<<20, 1, 1, func([]byte) error {
+		t.Error("a piece was sent")
+		return broken
+	}); !errors.Is(err, ErrMessage) {
 		t.Errorf("a message that is too large: error %v", err)
 	}
 }

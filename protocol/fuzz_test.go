@@ -162,7 +162,8 @@ func FuzzJoiner(f *testing.F) {
 				s = 1 - s
 			}
 			got, err := j.Add(streams[s][0])
-			if streams[s] = streams[s][1:]; err != nil || (got != nil) != (len(streams[s]) == 0) || got != nil && !bytes.Equal(got, messages[s]) {
+			if streams[s] = streams[s][1:]; err != nil || (got != nil) != (len(streams[s]) == 0) || got != nil &&
+				!bytes.Equal(got, messages[s]) {
 				t.Fatalf("sender %d: %q, error %v", s, got, err)
 			}
 		}

@@ -44,13 +44,15 @@ func FuzzJoinerAdd(f *testing.F) {
 		return append([]byte{sender, 0, offset, total, byte(len(data))}, data...)
 	}
 	f.Add(bytes.Join([][]byte{record(1, 0, 4, 1, 2), record(2, 0, 2, 9), record(1, 2, 4, 3, 4)}, nil))
-	f.Add(bytes.Join([][]byte{record(1, 0, 255, 1, 2), record(1, 0, 3, 9), record(1, 1, 3, 3, 4), record(3, 200, 255)}, nil))
+	f.Add(bytes.Join([][]byte{record(1, 0, 255, 1, 2), record(1, 0, 3, 9), record(1, 1, 3, 3, 4), record(3, 200, 255)},
+		nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		j := Joiner{Room: NewRoom(64)}
 		given := 0
 		for len(b) >= 5 {
 			n := min(int(b[4]), len(b)-5)
-			fragment := Fragment{Sender: uint64(b[0]), Message: uint64(b[1]), Offset: uint64(b[2]), Total: uint64(b[3]), Data: b[5 : 5+n]}
+			fragment := Fragment{Sender: uint64(b[0]), Message: uint64(b[1]), Offset: uint64(b[2]), Total: uint64(b[3]),
+				Data: b[5 : 5+n]}
 			if fragment.Total == 255 {
 				fragment.Total = MaxMessage
 			}

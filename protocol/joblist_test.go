@@ -15,7 +15,8 @@ func TestJobQueryRoundTrip(t *testing.T) {
 		q := JobQuery{
 			States: rapid.SliceOfNDistinct(rapid.SampledFrom(JobStates), 0, 6, rapid.ID[JobState]).Draw(t, "states"),
 			Sort:   rapid.SampledFrom([]string{"", "-"}).Draw(t, "direction") + rapid.SampledFrom(JobOrders()).Draw(t, "order"),
-			Limit:  rapid.IntRange(0, 1<<30).Draw(t, "limit"), After: rapid.Uint64().Draw(t, "after"), Full: rapid.Bool().Draw(t, "full"),
+			Limit:  rapid.IntRange(0, 1<<30).Draw(t, "limit"), After: rapid.Uint64().Draw(t, "after"), Full: rapid.Bool().
+				Draw(t, "full"),
 		}
 		if len(q.States) == 0 {
 			q.States = nil
@@ -55,7 +56,8 @@ func TestBadJobQueries(t *testing.T) {
 		}
 	}
 	q, err := ParseJobQuery(url.Values{"state": {" done,,failed, done "}})
-	if key, descending := q.Order(); err != nil || !reflect.DeepEqual(q.States, []JobState{Done, Failed}) || key != "submitted" || !descending {
+	if key, descending := q.Order(); err != nil || !reflect.DeepEqual(q.States, []JobState{Done, Failed}) ||
+		key != "submitted" || !descending {
 		t.Errorf("%+v by %s, %v: %v", q, key, descending, err)
 	}
 }

@@ -137,8 +137,8 @@ type Evaluation struct {
 	EvaluatedOn string             `json:"evaluated_on,omitempty"` // "test samples" or "training samples"
 }
 
-// CellsPage is the greatest number of outcomes in one answer, and in one blob of outcomes. A leader has a page in memory
-// several times.
+// CellsPage is the greatest number of outcomes in one answer, and in one blob of outcomes. A leader has a page in
+// memory several times.
 const CellsPage = 250
 
 // CellStatesPage is the number of states of runs after which an answer ends. An answer may have the rest of a blob too.
@@ -412,7 +412,8 @@ const (
 // WaitReasons lists the reasons.
 func WaitReasons() []WaitReason {
 	return []WaitReason{
-		WaitBlobs, WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitQuarantined, WaitRefused, WaitUnreachable,
+		WaitBlobs, WaitCommit, WaitMemory, WaitNATS, WaitNoWorker, WaitNumerics, WaitQueue, WaitRetry, WaitQuarantined,
+		WaitRefused, WaitUnreachable,
 	}
 }
 

@@ -35,7 +35,8 @@ func TestLentPart(t *testing.T) {
 			return
 		}
 		p, q := a.Partial, b.Partial
-		if !sameBits(p.F32, q.F32) || !sameBits(p.Values, q.Values) || !slices.Equal(p.Index, q.Index) || len(p.F64) != len(q.F64) || p.Width != q.Width || a.Worker != b.Worker || a.Compute != b.Compute {
+		if !sameBits(p.F32, q.F32) || !sameBits(p.Values, q.Values) || !slices.Equal(p.Index, q.Index) ||
+			len(p.F64) != len(q.F64) || p.Width != q.Width || a.Worker != b.Worker || a.Compute != b.Compute {
 			t.Fatalf("%+v, want %+v", q, p)
 		}
 		for _, v := range [][]float32{q.F32, q.Values} {
@@ -53,12 +54,13 @@ func TestLentPart(t *testing.T) {
 	})
 }
 
-// TestNumbersStayWhereTheyCame: the numbers of a long message that was joined, in new memory or in that of one before, stand
-// where such numbers may be: none is moved.
+// TestNumbersStayWhereTheyCame: the numbers of a long message that was joined, in new memory or in that of one before,
+// stand where such numbers may be: none is moved.
 func TestNumbersStayWhereTheyCame(t *testing.T) {
 	j := NewJoiner(nil)
 	for i := range 40 {
-		p := Partial{Worker: strings.Repeat("w", i%9), Partial: &round.Partial{F64: make([]float64, i%3), F32: make([]float32, leastSpare/4+i)}}
+		p := Partial{Worker: strings.Repeat("w", i%9), Partial: &round.Partial{F64: make([]float64, i%3),
+			F32: make([]float32, leastSpare/4+i)}}
 		for k := range p.Partial.F32 {
 			p.Partial.F32[k] = float32(k * i)
 		}

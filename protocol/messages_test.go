@@ -53,13 +53,16 @@ var (
 		Split: dataset.Split{Seed: 7, Folds: 10, Fold: 3, Assigned: sampleText, ValidationFraction: 0.1, ValidationMin: 20},
 	}
 	sampleCells = &round.Job{
-		Algorithm: "cells", Numerics: 1, Seed: 7, Dataset: sampleText, Split: dataset.Split{Seed: 7, Folds: 10}, Params: json.RawMessage(`{}`),
-		Cells: &round.Cells{Repeats: 2, Folds: 10, Rows: []round.CellRow{{Algorithm: "ldlf", Params: json.RawMessage(`{"trees":5}`), Only: []int{3, 11}}}},
+		Algorithm: "cells", Numerics: 1, Seed: 7, Dataset: sampleText, Split: dataset.Split{Seed: 7, Folds: 10},
+		Params: json.RawMessage(`{}`),
+		Cells: &round.Cells{Repeats: 2, Folds: 10,
+			Rows: []round.CellRow{{Algorithm: "ldlf", Params: json.RawMessage(`{"trees":5}`), Only: []int{3, 11}}}},
 	}
 	sampleManifest = &dataset.Manifest{
 		Format: 1, Rows: 13, Features: 1, Labels: 2, NonZeros: 12, Sparse: false,
 		Shards:       []dataset.ShardRef{{Digest: sampleText, Rows: 13, Bytes: 2180}},
-		FeatureNames: []string{"f<1>"}, LabelNames: []string{"calm", "sad"}, HasRowNames: true, MeanLabel: []float64{0.25, 0.75},
+		FeatureNames: []string{"f<1>"}, LabelNames: []string{"calm", "sad"}, HasRowNames: true,
+		MeanLabel: []float64{0.25, 0.75},
 	}
 )
 
@@ -67,18 +70,22 @@ var (
 func codecs() []codec {
 	return append(auditCodecs(), []codec{
 		jsonMessage("Heartbeat", KindHeartbeat, &Heartbeat{
-			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Busy: 3, Full: true, Holds: []string{sampleText},
+			Worker: "w1", Version: "0.1.0", Protocol: 1, Numerics: 1, Slots: 4, Metrics: "10.0.0.1:9000", Leaving: true, Busy: 3,
+			Full: true, Holds: []string{sampleText},
 			Host: "node-7", Address: "10.0.0.1:40312", Load: 1.25,
 		}),
-		jsonMessage("Lead", KindLead, &Lead{Epoch: 12, Coordinator: "a", Refused: map[string]string{"w2": "it speaks protocol 2"}}),
+		jsonMessage("Lead", KindLead, &Lead{Epoch: 12, Coordinator: "a",
+			Refused: map[string]string{"w2": "it speaks protocol 2"}}),
 		jsonMessage("Setup", KindSetup, &Setup{Epoch: 12, ID: 40, Job: sampleJob, Manifest: sampleManifest}),
 		jsonMessage("Forget", KindForget, &Forget{Epoch: 12, Job: 40}),
 		jsonMessage("Hold", KindHold, &Hold{Epoch: 12, Shards: sampleManifest.Shards}),
 		jsonMessage("Replicate", KindReplicate, &Replicate{Digest: sampleText, Bytes: 1 << 20, From: "b"}),
 		jsonMessage("Reply", KindReply, &Reply{Error: "no room"}),
-		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412}, Data: []byte{1, 2, 3}}),
+		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412},
+			Data: []byte{1, 2, 3}}),
 		binaryMessage("Run", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
+			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, Roles: dataset.Train,
+			Steps: [2]uint64{100, 200}, Keep: 413,
 			Shape: round.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Tasks: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
@@ -87,17 +94,26 @@ func codecs() []codec {
 		}),
 		binaryMessage("Partial", KindPartial, drawPartial, &Partial{
 			Stamp: sampleStamp, Worker: "w1", Level: 2, Index: 3, Compute: 1500000,
-			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868}, Values: []float32{1, 2, 3, 4}, Width: 2},
+			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868},
+				Values: []float32{1, 2, 3, 4}, Width: 2},
 		}),
-		binaryMessage("Result", KindResult, drawResult, &Result{Stamp: sampleStamp, Worker: "w1", Task: 3, Compute: 99, Digest: sampleText, Bytes: 4096}),
-		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true, Refs: []Ref{{1, 412}}}),
-		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, Permanent: true, Reason: "row 7 is no row"}),
-		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, NonFinite: true, Unable: true, Reason: "value 7 is NaN"}),
+		binaryMessage("Result", KindResult, drawResult, &Result{Stamp: sampleStamp, Worker: "w1", Task: 3, Compute: 99,
+			Digest: sampleText, Bytes: 4096}),
+		binaryMessage("Need", KindNeed, drawNeed, &Need{Stamp: sampleStamp, Worker: "w1", Setup: true,
+			Refs: []Ref{{1, 412}}}),
+		binaryMessage("Fail", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, Permanent: true,
+			Reason: "row 7 is no row"}),
+		binaryMessage("Fail/non-finite", KindFail, drawFail, &Fail{Stamp: sampleStamp, Worker: "w1", Task: 3, NonFinite: true,
+			Unable: true, Reason: "value 7 is NaN"}),
 		binaryMessage("Probe", KindProbe, drawProbe, &Probe{Epoch: 12}),
-		binaryMessage("Chunk", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50, Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
-		binaryMessage("Chunk/named", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50, Digest: sampleText}),
-		binaryMessage("Bundle", KindBundle, drawBundle, &Bundle{Messages: [][]byte{(&Probe{Epoch: 12}).Append(nil), {Version, byte(KindRun), 7}}}),
-		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9, Data: []byte{1, 2}}),
+		binaryMessage("Chunk", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 2, Of: 50,
+			Digest: sampleText, Here: true, Data: []byte{1, 2, 3}}),
+		binaryMessage("Chunk/named", KindChunk, drawChunk, &Chunk{Epoch: 12, Job: 40, Ref: Ref{0xff00, 1}, Index: 49, Of: 50,
+			Digest: sampleText}),
+		binaryMessage("Bundle", KindBundle, drawBundle,
+			&Bundle{Messages: [][]byte{(&Probe{Epoch: 12}).Append(nil), {Version, byte(KindRun), 7}}}),
+		binaryMessage("Fragment", KindFragment, drawFragment, &Fragment{Sender: 77, Message: 5, Offset: 3, Total: 9,
+			Data: []byte{1, 2}}),
 		binaryMessage("BlobGet", KindBlobGet, drawBlobGet, &BlobGet{Digest: sampleText, Offset: 1 << 18, Length: BlobChunk}),
 		binaryMessage("BlobData", KindBlobData, drawBlobData, &BlobData{Found: true, Total: 1 << 19, Data: []byte("bytes")}),
 		binaryMessage("BlobData/unreadable", KindBlobData, drawBlobData, &BlobData{Unreadable: true}),
@@ -105,23 +121,30 @@ func codecs() []codec {
 			Stamp: sampleStamp, Worker: "w1", Task: 3, Resume: Resume{Rounds: 500, State: []byte{1, 2, 3}, Curve: []byte{7}},
 		}),
 		binaryMessage("Progress", KindProgress, drawProgress, &Progress{
-			Stamp: sampleStamp, Worker: "w1", Task: 3, Done: Work{501, 400, 25600}, Steps: 2000, Most: 2500, Loss: 0.5, Counted: Work{51, 40, 2560},
+			Stamp: sampleStamp, Worker: "w1", Task: 3, Done: Work{501, 400, 25600}, Steps: 2000, Most: 2500, Loss: 0.5,
+			Counted: Work{51, 40, 2560},
 		}),
 		binaryMessage("entry/Commit", Kind(EntryCommit), drawCommit, &CommitEntry{
-			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Curve: []byte{6, 5}, Data: []byte{9, 8, 7},
+			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Curve: []byte{6, 5},
+			Data: []byte{9, 8, 7},
 		}),
 		jsonEntry("entry/Lead", EntryLead, LeadEntry{Node: "a", Nonce: "once"}),
-		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3", Version: "0.1.0"}),
-		jsonEntry("entry/DatasetPut", EntryDatasetPut, DatasetPutEntry{Name: "movie", Manifest: sampleManifest, Time: 1700000000}),
+		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3",
+			Version: "0.1.0"}),
+		jsonEntry("entry/DatasetPut", EntryDatasetPut, DatasetPutEntry{Name: "movie", Manifest: sampleManifest,
+			Time: 1700000000}),
 		jsonEntry("entry/DatasetDelete", EntryDatasetDelete, DatasetDeleteEntry{Name: "movie"}),
 		jsonEntry("entry/Submit", EntrySubmit, SubmitEntry{
 			Token: "t", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: sampleJob,
 			AuditPPM: 50000, MaxQueue: 1000, Time: 1700000000,
 		}),
-		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why", Time: 1700000000, Millis: 250}),
-		jsonEntry("entry/Result", EntryResult, ResultEntry{Epoch: 12, Job: 40, Round: 1, Task: 3, Of: 10, Digest: sampleText, Bytes: 4096, Compute: 1500}),
+		jsonEntry("entry/JobState", EntryJobState, JobStateEntry{Epoch: 12, Job: 40, State: Failed, Error: "why",
+			Time: 1700000000, Millis: 250}),
+		jsonEntry("entry/Result", EntryResult, ResultEntry{Epoch: 12, Job: 40, Round: 1, Task: 3, Of: 10, Digest: sampleText,
+			Bytes: 4096, Compute: 1500}),
 		jsonEntry("entry/Finish", EntryFinish, FinishEntry{
-			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000, Millis: 250,
+			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}},
+			Seconds: 1.5, Time: 1700000000, Millis: 250,
 			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
 		}),
 		jsonEntry("entry/Cancel", EntryCancel, JobEntry{Job: 40, Time: 1700000000, Millis: 250}),
@@ -136,9 +159,11 @@ func codecs() []codec {
 		jsonEntry("entry/JobsDelete", EntryJobsDelete, JobsDeleteEntry{Jobs: []uint64{40, 1 << 60}, Time: 1700000000}),
 		jsonEntry("entry/ModelDelete", EntryModelDelete, JobEntry{Job: 40, Time: 1700000000}),
 		jsonEntry("entry/Experiment", EntryExperiment, ExperimentEntry{Name: "e", Jobs: []SubmitEntry{{
-			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
+			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000,
+			Time: 1700000000,
 		}}, Outline: sampleText}),
-		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Tasks: []uint32{3, 9}, Compute: 1500}),
+		jsonEntry("entry/Withhold", EntryWithhold, WithholdEntry{Epoch: 12, Job: 40, Round: 1, Tasks: []uint32{3, 9},
+			Compute: 1500}),
 	}...)
 }
 
@@ -146,15 +171,19 @@ func codecs() []codec {
 func auditCodecs() []codec {
 	return []codec{
 		binaryMessage("entry/Request", Kind(EntryRequest), drawRequest, &RequestEntry{
-			Record: AuditRecord{Time: 1700000000, Caller: "ana", Role: "submit", Token: "0123456789abcdef", From: "10.0.0.1:4711", Request: "POST /v1/jobs/n/cancel", About: "job 40 (n)"},
-			Inner:  EncodeEntry(EntryCancel, JobEntry{Job: 40, Time: 1700000000}),
+			Record: AuditRecord{Time: 1700000000, Caller: "ana", Role: "submit", Token: "0123456789abcdef",
+				From: "10.0.0.1:4711", Request: "POST /v1/jobs/n/cancel", About: "job 40 (n)"},
+			Inner: EncodeEntry(EntryCancel, JobEntry{Job: 40, Time: 1700000000}),
 		}),
 		jsonEntry("entry/Record", EntryRecord, RecordEntry{Records: []AuditRecord{{
-			Time: 1700000000, Caller: NoCaller, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7,
+			Time: 1700000000, Caller: NoCaller, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs",
+			Refused: "no identity", Count: 7,
 		}}}),
-		jsonEntry("entry/Revoke", EntryRevoke, RevokeEntry{Revocation{Serial: "1f", Identity: "coppice://prod/worker/w1", Until: 1700000000, Time: 1600000000}}),
+		jsonEntry("entry/Revoke", EntryRevoke, RevokeEntry{Revocation{Serial: "1f", Identity: "coppice://prod/worker/w1",
+			Until: 1700000000, Time: 1600000000}}),
 		jsonEntry("entry/Share", EntryShare, ShareEntry{Dataset: "yeast", Jobs: []uint64{7, 9}, Owner: "ana"}),
-		jsonEntry("entry/TokenPut", EntryTokenPut, TokenPutEntry{TokenRequest{ID: "0123456789abcdef", SHA256: sampleText, Role: "submit", Owner: "ana", Expires: 17}, 16}),
+		jsonEntry("entry/TokenPut", EntryTokenPut, TokenPutEntry{TokenRequest{ID: "0123456789abcdef", SHA256: sampleText,
+			Role: "submit", Owner: "ana", Expires: 17}, 16}),
 		jsonEntry("entry/TokenRevoke", EntryTokenRevoke, TokenRevokeEntry{ID: "0123456789abcdef", Time: 1700000000}),
 	}
 }
@@ -163,12 +192,16 @@ func jsonMessage[M any, P interface {
 	*M
 	message
 }](name string, kind Kind, sample P) codec {
-	return codec{name: name, kind: kind, sample: sample, empty: func() message { return P(new(M)) }, draw: func(*rapid.T) message { return sample }}
+	return codec{name: name, kind: kind, sample: sample, empty: func() message {
+		return P(new(M))
+	}, draw: func(*rapid.T) message { return sample }}
 }
 
 func jsonEntry[E any](name string, kind EntryKind, sample E) codec {
 	s := &entry[E]{kind, sample}
-	return codec{name: name, kind: Kind(kind), sample: s, empty: func() message { return &entry[E]{kind: kind} }, draw: func(*rapid.T) message { return s }}
+	return codec{name: name, kind: Kind(kind), sample: s, empty: func() message {
+		return &entry[E]{kind: kind}
+	}, draw: func(*rapid.T) message { return s }}
 }
 
 func binaryMessage[M any, P interface {
@@ -182,12 +215,16 @@ func binaryMessage[M any, P interface {
 		}
 		return m
 	}
-	return codec{name, kind, true, sample, func(t *rapid.T) message { return P(draw(t)) }, empty}
+	return codec{name: name, kind: kind, binary: true, sample: sample, draw: func(t *rapid.T) message {
+		return P(draw(t))
+	}, empty: empty}
 }
 
 // same compares messages: an absent list is an empty one.
 func same(a, b message) string {
-	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmp.Exporter(func(reflect.Type) bool { return true }))
+	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmp.Exporter(func(reflect.Type) bool {
+		return true
+	}))
 }
 
 func drawBytes(t *rapid.T, what string, most int) []byte {
@@ -216,19 +253,22 @@ func drawRefs(t *rapid.T) (refs []Ref) {
 }
 
 func drawValue(t *rapid.T) *Value {
-	return &Value{rapid.Uint64().Draw(t, "epoch"), rapid.Uint64().Draw(t, "job"), Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")}, drawBytes(t, "data", 50)}
+	return &Value{Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"),
+		Ref: Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")}, Data: drawBytes(t, "data", 50)}
 }
 
 func drawRun(t *rapid.T) *Run {
 	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
 	m := &Run{
-		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxTasks).Draw(t, "of"),
+		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"),
+		Of:     rapid.Uint32Range(1, MaxTasks).Draw(t, "of"),
 		Scope:  rapid.SampledFrom([]round.Scope{round.Sharded, round.Whole, round.None}).Draw(t, "scope"),
 		Gather: rapid.Bool().Draw(t, "gather"),
 		Roles:  dataset.Roles(rapid.Byte().Draw(t, "roles")), SubJob: rapid.Bool().Draw(t, "child"),
 		Steps: [2]uint64{drawCount(t, "from"), drawCount(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
-		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
-		Refs:  drawRefs(t), Tasks: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
+		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"),
+			Width: size.Draw(t, "width")},
+		Refs: drawRefs(t), Tasks: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
 	}
 	for i := range m.Tasks {
 		m.Tasks[i] = rapid.Uint32Range(0, m.Of-1).Draw(t, "unit")
@@ -242,10 +282,12 @@ func drawRun(t *rapid.T) *Run {
 func drawPartial(t *rapid.T) *Partial {
 	floats := rapid.SliceOfN(rapid.Float32(), 0, 9)
 	return &Partial{
-		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.ByteRange(0, 32).Draw(t, "level"),
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.ByteRange(0, 32).
+			Draw(t, "level"),
 		Index: drawTask(t), Compute: drawCompute(t),
 		Partial: &round.Partial{
-			F64: rapid.SliceOfN(rapid.Float64(), 0, 9).Draw(t, "f64"), F32: floats.Draw(t, "f32"), Width: int(rapid.Uint32().Draw(t, "width")),
+			F64: rapid.SliceOfN(rapid.Float64(), 0, 9).Draw(t, "f64"), F32: floats.Draw(t, "f32"),
+			Width: int(rapid.Uint32().Draw(t, "width")),
 			Index: rapid.SliceOfN(rapid.Uint32(), 0, 9).Draw(t, "rows"), Values: floats.Draw(t, "values"),
 		},
 	}
@@ -253,19 +295,22 @@ func drawPartial(t *rapid.T) *Partial {
 
 func drawResult(t *rapid.T) *Result {
 	return &Result{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t), drawCompute(t),
-		drawDigest(t), rapid.Uint64Range(0, MaxBlob).Draw(t, "bytes"),
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Task: drawTask(t), Compute: drawCompute(t),
+		Digest: drawDigest(t), Bytes: rapid.Uint64Range(0, MaxBlob).Draw(t, "bytes"),
 	}
 }
 
 func drawNeed(t *rapid.T) *Need {
-	return &Need{drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Bool().Draw(t, "setup"), drawRefs(t)}
+	return &Need{Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Setup: rapid.Bool().
+		Draw(t, "setup"), Refs: drawRefs(t)}
 }
 
 func drawChunk(t *rapid.T) *Chunk {
 	m := &Chunk{
-		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Ref: Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")},
-		Of: rapid.Uint32Range(1, MaxTasks).Draw(t, "of"), Digest: sampleText, Here: rapid.Bool().Draw(t, "here"), Data: []byte{},
+		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Ref: Ref{rapid.Uint16().Draw(t, "id"),
+			rapid.Uint64().Draw(t, "version")},
+		Of: rapid.Uint32Range(1, MaxTasks).Draw(t, "of"), Digest: sampleText, Here: rapid.Bool().Draw(t, "here"),
+		Data: []byte{},
 	}
 	m.Index = rapid.Uint32Range(0, m.Of-1).Draw(t, "index")
 	if m.Here {
@@ -277,7 +322,8 @@ func drawChunk(t *rapid.T) *Chunk {
 func drawBundle(t *rapid.T) *Bundle {
 	m := new(Bundle)
 	for range rapid.IntRange(1, 4).Draw(t, "messages") {
-		m.Messages = append(m.Messages, append([]byte{Version, rapid.ByteRange(0, byte(KindBundle)-1).Draw(t, "kind")}, drawBytes(t, "body", 50)...))
+		m.Messages = append(m.Messages, append([]byte{Version, rapid.ByteRange(0, byte(KindBundle)-1).Draw(t, "kind")},
+			drawBytes(t, "body", 50)...))
 	}
 	return m
 }
@@ -286,16 +332,17 @@ func drawProbe(t *rapid.T) *Probe { return &Probe{rapid.Uint64().Draw(t, "epoch"
 
 func drawFail(t *rapid.T) *Fail {
 	return &Fail{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t),
-		rapid.Bool().Draw(t, "permanent"), rapid.Bool().Draw(t, "non-finite"), rapid.Bool().Draw(t, "unable"),
-		rapid.StringN(0, 99, -1).Draw(t, "reason"),
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Task: drawTask(t),
+		Permanent: rapid.Bool().Draw(t, "permanent"), NonFinite: rapid.Bool().Draw(t, "non-finite"), Unable: rapid.Bool().
+				Draw(t, "unable"),
+		Reason: rapid.StringN(0, 99, -1).Draw(t, "reason"),
 	}
 }
 
 func drawCheckpoint(t *rapid.T) *Checkpoint {
 	return &Checkpoint{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t),
-		Resume{drawCount(t, "rounds"), drawBytes(t, "state", 50), drawBytes(t, "curve", 20)},
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Task: drawTask(t),
+		Resume: Resume{drawCount(t, "rounds"), drawBytes(t, "state", 50), drawBytes(t, "curve", 20)},
 	}
 }
 
@@ -305,8 +352,9 @@ func drawProgress(t *rapid.T) *Progress {
 		return Work{count.Draw(t, "rounds"), count.Draw(t, "steps"), count.Draw(t, "samples")}
 	})
 	return &Progress{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t), work.Draw(t, "done"),
-		count.Draw(t, "steps"), rapid.Uint64Range(0, MaxCount).Draw(t, "most"), rapid.Float64Range(-1, 1e300).Draw(t, "loss"), work.Draw(t, "counted"),
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Task: drawTask(t), Done: work.Draw(t, "done"),
+		Steps: count.Draw(t, "steps"), Most: rapid.Uint64Range(0, MaxCount).Draw(t, "most"), Loss: rapid.Float64Range(-1,
+			1e300).Draw(t, "loss"), Counted: work.Draw(t, "counted"),
 	}
 }
 
@@ -314,23 +362,27 @@ func drawFragment(t *rapid.T) *Fragment {
 	data := drawBytes(t, "data", 50)
 	total := rapid.Uint64Range(uint64(len(data)), MaxMessage).Draw(t, "total")
 	offset := rapid.Uint64Range(0, total-uint64(len(data))).Draw(t, "offset")
-	return &Fragment{rapid.Uint64().Draw(t, "sender"), rapid.Uint64().Draw(t, "message"), offset, total, data}
+	return &Fragment{Sender: rapid.Uint64().Draw(t, "sender"), Message: rapid.Uint64().Draw(t, "message"), Offset: offset,
+		Total: total, Data: data}
 }
 
 func drawBlobGet(t *rapid.T) *BlobGet {
-	return &BlobGet{drawDigest(t), rapid.Uint64Range(0, MaxBlob).Draw(t, "offset"), rapid.Uint32Range(0, BlobChunk).Draw(t, "length")}
+	return &BlobGet{drawDigest(t), rapid.Uint64Range(0, MaxBlob).Draw(t, "offset"), rapid.Uint32Range(0, BlobChunk).
+		Draw(t, "length")}
 }
 
 func drawBlobData(t *rapid.T) *BlobData {
 	found := rapid.IntRange(0, 2).Draw(t, "found")
-	return &BlobData{found == 1, found == 2, rapid.Uint64Range(0, MaxBlob).Draw(t, "total"), drawBytes(t, "data", 50)}
+	return &BlobData{Found: found == 1, Unreadable: found == 2, Total: rapid.Uint64Range(0, MaxBlob).Draw(t, "total"),
+		Data: drawBytes(t, "data", 50)}
 }
 
 func drawRequest(t *rapid.T) *RequestEntry {
 	word := func(name string) string { return rapid.StringN(0, 9, 16).Draw(t, name) }
 	return &RequestEntry{
 		Record: AuditRecord{
-			Time: rapid.Int64().Draw(t, "time"), Caller: word("caller"), Role: word("role"), Token: word("token"), Serial: word("serial"), From: word("from"),
+			Time: rapid.Int64().Draw(t, "time"), Caller: word("caller"), Role: word("role"), Token: word("token"),
+			Serial: word("serial"), From: word("from"),
 			Request: word("request"), About: word("about"), Refused: word("refused"),
 		},
 		Inner: append([]byte{Version, byte(EntryTrust)}, drawBytes(t, "inner", 50)...),
@@ -381,9 +433,11 @@ func TestEveryKindHasACodec(t *testing.T) {
 	}
 }
 
-// TestRequestOfAProxy: an entry names the proxy after everything else. Without a proxy it has the bytes of older entries.
+// TestRequestOfAProxy: an entry names the proxy after everything else. Without a proxy it has the bytes of older
+// entries.
 func TestRequestOfAProxy(t *testing.T) {
-	e := RequestEntry{Record: AuditRecord{Time: 5, Caller: "ana", Role: "submit", From: "h:1", Request: "POST /x"}, Inner: EncodeEntry(EntryTrust, TrustEntry{Worker: "w"})}
+	e := RequestEntry{Record: AuditRecord{Time: 5, Caller: "ana", Role: "submit", From: "h:1", Request: "POST /x"},
+		Inner: EncodeEntry(EntryTrust, TrustEntry{Worker: "w"})}
 	plain := e.Append(nil)
 	e.Record.Via = "edge"
 	named := e.Append(nil)
@@ -400,8 +454,10 @@ func TestRequestOfAProxy(t *testing.T) {
 		}
 	}
 	for what, b := range map[string][]byte{
-		"half a name": named[:len(named)-1], "an empty name": append(bytes.Clone(plain), 0, 0, 0, 0), "a byte behind it": append(bytes.Clone(named), 0),
-		"a long name": (&RequestEntry{Record: AuditRecord{Via: strings.Repeat("x", maxVia+1)}, Inner: e.Inner}).Append(nil),
+		"half a name": named[:len(named)-1], "an empty name": append(bytes.Clone(plain), 0, 0, 0, 0),
+		"a byte behind it": append(bytes.Clone(named), 0),
+		"a long name": (&RequestEntry{Record: AuditRecord{Via: strings.Repeat("x", maxVia+1)}, Inner: e.Inner}).
+			Append(nil),
 	} {
 		if err := got.Decode(b); !errors.Is(err, ErrMessage) {
 			t.Errorf("%s: %v", what, err)

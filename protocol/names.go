@@ -94,13 +94,15 @@ func CheckPrefix(text string) error {
 func isHostName(text string) bool {
 	name := strings.TrimSuffix(text, ".")
 	for i := range len(name) {
-		if c := name[i]; !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '-' && i > 0) {
+		if c := name[i]; !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '.' ||
+			c == '-' && i > 0) {
 			return false
 		}
 	}
 	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	hex, isHex := strings.CutPrefix(last, "0x")
-	return len(name) <= maxHost && strings.Trim(last, "0123456789") != "" && !(isHex && strings.Trim(hex, "0123456789abcdef") == "")
+	return len(name) <= maxHost && strings.Trim(last, "0123456789") != "" &&
+		!(isHex && strings.Trim(hex, "0123456789abcdef") == "")
 }
 
 // CheckReachable reports why text is not an address that other machines can be told to
@@ -133,7 +135,8 @@ func SameHost(a, b string) bool {
 	}
 	name := func(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 	local := func(host string, ip netip.Addr, err error) bool {
-		return err != nil && name(host) == "localhost" || err == nil && (ip.Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback())
+		return err != nil && name(host) == "localhost" || err == nil &&
+			(ip.Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback())
 	}
 	return name(a) == name(b) || local(a, x, errX) && local(b, y, errY)
 }

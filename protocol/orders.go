@@ -116,7 +116,8 @@ func (m *Chunk) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 func (m *Chunk) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
 	if c.err == nil && (m.Index >= m.Of || !m.Here && len(m.Data) > 0) {
-		c.fail("a chunk of a value is not valid: chunk %d of %d, %d bytes, included in the message: %v", m.Index, m.Of, len(m.Data), m.Here)
+		c.fail("a chunk of a value is not valid: chunk %d of %d, %d bytes, included in the message: %v", m.Index, m.Of,
+			len(m.Data), m.Here)
 	}
 	return bounded(m, c.end())
 }

@@ -419,7 +419,8 @@ func checkOf(bound string, t reflect.Type) func(reflect.Value) error {
 	}
 }
 
-// rangeOf returns the check of numbers of a type from low to high. If the type is a struct, it checks each of its numbers.
+// rangeOf returns the check of numbers of a type from low to high. If the type is a struct, it checks each of its
+// numbers.
 func rangeOf(low, high string, t reflect.Type) func(reflect.Value) error {
 	switch t.Kind() {
 	case reflect.Struct:

@@ -116,13 +116,15 @@ type Timeouts struct {
 	ObserveGauges time.Duration // time between two updates of gauges
 }
 
-// NewTimeouts derives the timeouts from a heartbeat, 0 for the default. If election is not 0, it replaces Raft's derived timeout.
+// NewTimeouts derives the timeouts from a heartbeat, 0 for the default. If election is not 0, it replaces Raft's
+// derived timeout.
 func NewTimeouts(heartbeat, election time.Duration) (Timeouts, error) {
 	if heartbeat == 0 {
 		heartbeat = DefaultHeartbeat
 	}
 	if heartbeat < MinHeartbeat || heartbeat > MaxHeartbeat {
-		return Timeouts{}, fmt.Errorf("%w: want a heartbeat from %[3]v to %[4]v, got %[2]v", ErrTimeouts, heartbeat, MinHeartbeat, MaxHeartbeat)
+		return Timeouts{}, fmt.Errorf("%w: want a heartbeat from %[3]v to %[4]v, got %[2]v", ErrTimeouts, heartbeat,
+			MinHeartbeat, MaxHeartbeat)
 	}
 	t := DeriveTimeouts(heartbeat)
 	if election == 0 {
@@ -130,7 +132,8 @@ func NewTimeouts(heartbeat, election time.Duration) (Timeouts, error) {
 	}
 	t = t.withElection(election)
 	if most := min(t.LeaderLost, ClientTry); election <= heartbeat || election >= most {
-		return t, fmt.Errorf("%w: want an election timeout above the heartbeat, %v, and below %v, got %v", ErrTimeouts, heartbeat, most, election)
+		return t, fmt.Errorf("%w: want an election timeout above the heartbeat, %v, and below %v, got %v", ErrTimeouts,
+			heartbeat, most, election)
 	}
 	return t, nil
 }

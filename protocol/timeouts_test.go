@@ -104,7 +104,8 @@ func TestHeartbeatForARoundTrip(t *testing.T) {
 			t.Fatalf("%v: %v", rtt, err)
 		}
 		if !to.Suits(rtt) || to.Ping <= rtt || to.NATSGone <= MissedPings*rtt {
-			t.Errorf("%v: heartbeat %v, election %v, pings every %v, gone after %v", rtt, to.Heartbeat, to.RaftElection, to.Ping, to.NATSGone)
+			t.Errorf("%v: heartbeat %v, election %v, pings every %v, gone after %v", rtt, to.Heartbeat, to.RaftElection, to.Ping,
+				to.NATSGone)
 		}
 	}
 	if h := HeartbeatFor(10 * time.Second); h != 0 {
@@ -119,7 +120,8 @@ func TestElectionOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given.RaftElection != 500*time.Millisecond || given.RaftLease != given.RaftElection || given.HandOver <= derived.HandOver {
+	if given.RaftElection != 500*time.Millisecond || given.RaftLease != given.RaftElection ||
+		given.HandOver <= derived.HandOver {
 		t.Errorf("%+v", given)
 	}
 	if given.LeaderLost != derived.LeaderLost || given.Ping != derived.Ping {

@@ -51,7 +51,8 @@ type coordinators struct {
 
 func newCoordinators(cfg *Config) *coordinators {
 	c := &coordinators{
-		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net, nats: cfg.NATS, log: cfg.Log,
+		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net,
+		nats: cfg.NATS, log: cfg.Log,
 	}
 	for _, a := range cfg.Join {
 		c.learn(joinAddress(a))
@@ -109,7 +110,8 @@ var errRefused = errors.New("the coordinator refuses this worker")
 // ask asks every coordinator that is known, at once, and returns the answers that come in time, or
 // until one is enough. A coordinator that knows no leader waits half of the time for one. The error
 // says why nobody answers.
-func (c *coordinators) ask(ctx context.Context, within time.Duration, enough func(*protocol.Cluster) bool) ([]*protocol.Cluster, error) {
+func (c *coordinators) ask(ctx context.Context, within time.Duration,
+	enough func(*protocol.Cluster) bool) ([]*protocol.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if c.net != nil {
@@ -228,7 +230,8 @@ func (c *coordinators) askOne(ctx context.Context, address, wait string) (*proto
 // checkCluster returns an error if a worker of this version cannot serve the cluster.
 func checkCluster(address string, c *protocol.Cluster) error {
 	if c.Protocol != protocol.Version || c.Numerics != round.Numerics {
-		return fmt.Errorf("%w: the coordinator at %s (%s) has protocol version %d and arithmetic version %d; this worker (%s) has %d and %d",
+		return fmt.Errorf("%w: the coordinator at %s (%s) has protocol version %d and arithmetic version %d; this worker "+
+			"(%s) has %d and %d",
 			ErrVersion, address, c.Version, c.Protocol, c.Numerics, version.String, protocol.Version, round.Numerics)
 	}
 	if c.ID == "" || len(c.NATS) == 0 || c.Heartbeat <= 0 {
@@ -293,7 +296,8 @@ func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 	}
 	if both := m.Twins[l.id]; both != l.twins {
 		if l.twins = both; both != "" {
-			l.log.Error("another worker has the same id; give one of them another --id, and a folder of its own", "addresses", both)
+			l.log.Error("another worker has the same id; give one of them another --id, and a folder of its own",
+				"addresses", both)
 		}
 	}
 	return isNew

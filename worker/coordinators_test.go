@@ -23,7 +23,8 @@ import (
 func coordinatorThatKnows(t *testing.T, cluster, other string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"id":%q,"protocol":%d,"numerics":%d,"heartbeat_ms":100,"nats":["nats://x:1"],"coordinators":[{"id":"a","http":%q}]}`,
+		fmt.Fprintf(w,
+			`{"id":%q,"protocol":%d,"numerics":%d,"heartbeat_ms":100,"nats":["nats://x:1"],"coordinators":[{"id":"a","http":%q}]}`,
 			cluster, protocol.Version, round.Numerics, cmp.Or(other, r.Host))
 	}))
 	t.Cleanup(s.Close)
@@ -51,7 +52,8 @@ func TestCoordinatorsAreForgotten(t *testing.T) {
 	t.Cleanup(j.close)
 	tell := func(leader string, others ...string) {
 		t.Helper()
-		c := &protocol.Cluster{ID: "c1", Leader: leader, Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: 100, NATS: []string{"nats://x:1"}}
+		c := &protocol.Cluster{ID: "c1", Leader: leader, Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: 100,
+			NATS: []string{"nats://x:1"}}
 		for i, a := range others {
 			c.Coordinators = append(c.Coordinators, protocol.MemberEntry{ID: fmt.Sprint(i), HTTP: a})
 		}
@@ -102,7 +104,9 @@ func TestRefusedWorker(t *testing.T) {
 			}
 		}
 		line := log.String()
-		if n := strings.Count(line, "no coordinator accepts this worker"); n != 1 || !strings.Contains(line, address+": the coordinator refuses this worker: 403 Forbidden: "+why[:7]) || len(line) > 2*refusedText {
+		if n := strings.Count(line, "no coordinator accepts this worker"); n != 1 ||
+			!strings.Contains(line, address+": the coordinator refuses this worker: 403 Forbidden: "+why[:7]) ||
+			len(line) > 2*refusedText {
 			t.Errorf("logged %d times in %d bytes: %s", n, len(line), line)
 		}
 	}

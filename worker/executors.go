@@ -252,7 +252,7 @@ func (x *executor) gather(w *work, a batch.Compute) error {
 	if spoil := j.cfg.Spoil; spoil != nil {
 		spoil(a.Task.Number, nil, part)
 	}
-	j.computed <- computed{w.job, a.Task, part, time.Since(began)}
+	j.computed <- computed{job: w.job, task: a.Task, part: part, took: time.Since(began)}
 	return nil
 }
 
@@ -271,18 +271,19 @@ func (x *executor) result(ctx context.Context, w *work, a batch.Compute) (part [
 	if u.SubJob, err = pipeline.SubJobOf(j.spec, j.manifest, u.ID); err != nil {
 		return nil, err
 	}
-	return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars, func(ctx context.Context, child *round.Job) ([]byte, error) {
-		options := x.reporting(a.Task)
-		if len(u.Payload) > 0 {
-			var resume protocol.Resume
-			if err := protocol.Read(&resume, u.Payload); err != nil {
-				return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
+	return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars,
+		func(ctx context.Context, child *round.Job) ([]byte, error) {
+			options := x.reporting(a.Task)
+			if len(u.Payload) > 0 {
+				var resume protocol.Resume
+				if err := protocol.Read(&resume, u.Payload); err != nil {
+					return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
+				}
+				options.Resume = local.Checkpoint(resume)
+				x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
 			}
-			options.Resume = local.Checkpoint(resume)
-			x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
-		}
-		return local.SubJob(ctx, j.open, child, options)
-	}, nil)
+			return local.SubJob(ctx, j.open, child, options)
+		}, nil)
 }
 
 // reporting returns options with which a sub-job tells the leader its progress and its checkpoints.
@@ -294,7 +295,8 @@ func (x *executor) reporting(t *batch.Task) local.Options {
 		}
 		to := j.request(t)
 		m := t.Local.(*gathered).progress.tell(protocol.Progress{
-			Stamp: to.Stamp, Worker: j.id, Task: t.Number, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+			Stamp: to.Stamp, Worker: j.id, Task: t.Number, Done: protocol.Work{Rounds: rounds, Steps: p.Step,
+				Samples: p.Samples},
 			Steps: p.Steps, Most: p.MostSteps, Loss: p.Loss,
 		})
 		j.link.send(to.Reply, m.Append(nil))

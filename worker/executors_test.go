@@ -46,7 +46,8 @@ func newBench(t testing.TB, src dataset.Source, given param.Values) *bench {
 	list, _ := rounds(t, d, j, 8)
 	b.round = list[len(list)-1] // a step under a q that is not uniform any more
 	for _, v := range b.round.Vars {
-		b.values = append(b.values, protocol.Value{Epoch: 1, Job: 40, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data})
+		b.values = append(b.values, protocol.Value{Epoch: 1, Job: 40, Ref: protocol.Ref{ID: v.ID, Version: v.Version},
+			Data: v.Data})
 	}
 	l := &leader{epoch: 1}
 	b.run = *l.message(40, 0, b.round, allTasks(b.round.Tasks))
@@ -195,11 +196,13 @@ func (keeper) Run(*round.Partial, round.Task, *dataset.Data, round.Vars, round.D
 // TestJobsGiveKeptMemoryBack: what a job keeps counts for all jobs of a worker, until the job is forgotten.
 func TestJobsGiveKeptMemoryBack(t *testing.T) {
 	dir, discard := t.TempDir(), slog.New(slog.DiscardHandler)
-	w := must[*worker](t)(openWorker(must[Config](t)(Config{Join: []string{"x:1"}, Dir: dir, Log: discard, KeptBytes: 15}.withDefaults())))
+	w := must[*worker](t)(openWorker(must[Config](t)(Config{Join: []string{"x:1"}, Dir: dir, Log: discard,
+		KeptBytes: 15}.withDefaults())))
 	w.begin()
 	defer w.stop(nil)
 	for id := range uint64(2) {
-		w.jobs.step(&batch.Setup{Setup: &protocol.Setup{ID: id, Job: &round.Job{}, Manifest: &dataset.Manifest{Rows: 1, Shards: make([]dataset.ShardRef, 1)}}})
+		w.jobs.step(&batch.Setup{Setup: &protocol.Setup{ID: id, Job: &round.Job{}, Manifest: &dataset.Manifest{Rows: 1,
+			Shards: make([]dataset.ShardRef, 1)}}})
 		w.jobs.mu.Lock()
 		j := w.jobs.machine.Jobs()[id].Local.(*job)
 		w.jobs.mu.Unlock()

@@ -95,13 +95,15 @@ func (f *folder) checkFormat() error {
 	case err == nil && others == 0:
 		return nil
 	case err == nil && others == 1:
-		f.log.Error("the FORMAT file is damaged or has another version; the worker starts with an empty cache", "file", f.path("FORMAT"), "says", string(b))
+		f.log.Error("the FORMAT file is damaged or has another version; the worker starts with an empty cache", "file",
+			f.path("FORMAT"), "says", string(b))
 		if err := errors.Join(os.RemoveAll(f.path(shardsName)), os.RemoveAll(f.path(resultsName))); err != nil {
 			return fmt.Errorf("worker: %w", err)
 		}
 		return f.write("FORMAT", format)
 	case err == nil:
-		return fmt.Errorf("%w: %s says %q, want %q; empty the folder, which holds only copies, or name another folder", ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
+		return fmt.Errorf("%w: %s says %q, want %q; empty the folder, which holds only copies, or name another folder",
+			ErrFolder, f.path("FORMAT"), b[:min(len(b), 64)], format)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -140,9 +142,11 @@ func (f *folder) id(want, last string, fits func(string) bool) (string, error) {
 		case protocol.CheckID(id) == nil && fits(id):
 			return id, nil
 		case protocol.CheckID(id) == nil:
-			f.log.Info("the worker takes another name, because its certificate does not permit the name in its folder", "before", id)
+			f.log.Info("the worker takes another name, because its certificate does not permit the name in its folder",
+				"before", id)
 		default:
-			f.log.Error("the file of the worker's name is damaged; the worker takes another name", "file", f.path("ID"), "says", protocol.Brief(id))
+			f.log.Error("the file of the worker's name is damaged; the worker takes another name", "file", f.path("ID"), "says",
+				protocol.Brief(id))
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("worker: %w", err)

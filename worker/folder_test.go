@@ -54,7 +54,8 @@ func TestFolderOfOthers(t *testing.T) {
 // A worker whose folder is deleted while it runs makes it anew, with its lock, and goes on
 // under its name and at its address.
 func TestFolderDeleted(t *testing.T) {
-	for name, part := range map[string]string{"everything": "", "shards": shardsName, "results": resultsName, "LOCK": lockName} {
+	for name, part := range map[string]string{"everything": "", "shards": shardsName, "results": resultsName,
+		"LOCK": lockName} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			l := c.lead("a", 5)
@@ -107,7 +108,10 @@ func TestFolderCannotBeMadeAnew(t *testing.T) {
 	dir := filepath.Join(parent, "w")
 	ready := make(chan Info, 1)
 	done := make(chan error, 1)
-	cfg := Config{Join: []string{c.http.Listener.Addr().String()}, Dir: dir, Slots: 1, Log: testLog(t), Ready: func(i Info) { ready <- i }}
+	cfg := Config{Join: []string{c.http.Listener.Addr().String()}, Dir: dir, Slots: 1, Log: testLog(t),
+		Ready: func(i Info) {
+			ready <- i
+		}}
 	go func() { done <- Run(t.Context(), cfg) }()
 	receive(t, "the worker", ready)
 	if err := errors.Join(os.Rename(parent, parent+".old"), os.WriteFile(parent, nil, 0o600)); err != nil {
@@ -142,11 +146,16 @@ func TestFolderReadOnly(t *testing.T) {
 	writable := testkit.ReadOnly(t, w.cfg.Dir)
 	eventually(t, "the worker not to be ready", func() bool {
 		code, body := get()
-		return code == http.StatusServiceUnavailable && strings.Contains(body, "folder cannot be written") && strings.Contains(body, w.cfg.Dir)
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "folder cannot be written") &&
+			strings.Contains(body, w.cfg.Dir)
 	})
 	beats(true)
 	writable()
-	eventually(t, "the worker to be ready again", func() bool { l.announce(); code, _ := get(); return code == http.StatusOK })
+	eventually(t, "the worker to be ready again", func() bool {
+		l.announce()
+		code, _ := get()
+		return code == http.StatusOK
+	})
 	beats(false)
 }
 

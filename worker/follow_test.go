@@ -59,21 +59,31 @@ func TestCourse(t *testing.T) {
 		"the majority has another leader":     {silent, list{three("", 5), three("b", 9), three("b", 9)}, moves},
 		"the former leader does not know yet": {silent, list{three("a", 5), three("b", 9)}, moves},
 		"only the former leader answers":      {silent, list{three("a", 5)}, stays},
-		"one that lags behind":                {with(func(s *leaderState) { s.silent, s.epoch = true, 9 }), list{three("a", 5)}, stays},
-		"a leader that is heard elsewhere":    {with(func(s *leaderState) { s.server = "b" }), list{three("a", 5)}, moves},
-		"one that is not heard, elsewhere":    {with(func(s *leaderState) { s.server, s.silent = "b", true }), list{three("a", 5)}, moves},
-		"not connected":                       {with(func(s *leaderState) { s.server, s.silent = "", true }), list{three("a", 5)}, moves},
-		"not twice under one epoch":           {with(func(s *leaderState) { s.server, s.silent, s.mayRetry = "b", true, false }), list{three("a", 5)}, stays},
-		"at once under a higher one":          {with(func(s *leaderState) { s.silent, s.mayRetry = true, false }), list{three("b", 6)}, moves},
-		"heard, and another of the epoch":     {with(func(s *leaderState) { s.server = "c" }), list{three("b", 5)}, stays},
-		"a NATS of its own":                   {silent, list{outside}, stays},
-		"the cluster is another, not yet":     {silent, list{other}, stays},
-		"the cluster is another":              {lost, list{other}, ends},
-		"its NATS is elsewhere":               {lost, list{elsewhere}, ends},
-		"it began anew":                       {lost, list{three("a", 3), three("a", 3)}, startsOver},
-		"it began anew, a minority says":      {lost, list{three("a", 3)}, stays},
-		"it began anew, one does not say so":  {lost, list{three("a", 3), three("", 3), three("", 5)}, stays},
-		"it began anew, nobody leads yet":     {lost, list{three("", 3), three("", 3)}, stays},
+		"one that lags behind": {with(func(s *leaderState) {
+			s.silent, s.epoch = true, 9
+		}), list{three("a", 5)}, stays},
+		"a leader that is heard elsewhere": {with(func(s *leaderState) { s.server = "b" }), list{three("a", 5)}, moves},
+		"one that is not heard, elsewhere": {with(func(s *leaderState) {
+			s.server, s.silent = "b", true
+		}), list{three("a", 5)}, moves},
+		"not connected": {with(func(s *leaderState) {
+			s.server, s.silent = "", true
+		}), list{three("a", 5)}, moves},
+		"not twice under one epoch": {with(func(s *leaderState) {
+			s.server, s.silent, s.mayRetry = "b", true, false
+		}), list{three("a", 5)}, stays},
+		"at once under a higher one": {with(func(s *leaderState) {
+			s.silent, s.mayRetry = true, false
+		}), list{three("b", 6)}, moves},
+		"heard, and another of the epoch":    {with(func(s *leaderState) { s.server = "c" }), list{three("b", 5)}, stays},
+		"a NATS of its own":                  {silent, list{outside}, stays},
+		"the cluster is another, not yet":    {silent, list{other}, stays},
+		"the cluster is another":             {lost, list{other}, ends},
+		"its NATS is elsewhere":              {lost, list{elsewhere}, ends},
+		"it began anew":                      {lost, list{three("a", 3), three("a", 3)}, startsOver},
+		"it began anew, a minority says":     {lost, list{three("a", 3)}, stays},
+		"it began anew, one does not say so": {lost, list{three("a", 3), three("", 3), three("", 5)}, stays},
+		"it began anew, nobody leads yet":    {lost, list{three("", 3), three("", 3)}, stays},
 	} {
 		if does, _ := test.s.decide(three("a", 5), test.answers); does != test.does {
 			t.Errorf("%s: %d, want %d", name, does, test.does)
@@ -173,7 +183,8 @@ func TestAskAll(t *testing.T) {
 	next.Config.Handler = http.NotFoundHandler()
 	j = newCoordinators(&Config{Join: []string{next.URL, hangs.URL}, Log: nil})
 	defer j.close()
-	if list, err = j.ask(t.Context(), timeout/300, never); len(list) != 0 || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "404") {
+	if list, err = j.ask(t.Context(), timeout/300, never); len(list) != 0 || !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "404") {
 		t.Errorf("nobody: %d answers, %v", len(list), err)
 	}
 }
@@ -181,7 +192,8 @@ func TestAskAll(t *testing.T) {
 // The time between two questions grows with the silence, to a bound.
 func TestAskPause(t *testing.T) {
 	limits := protocol.DeriveTimeouts(100 * time.Millisecond)
-	for silence, want := range map[time.Duration]time.Duration{time.Second: 0, 8 * time.Second: time.Second, time.Hour: maxPause} {
+	for silence, want := range map[time.Duration]time.Duration{time.Second: 0, 8 * time.Second: time.Second,
+		time.Hour: maxPause} {
 		if got := askPause(silence, limits); got != want {
 			t.Errorf("after %v: %v, want %v", silence, got, want)
 		}
@@ -209,8 +221,8 @@ func TestFailedMoves(t *testing.T) {
 	}
 }
 
-// TestLateAnnouncement: two sessions overlap for a moment. An announcement of an earlier leader, which comes late over the
-// former one, does not replace the leader of the next; neither does the move itself, if the next leader is quicker.
+// TestLateAnnouncement: two sessions overlap for a moment. An announcement of an earlier leader, which comes late over
+// the former one, does not replace the leader of the next; neither does the move itself, if the next leader is quicker.
 func TestLateAnnouncement(t *testing.T) {
 	changed := 0
 	l := &leadership{env: &env{id: "w", log: slog.New(slog.DiscardHandler)}, changed: func() { changed++ }}
@@ -379,7 +391,8 @@ func TestTwinOfWorker(t *testing.T) {
 	for _, addresses := range []string{"", "h:1 and h:2", "h:1 and h:2", "", "h:1 and h:3"} {
 		l.hears(&protocol.Lead{Epoch: 1, Coordinator: "a", Twins: map[string]string{"w": addresses, "v": "h:4 and h:5"}})
 	}
-	if text := log.String(); strings.Count(text, "another worker has the same id; give one of them another --id") != 2 || strings.Contains(text, "h:4") {
+	if text := log.String(); strings.Count(text, "another worker has the same id; give one of them another --id") != 2 ||
+		strings.Contains(text, "h:4") {
 		t.Errorf("the log has %s", text)
 	}
 }

@@ -68,7 +68,8 @@ func tooMuch(b []byte) bool {
 	var setup protocol.Setup
 	switch {
 	case run.Decode(b) == nil:
-		return run.Shape.F64+run.Shape.F32 > 1<<16 || run.Of > 1<<10 || run.SubJob || run.Steps[1]-run.Steps[0] > 100 && run.Steps[1]-run.Steps[0] < 1<<20
+		return run.Shape.F64+run.Shape.F32 > 1<<16 || run.Of > 1<<10 || run.SubJob || run.Steps[1]-run.Steps[0] > 100 &&
+			run.Steps[1]-run.Steps[0] < 1<<20
 	case setup.Decode(b) == nil:
 		return setup.Manifest != nil && setup.Manifest.Rows > 1<<20 || setup.ID == 40
 	}
@@ -96,7 +97,9 @@ func FuzzClusterAnswer(f *testing.F) {
 	c.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*body.Load()) })
 	j := newCoordinators(&Config{Join: []string{c.http.Listener.Addr().String()}, Log: slog.New(slog.DiscardHandler)})
 	f.Cleanup(j.close)
-	f.Add([]byte(`{"id":"x","protocol":2,"numerics":1,"nats":["nats://h:1"],"heartbeat_ms":250,"coordinators":[{"http":"h:2"}]}`))
+	f.Add(
+		[]byte(
+			`{"id":"x","protocol":2,"numerics":1,"nats":["nats://h:1"],"heartbeat_ms":250,"coordinators":[{"http":"h:2"}]}`))
 	f.Add([]byte(`{"id":"a b","protocol":2,"numerics":1,"nats":[""],"heartbeat_ms":-1}`))
 	f.Add([]byte(`{"protocol":2}`))
 	f.Add([]byte(`[`))
@@ -105,7 +108,8 @@ func FuzzClusterAnswer(f *testing.F) {
 		var answer *protocol.Cluster
 		var err error
 		allocs.AtMost(t, 128*len(b)+1<<20, "an answer", func() { answer, err = j.askOne(t.Context(), j.addresses[0], "") })
-		if err == nil && (answer.ID == "" || len(answer.NATS) == 0 || answer.Heartbeat <= 0 || answer.Protocol != protocol.Version) {
+		if err == nil && (answer.ID == "" || len(answer.NATS) == 0 || answer.Heartbeat <= 0 ||
+			answer.Protocol != protocol.Version) {
 			t.Fatalf("joined by %s", b)
 		}
 	})
@@ -120,7 +124,8 @@ func FuzzFolder(f *testing.F) {
 	f.Add([]byte{}, []byte("w"), false)
 	dir := filepath.Join(f.TempDir(), "w")
 	f.Fuzz(func(t *testing.T, formatFile, id []byte, withID bool) {
-		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "FORMAT"), formatFile, 0o600)); err != nil {
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "FORMAT"), formatFile,
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if withID {

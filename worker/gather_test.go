@@ -68,7 +68,8 @@ func subJobs(t *testing.T, assigned bool) {
 		first = m
 		got := must[[]byte](t)(l.fetch(m))
 		child := pipeline.SubJob(j, int(m.Task))
-		alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), child, d.local, local.Options{Lanes: 2, Points: curve.FoldPoints}))
+		alone := must[*pipeline.Outcome](t)(local.Run(t.Context(), child, d.local,
+			local.Options{Lanes: 2, Points: curve.FoldPoints}))
 		if want := must[[]byte](t)(alone.Encode()); !bytes.Equal(got, want) {
 			t.Errorf("fold %d: %d bytes differ from the %d of the job alone", m.Task, len(got), len(want))
 		}
@@ -191,7 +192,8 @@ func TestSubJobsReport(t *testing.T) {
 	l.to(w, l.message(40, 0, r, []uint32{1}))
 	first := receive(t, "a report", l.progress)
 	second := receive(t, "another", l.progress)
-	if first.Task != 1 || first.Worker != w.id || first.Done.Rounds == 0 || first.Done.Steps == 0 || first.Done.Samples == 0 ||
+	if first.Task != 1 || first.Worker != w.id || first.Done.Rounds == 0 || first.Done.Steps == 0 ||
+		first.Done.Samples == 0 ||
 		first.Steps != 1<<40 || first.Counted != (protocol.Work{}) {
 		t.Errorf("reported %+v", first)
 	}
@@ -229,7 +231,8 @@ func TestSubJobsReportTheirEnd(t *testing.T) {
 		}
 		return m
 	}
-	if m := last(l); m == nil || m.Done.Steps != alone.Steps || m.Done.Samples != alone.Samples || m.Done.Rounds < alone.Steps {
+	if m := last(l); m == nil || m.Done.Steps != alone.Steps || m.Done.Samples != alone.Samples ||
+		m.Done.Rounds < alone.Steps {
 		t.Errorf("the end is told as %+v; alone it has %d steps and %d samples", m, alone.Steps, alone.Samples)
 	}
 	next := c.lead("b", 6) // it asks for a result that there is

@@ -33,11 +33,14 @@ func honest(t testing.TB, e, id uint64, d *data, j *round.Job) [][]byte {
 		(&protocol.Fragment{Sender: 1, Message: 1, Total: protocol.MaxMessage, Data: []byte{1, 5, 0}}).Append(nil),
 	}
 	for _, v := range list[0].Vars {
-		messages = append(messages, (&protocol.Value{Epoch: e, Job: id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}).Append(nil))
+		messages = append(messages, (&protocol.Value{Epoch: e, Job: id, Ref: protocol.Ref{ID: v.ID, Version: v.Version},
+			Data: v.Data}).Append(nil))
 	}
-	for _, ref := range []protocol.Ref{{ID: 60, Version: 1}, {ID: 61, Version: 1}} { // chunks that nobody has, then the value as a whole
+	// chunks that nobody has, then the value as a whole
+	for _, ref := range []protocol.Ref{{ID: 60, Version: 1}, {ID: 61, Version: 1}} {
 		named := protocol.Chunk{Epoch: e, Job: id, Ref: ref, Of: 2, Digest: strings.Repeat("0", 64)}
-		messages = append(messages, named.Append(nil), (&protocol.Value{Epoch: e, Job: id, Ref: ref, Data: []byte{1}}).Append(nil))
+		messages = append(messages, named.Append(nil), (&protocol.Value{Epoch: e, Job: id, Ref: ref, Data: []byte{1}}).
+			Append(nil))
 	}
 	messages = append(messages, run.Append(nil))
 	run.Of, run.Tasks, run.Refs = 3, []uint32{2, 2, 0, 1, 1}, nil
@@ -89,21 +92,25 @@ func lies(d *data, j *round.Job) [][]byte {
 		setup(53, func(j *round.Job, _ *dataset.Manifest) { j.Split.TestFraction = 1e300 }),
 		setup(54, func(j *round.Job, _ *dataset.Manifest) { j.Split.Folds, j.Split.Fold = 2, math.MaxInt }),
 		setup(55, func(j *round.Job, _ *dataset.Manifest) { j.Params = []byte(`{"trees":1000,"depth":20}`) }),
-		(&protocol.Hold{Epoch: 5, Shards: []dataset.ShardRef{{Digest: "../../etc/passwd", Bytes: -1}, {Digest: strings.Repeat("0", 64), Bytes: math.MaxInt64}}}).Append(nil),
+		(&protocol.Hold{Epoch: 5, Shards: []dataset.ShardRef{{Digest: "../../etc/passwd", Bytes: -1},
+			{Digest: strings.Repeat("0", 64), Bytes: math.MaxInt64}}}).Append(nil),
 		(&protocol.Lead{Epoch: 4, Coordinator: strings.Repeat("x", 1<<20)}).Append(nil),
 		make([]byte, 9<<20), // more than NATS carries at once
 	}
 	for kind := range 256 {
-		messages = append(messages, []byte{protocol.Version, byte(kind)}, append([]byte{protocol.Version, byte(kind)}, bytes.Repeat([]byte{0xff}, 100)...))
+		messages = append(messages, []byte{protocol.Version, byte(kind)}, append([]byte{protocol.Version, byte(kind)},
+			bytes.Repeat([]byte{0xff}, 100)...))
 	}
 	messages = append(messages, setup(41, func(*round.Job, *dataset.Manifest) {}))
-	huge := &protocol.Run{Stamp: protocol.Stamp{Epoch: 5, Job: 41, Round: 1 << 40}, Of: protocol.MaxTasks, Shape: round.Shape{F64: protocol.MaxMessage / 8}}
+	huge := &protocol.Run{Stamp: protocol.Stamp{Epoch: 5, Job: 41, Round: 1 << 40}, Of: protocol.MaxTasks,
+		Shape: round.Shape{F64: protocol.MaxMessage / 8}}
 	for u := range uint32(protocol.MaxTasks / 2) {
 		huge.Tasks = append(huge.Tasks, 2*u)
 	}
 	messages = append(messages, huge.Append(nil))
 	for id := range uint16(3 * protocol.MaxVars) {
-		messages = append(messages, (&protocol.Value{Epoch: 5, Job: 40, Ref: protocol.Ref{ID: 1000 + id, Version: 1}, Data: make([]byte, 1<<10)}).Append(nil))
+		messages = append(messages, (&protocol.Value{Epoch: 5, Job: 40, Ref: protocol.Ref{ID: 1000 + id, Version: 1},
+			Data: make([]byte, 1<<10)}).Append(nil))
 	}
 	return messages
 }
@@ -152,7 +159,8 @@ func TestHostileMessages(t *testing.T) {
 		}
 		for round := range uint64(1000) { // fresh, and so obeyed where they can be read
 			m := mutated(rng, good[rng.IntN(len(good))])
-			if kind, err := protocol.KindOf(m); err == nil && len(m) > 26 && (kind == protocol.KindRun || kind == protocol.KindValue) {
+			if kind, err := protocol.KindOf(m); err == nil && len(m) > 26 &&
+				(kind == protocol.KindRun || kind == protocol.KindValue) {
 				binary.LittleEndian.PutUint64(m[2:], 5)
 				binary.LittleEndian.PutUint64(m[10:], 40)
 				if kind == protocol.KindRun {

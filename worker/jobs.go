@@ -227,7 +227,9 @@ func (j *jobs) newJob(a batch.Open) *job {
 		Job: a.Job, spec: a.Setup.Job, manifest: a.Setup.Manifest,
 		scratch: make([]any, int(batch.Executors)*j.cfg.Slots),
 	}
-	x.fetches = backlog[int]{limit: fetchAtOnce, procs: j.procs, running: &j.background, work: func(index int) { j.fetchShard(x, index) }}
+	x.fetches = backlog[int]{limit: fetchAtOnce, procs: j.procs, running: &j.background, work: func(index int) {
+		j.fetchShard(x, index)
+	}}
 	x.kept.Store(j.kept.NewCache())
 	x.ctx, x.cancel = context.WithCancel(j.ctx)
 	a.Job.Local = x
@@ -347,8 +349,10 @@ func (s *stepper) step(e batch.Event) (left batch.Action) {
 		case batch.Fail:
 			f := batch.FailureOf(a.Err)
 			j.metrics.TasksFailed.Inc()
-			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Task, "permanent", f.Permanent, "reason", f)
-			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Task: a.Task, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
+			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Task, "permanent", f.Permanent,
+				"reason", f)
+			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Task: a.Task, Permanent: f.Permanent, NonFinite: f.NonFinite,
+				Unable: f.Unable, Reason: f.Error()}
 			j.link.send(a.Reply, m.Append(nil))
 		case batch.Announce:
 			if m, ok := a.Task.Local.(*gathered).progress.again(a.Stamp); ok {

@@ -45,7 +45,8 @@ func (c *cluster) unannounced(id string, epoch uint64) *leader {
 		cluster: c, id: id, epoch: epoch,
 		beats: make(chan protocol.Heartbeat, 10000), parts: make(chan *protocol.Partial, 1000),
 		gathered: make(chan *protocol.Result, 100), needs: make(chan *protocol.Need, 100),
-		fails: make(chan *protocol.Fail, 1000), progress: make(chan *protocol.Progress, 1000), jobs: make(map[uint64]chan bus.Message),
+		fails: make(chan *protocol.Fail, 1000), progress: make(chan *protocol.Progress, 1000),
+		jobs: make(map[uint64]chan bus.Message),
 	}
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(c.subjects.Heartbeats("*"), l.onBeat))
 	must[*bus.Subscription](c.t)(c.conn.Subscribe(l.results(), l.onResult))

@@ -65,7 +65,8 @@ func TestProcessors(t *testing.T) {
 	p.step()
 	expect(2, 8, 2)
 
-	for name, p := range map[string]*processors{"as many slots": newProcessors(8, 8, n.tell), "nobody to tell": newProcessors(2, 8, nil)} {
+	for name, p := range map[string]*processors{"as many slots": newProcessors(8, 8, n.tell),
+		"nobody to tell": newProcessors(2, 8, nil)} {
 		p.ended = time.Time{}
 		p.step()
 		p.begin()

@@ -317,7 +317,9 @@ func TestNewerRoundSupersedes(t *testing.T) {
 	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
 	l.to(w, l.message(40, 4, r, allTasks(r.Tasks)))
 	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
-	eventually(t, "the late round is dropped", func() bool { return counter(w.metrics.OrdersDropped.WithLabelValues("late")) == 1 })
+	eventually(t, "the late round is dropped", func() bool {
+		return counter(w.metrics.OrdersDropped.WithLabelValues("late")) == 1
+	})
 	open()
 	p := receive(t, "a part", l.parts)
 	if p.Round != 4 {
@@ -359,7 +361,9 @@ func TestEpochs(t *testing.T) {
 	if err := samePartial(p.Partial, sums[2]); err != nil || p.Epoch != 8 {
 		t.Errorf("epoch %d: %v", p.Epoch, err)
 	}
-	eventually(t, "four messages of the old leader are dropped", func() bool { return counter(w.metrics.OrdersDropped.WithLabelValues("leader_epoch")) == 4 })
+	eventually(t, "four messages of the old leader are dropped", func() bool {
+		return counter(w.metrics.OrdersDropped.WithLabelValues("leader_epoch")) == 4
+	})
 	if len(old.parts) > 0 {
 		t.Error("the old leader was answered")
 	}
@@ -391,7 +395,8 @@ func TestShardsInEachOthersPlace(t *testing.T) {
 	for range 2 {
 		f := receive(t, "a failure", l.fails)
 		failed[f.Task] = true
-		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Task].Digest[:12]) || !strings.Contains(f.Reason, "has sample") {
+		if !f.Permanent || !strings.Contains(f.Reason, m.Shards[f.Task].Digest[:12]) ||
+			!strings.Contains(f.Reason, "has sample") {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -414,7 +419,8 @@ func TestMissingShard(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, l.message(40, 0, r, []uint32{4, 5, 6, 7}))
 	f := receive(t, "a failure", l.fails)
-	if f.Task != 6 || f.Permanent || f.Round != 0 || f.Job != 40 || !strings.Contains(f.Reason, d.manifest.Shards[6].Digest[:12]) {
+	if f.Task != 6 || f.Permanent || f.Round != 0 || f.Job != 40 ||
+		!strings.Contains(f.Reason, d.manifest.Shards[6].Digest[:12]) {
 		t.Errorf("got %+v", f)
 	}
 	got := map[[2]int]bool{}

@@ -112,7 +112,8 @@ func (x *sessions) run(ctx context.Context, ready func(cluster string)) error {
 
 // dial connects to a cluster's NATS, preferably to the leader's server. avoid is the server to try
 // last.
-func (x *sessions) dial(ctx context.Context, c *protocol.Cluster, avoid string, limit time.Duration) (*bus.Conn, error) {
+func (x *sessions) dial(ctx context.Context, c *protocol.Cluster, avoid string,
+	limit time.Duration) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	connect := bus.Connect
@@ -196,9 +197,10 @@ func (x *sessions) begin(s *session) {
 func (x *sessions) watch(ctx context.Context, s *session) (next *session, err error) {
 	tick := time.NewTicker(s.limits.LeaderSilent / checksInSilence)
 	defer tick.Stop()
-	embedded := len(s.cluster.Coordinators) == 0 || slices.ContainsFunc(s.cluster.Coordinators, func(m protocol.MemberEntry) bool {
-		return slices.Contains(s.cluster.NATS, m.NATS)
-	})
+	embedded := len(s.cluster.Coordinators) == 0 ||
+		slices.ContainsFunc(s.cluster.Coordinators, func(m protocol.MemberEntry) bool {
+			return slices.Contains(s.cluster.NATS, m.NATS)
+		})
 	var again time.Time // when the coordinators may be asked again for a leader that is not heard
 	for {
 		select {
@@ -246,7 +248,8 @@ func (x *sessions) seek(ctx context.Context, s *session, now *leaderState) (next
 		x.log.Info("the cluster has new addresses; the worker connects again", "cluster", c.ID, "urls", c.NATS)
 		return nil, true, nil
 	case startsOver:
-		x.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID, "epoch", c.Epoch)
+		x.log.Warn("the cluster was started again with another log; the worker connects again", "cluster", c.ID,
+			"epoch", c.Epoch)
 		x.leader.expect("", 0) // the next session finds another cluster, though it has the same id
 		return nil, true, nil
 	}
@@ -283,7 +286,8 @@ func (x *sessions) move(ctx context.Context, s *session, c *protocol.Cluster, si
 		conn.Close()
 		return nil
 	}
-	x.log.Info("the worker moves to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to", conn.ServerName())
+	x.log.Info("the worker moves to another NATS server", "leader", c.Leader, "epoch", c.Epoch, "from", from, "to",
+		conn.ServerName())
 	next, err := x.attach(c, conn) // before s ends, so that no order is missed
 	if err != nil {
 		x.log.Warn("the leader's NATS server fails", "error", err)
@@ -400,7 +404,8 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 	if full {
 		h.beat.Holds, _ = h.cache.holdings()
 		name := machine.Name()
-		h.beat.Host, h.beat.Load, h.beat.Address = name[:min(len(name), protocol.MaxShown)], machine.Load(), s.conn.LocalAddress()
+		h.beat.Host, h.beat.Load, h.beat.Address = name[:min(len(name), protocol.MaxShown)], machine.Load(),
+			s.conn.LocalAddress()
 		h.beat.Process = h.process
 	}
 	h.buf = h.beat.Append(h.buf[:0])

@@ -42,11 +42,14 @@ func TestBeats(t *testing.T) {
 	l := c.lead("a", 5)
 	w := c.start(Config{Slots: 3, Listen: "127.0.0.1:0"})
 	b := l.beat(w, "a full beat", func(b protocol.Heartbeat) bool { return b.Full })
-	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.heartbeat.http || len(b.Holds) > 0 {
+	if b.Protocol != protocol.Version || b.Numerics != round.Numerics || b.Slots != 3 || b.Metrics != w.heartbeat.http ||
+		len(b.Holds) > 0 {
 		t.Errorf("got %+v", b)
 	}
 	l.to(w, &protocol.Hold{Epoch: 5, Shards: d.manifest.Shards})
-	b = l.beat(w, "a full beat with all shards", func(b protocol.Heartbeat) bool { return len(b.Holds) == len(d.manifest.Shards) })
+	b = l.beat(w, "a full beat with all shards", func(b protocol.Heartbeat) bool {
+		return len(b.Holds) == len(d.manifest.Shards)
+	})
 	for _, s := range d.manifest.Shards {
 		if !slices.Contains(b.Holds, s.Digest) {
 			t.Errorf("shard %s is not held", s.Digest)
@@ -235,7 +238,8 @@ func TestNobodyAnswers(t *testing.T) {
 	cfg := Config{Join: []string{"127.0.0.1:1"}, Dir: filepath.Join(t.TempDir(), "w"), Log: lineLog(seen)}
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, cfg) }()
-	if line := receive(t, "a log line", seen); !strings.Contains(line, "no coordinator answers") || !strings.Contains(line, "127.0.0.1:1") {
+	if line := receive(t, "a log line", seen); !strings.Contains(line, "no coordinator answers") ||
+		!strings.Contains(line, "127.0.0.1:1") {
 		t.Errorf("logged %q", line)
 	}
 	cancel()
@@ -337,7 +341,9 @@ func TestShardCutShort(t *testing.T) {
 	l.setup(w, 40, j, d.manifest)
 	l.to(w, run)
 	receive(t, "a part", l.parts)
-	eventually(t, "the batch is given up", func() bool { return w.quiet(func(j *batch.Job) bool { return j.Live() == 0 }) })
+	eventually(t, "the batch is given up", func() bool {
+		return w.quiet(func(j *batch.Job) bool { return j.Live() == 0 })
+	})
 	path := must[string](t)(w.cache.folder.Path(d.manifest.Shards[0].Digest))
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)

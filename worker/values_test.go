@@ -40,7 +40,8 @@ func newGrove(t *testing.T) *grove {
 	c.add(d)
 	g := &grove{leader: c.lead("a", 5), data: d, w: c.start(Config{})}
 	a := must[algorithms.Algorithm](t)(registry.Find("structrf"))
-	r := must[algorithms.Resolved](t)(a.Resolve(param.Values{"trees": int64(groveTrees), "min_samples": int64(40)}, d.manifest))
+	r := must[algorithms.Resolved](t)(a.Resolve(param.Values{"trees": int64(groveTrees), "min_samples": int64(40)},
+		d.manifest))
 	g.job = newTestJob(t, d, 7, nil)
 	g.job.Algorithm, g.job.Params, g.job.Split.ValidationFraction = a.Name(), r.Params, r.ValidationFraction
 	trainer := must[pipeline.Finisher](t)(pipeline.New(g.job, d.manifest, nil))
@@ -108,7 +109,8 @@ func (g *grove) send(w *running, here func(i int) bool, spoil func(*protocol.Chu
 			g.to(w, &protocol.Value{Epoch: g.epoch, Job: groveID, Ref: ref, Data: v.Data})
 		}
 		for i, p := range v.Chunks {
-			m := &protocol.Chunk{Epoch: g.epoch, Job: groveID, Ref: ref, Index: uint32(i), Of: groveTrees, Digest: p.Digest(), Here: here(i)}
+			m := &protocol.Chunk{Epoch: g.epoch, Job: groveID, Ref: ref, Index: uint32(i), Of: groveTrees, Digest: p.Digest(),
+				Here: here(i)}
 			if m.Here {
 				m.Data = must[[]byte](g.t)(p.Bytes())
 			}

@@ -87,7 +87,8 @@ func Run(ctx context.Context, cfg Config) error {
 		if err = w.run(ctx); !errors.Is(err, files.ErrGone) || ctx.Err() != nil {
 			return err
 		}
-		cfg.Log.Error("the worker's folder, which is only a cache, is lost; the worker makes a new folder and starts again", "reason", err)
+		cfg.Log.Error("the worker's folder, which is only a cache, is lost; the worker makes a new folder and starts again",
+			"reason", err)
 		cfg.last, cfg.Listen, cfg.Ready = w.id, w.cfg.Listen, nil
 	}
 }
@@ -98,7 +99,8 @@ func openWorker(cfg Config) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{env: &env{cfg: cfg, process: rand.Text(), log: cfg.Log, link: &link{log: cfg.Log}}, folder: folder, registry: metrics.Registry()}
+	w := &worker{env: &env{cfg: cfg, process: rand.Text(), log: cfg.Log, link: &link{log: cfg.Log}}, folder: folder,
+		registry: metrics.Registry()}
 	w.metrics = metrics.NewWorker(w.registry)
 	w.procs = newProcessors(cfg.Slots, runtime.GOMAXPROCS(0), cfg.Processors)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -115,8 +117,10 @@ func openWorker(cfg Config) (*worker, error) {
 	}}
 	w.leader = &leadership{env: w.env}
 	w.sessions = &sessions{
-		env: w.env, Traffic: &w.metrics.Traffic, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heartbeat: w.heartbeat,
-		onLead: w.lead, onOrder: w.orders.handle, openBlob: w.blob, ctx: w.ctx, cancel: w.cancel, news: make(chan struct{}, 1),
+		env: w.env, Traffic: &w.metrics.Traffic, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs,
+		heartbeat: w.heartbeat,
+		onLead:    w.lead, onOrder: w.orders.handle, openBlob: w.blob, ctx: w.ctx, cancel: w.cancel,
+		news: make(chan struct{}, 1),
 	}
 	cfg.TLS.Revoked(func(serial string) bool {
 		list := w.revoked.Load()
@@ -132,7 +136,9 @@ func openWorker(cfg Config) (*worker, error) {
 
 // openFiles opens what the folder holds, and makes jobs, which needs it.
 func (w *worker) openFiles() (err error) {
-	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last, func(id string) bool { return w.cfg.TLS.Belongs(id, certs.Worker, certs.Pool) == nil }); err != nil {
+	if w.id, err = w.folder.id(w.cfg.ID, w.cfg.last, func(id string) bool {
+		return w.cfg.TLS.Belongs(id, certs.Worker, certs.Pool) == nil
+	}); err != nil {
 		return err
 	}
 	if err := w.cfg.TLS.Belongs(w.id, certs.Worker, certs.Pool); err != nil {
@@ -349,15 +355,18 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 		fmt.Fprintln(r, "ok")
 	})
 	own, _, _ := net.SplitHostPort(others)
-	gate := &access.Gate{TLS: cfg.TLS, Hosts: append(slices.Clone(cfg.Hosts), own), OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
+	gate := &access.Gate{TLS: cfg.TLS, Hosts: append(slices.Clone(cfg.Hosts), own), OpenMetrics: cfg.OpenMetrics,
+		MetricsToken: cfg.MetricsToken}
 	x := &web{
 		address: others, port: at.String(),
 		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext,
-			ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}, done: make(chan struct{}),
+			ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 *
+				time.Minute}, done: make(chan struct{}),
 	}
 	go func() {
 		defer close(x.done)
-		secure := certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true, Within: protocol.LeastHandshake, Log: log})
+		secure := certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true,
+			Within: protocol.LeastHandshake, Log: log})
 		if err := x.server.Serve(secure); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the HTTP server ended", "error", err)
 		}

@@ -23,7 +23,8 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) *softmax.Kernel {
 type squaredError struct{ p []float64 }
 
 // Gradients implements gradient.Loss: with e = p - d, ∂/∂f_c = p_c (e_c - Σ_k p_k e_k).
-func (l *squaredError) Gradients(df, f []float32, samples []gradient.Sample, _ *gradient.Values, losses []float64) []float64 {
+func (l *squaredError) Gradients(df, f []float32, samples []gradient.Sample, _ *gradient.Values,
+	losses []float64) []float64 {
 	n := len(l.p)
 	for i := range samples {
 		d := samples[i].D

@@ -29,18 +29,23 @@ var unitWords = []string{unitLogistic, unitReLU}
 // tensors lists the tensors: settings, then scaling (where there is any), the network's.
 func (m *model) tensors(l *learner.Tensors) {
 	units, kind := slices.Index(unitWords, m.units), slices.Index(scaling.Kinds, m.kind)
-	if !l.Settings(modelFormat, learner.Within(&m.Features, 1, dataset.MaxFeatures), learner.Within(&m.Labels, 1, dataset.MaxLabels),
-		learner.Within(&m.hidden, 1, maxHidden), learner.Within(&units, 0, len(unitWords)-1), learner.Within(&kind, 0, len(scaling.Kinds)-1)) {
+	if !l.Settings(modelFormat, learner.Within(&m.Features, 1, dataset.MaxFeatures),
+		learner.Within(&m.Labels, 1, dataset.MaxLabels),
+		learner.Within(&m.hidden, 1, maxHidden), learner.Within(&units, 0, len(unitWords)-1), learner.Within(&kind, 0,
+			len(scaling.Kinds)-1)) {
 		return
 	}
 	if l.Reading() {
 		m.units, m.kind = unitWords[units], scaling.Kinds[kind]
-		m.Function = newFunction(&Config{Hidden: m.hidden, Units: m.units, Scaling: m.kind}, 0, &dataset.Manifest{Features: m.Features, Labels: m.Labels})
-		l.Check(gradient.Parameters(m.Function) <= maxValues, "the model has %d parameters, which is too many", gradient.Parameters(m.Function))
+		m.Function = newFunction(&Config{Hidden: m.hidden, Units: m.units, Scaling: m.kind}, 0,
+			&dataset.Manifest{Features: m.Features, Labels: m.Labels})
+		l.Check(gradient.Parameters(m.Function) <= maxValues, "the model has %d parameters, which is too many",
+			gradient.Parameters(m.Function))
 	}
 	m.Weights.Input.Tensors(l, m.kind, m.Features)
 	gradient.Tensors(l, m.Function, &m.Weights.Theta)
-	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "the model has a value that is not finite")
+	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta),
+		"the model has a value that is not finite")
 }
 
 // Tensors implements algorithms.Model.

@@ -25,7 +25,8 @@ type twin struct {
 }
 
 func newTwin(c *Config, m *dataset.Manifest, theta []float32) *twin {
-	w := &twin{m.Features, c.Hidden, m.Labels, c.Units == unitReLU, c.Loss == lossSquared, nil}
+	w := &twin{features: m.Features, hidden: c.Hidden, labels: m.Labels, relu: c.Units == unitReLU,
+		squared: c.Loss == lossSquared, theta: nil}
 	for _, x := range theta {
 		w.theta = append(w.theta, float64(x))
 	}
@@ -175,7 +176,8 @@ func rowsOf(d *dataset.Data, refs []dataset.RowRef, v scaling.Values) (xs, ds []
 // generated builds rows, dense or sparse.
 func generated(t testing.TB, rows, labels int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := generate.New(generate.Options{Rows: rows, Features: 7 + int(20*(1-density)), Labels: labels, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: rows, Features: 7 + int(20*(1-density)), Labels: labels,
+		Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +190,9 @@ func small() (list []*Config) {
 	for _, loss := range []string{lossKL, lossSquared} {
 		for _, units := range []string{unitLogistic, unitReLU} {
 			list = append(list, &Config{
-				Preset: param.Paper, Loss: loss, Hidden: 5, Units: units, Scaling: scaling.Standard, BatchSize: 24, LearningRate: 0.02,
-				WeightDecay: 0.01, ValidationSteps: 10, Patience: 1, Steps: 60,
+				Preset: param.Paper, Loss: loss, Hidden: 5, Units: units, Scaling: scaling.Standard, BatchSize: 24,
+				LearningRate: 0.02,
+				WeightDecay:  0.01, ValidationSteps: 10, Patience: 1, Steps: 60,
 			})
 		}
 	}
@@ -250,7 +253,8 @@ func TestGradient(t *testing.T) {
 		var sum round.Partial
 		sum.Reset(shape)
 		u := round.Task{Of: 1, Op: gradient.OpStep, Roles: dataset.Train, Steps: [2]uint64{0, 1}}
-		vars := round.Vars{{ID: 0xfe10, Version: 1, Data: num.Bytes32(tr.Theta())}, {ID: 0xfe00, Version: 1, Data: num.Bytes64(append(fit.Shift, fit.Scale...))}}
+		vars := round.Vars{{ID: 0xfe10, Version: 1, Data: num.Bytes32(tr.Theta())},
+			{ID: 0xfe00, Version: 1, Data: num.Bytes64(append(fit.Shift, fit.Scale...))}}
 		if err := k.Run(&sum, u, d, vars, nil, k.NewScratch()); err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +329,8 @@ func TestTwin(t *testing.T) {
 // on one lane and on three.
 func TestGoldenDigest(t *testing.T) {
 	m, shards := datatest.Artificial(t, 400)
-	d := datatest.Data(t, m, shards, dataset.Split{Seed: 1, TestFraction: 0.1, ValidationFraction: 0.1, ValidationMin: validationMin}, nil)
+	d := datatest.Data(t, m, shards, dataset.Split{Seed: 1, TestFraction: 0.1, ValidationFraction: 0.1,
+		ValidationMin: validationMin}, nil)
 	for i, want := range []string{
 		"ce93f043ec841742555108abbdd7ab7ae06aa2c0d06a56421adffb954e28d2cc",
 		"a321d84a5488ac18d0ef05c054d761bee655cb40e1f87e7979c2bcee3eb5da0c",

@@ -25,7 +25,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it if you must explain each prediction by similar training samples.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,
 		},
-		Doc:      "the AA-kNN of Geng 2016: the mean label distribution of the k nearest training samples, which the model keeps",
+		Doc: "the AA-kNN of Geng 2016: the mean label distribution of the k nearest training samples, which the model " +
+			"keeps",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

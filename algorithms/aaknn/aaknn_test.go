@@ -232,10 +232,12 @@ func TestFewerRows(t *testing.T) {
 	d := generated(t, 20, 3, 2, 1)
 	_, err := train(t, d, param.Values{"k": "21"}, 1)
 	var wrong *param.Error
-	if !errors.As(err, &wrong) || wrong.Name != "k" || !strings.Contains(err.Error(), "21 neighbours, but there are only 20 training samples") {
+	if !errors.As(err, &wrong) || wrong.Name != "k" ||
+		!strings.Contains(err.Error(), "21 neighbours, but there are only 20 training samples") {
 		t.Errorf("error %v", err)
 	}
-	if _, err = train(t, d, param.Values{"k": "17"}, 1); err == nil || !strings.Contains(err.Error(), "17 neighbours, but there are only 16 training samples") {
+	if _, err = train(t, d, param.Values{"k": "17"}, 1); err == nil ||
+		!strings.Contains(err.Error(), "17 neighbours, but there are only 16 training samples") {
 		t.Errorf("error %v", err)
 	}
 	if tr := trained(t, d, param.Values{"k": "16"}, 1); tr.k != 16 {
@@ -255,7 +257,8 @@ func TestFewerRows(t *testing.T) {
 func TestBadParts(t *testing.T) {
 	d := generated(t, 260, 4, 3, 1)
 	done := trained(t, d, param.Values{"scaling": "none"}, 1)
-	for name, b := range map[string][]byte{"short": make([]byte, 8), "none": nil, "not a number": slices.Repeat([]byte{0xff}, 8*len(candidates(done.kept.N)))} {
+	for name, b := range map[string][]byte{"short": make([]byte, 8), "none": nil,
+		"not a number": slices.Repeat([]byte{0xff}, 8*len(candidates(done.kept.N)))} {
 		tr := newTrainer(done.job)
 		tr.Start()
 		tr.kept = done.kept
@@ -285,7 +288,8 @@ func TestNoRows(t *testing.T) {
 
 func TestCandidates(t *testing.T) {
 	for rows, want := range map[int][]int{
-		1: {1}, 2: {1}, 4: {3}, 5: {4}, 31: {4}, 32: {4, 8}, 192: {4, 8, 16, 32}, 6980: {4, 8, 16, 32, 64, 128, 256, 512, 1024},
+		1: {1}, 2: {1}, 4: {3}, 5: {4}, 31: {4}, 32: {4, 8}, 192: {4, 8, 16, 32}, 6980: {4, 8, 16, 32, 64, 128, 256,
+			512, 1024},
 	} {
 		if got := candidates(rows); !slices.Equal(got, want) {
 			t.Errorf("of %d rows: %v, want %v", rows, got, want)

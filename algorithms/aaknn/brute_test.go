@@ -86,7 +86,8 @@ func numpy(t *testing.T, x, y [][]float64, k int) (all [][]uint32) {
 			t.Fatal(err)
 		}
 	}
-	c := exec.CommandContext(t.Context(), python, "-c", script, file("x"), file("y"), fmt.Sprint(k), fmt.Sprint(len(x[0])), file("out"))
+	c := exec.CommandContext(t.Context(), python, "-c", script, file("x"), file("y"), fmt.Sprint(k), fmt.Sprint(len(x[0])),
+		file("out"))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -124,7 +125,8 @@ func expanded(r *dataset.Rows, scale []float64) (all [][]float64) {
 
 // found returns what a model of training rows finds for other rows.
 func found(y, x *dataset.Rows, scale []float64, k int) (all [][]uint32) {
-	m := &model{Sizes: rows.SizesOf(y), k: k, kind: scaling.None, kept: *y, scale: scaling.Values{Shift: scale, Scale: scale}}
+	m := &model{Sizes: rows.SizesOf(y), k: k, kind: scaling.None, kept: *y,
+		scale: scaling.Values{Shift: scale, Scale: scale}}
 	s, shard := m.NewScratch().(*scratch), func(uint32) *dataset.Rows { return x }
 	refs := make([]dataset.RowRef, x.N)
 	for i := range refs {

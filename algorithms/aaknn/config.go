@@ -27,9 +27,12 @@ type Config struct {
 var settings = param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset; paper uses the k of Geng 2016 and raw features",
 		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
-	param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training samples, and takes the k with the lowest "+
+	param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training "+
+		"samples, and takes the k with the lowest "+
 		"leave-one-out K-L. The time grows with the square of the number of samples",
-		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(param.Paper, "5").InPaper(),
+		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string {
+			return &c.K
+		}).Preset(param.Paper, "5").InPaper(),
 	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 }
 

@@ -111,7 +111,8 @@ type leaving struct {
 
 func newLeaving(t *training) *leaving {
 	ks, labels := candidates(t.kept.N), t.kept.Labels
-	return &leaving{t, ks, t.near.NewSearch(ks), make([]float64, labels), make([]float64, len(ks)*labels)}
+	return &leaving{training: t, ks: ks, search: t.near.NewSearch(ks), logs: make([]float64, labels),
+		brackets: make([]float64, len(ks)*labels)}
 }
 
 // atATime is how many rows are left out before the context is looked at.

@@ -38,11 +38,13 @@ func (m *model) tensors(l *learner.Tensors) {
 			kind = i
 		}
 	}
-	numbers := append(m.Sizes.Numbers(), learner.Within(&m.k, 1, dataset.MaxRows), learner.Within(&kind, 0, len(scaling.Kinds)-1))
+	numbers := append(m.Sizes.Numbers(), learner.Within(&m.k, 1, dataset.MaxRows),
+		learner.Within(&kind, 0, len(scaling.Kinds)-1))
 	if l.Settings(modelFormat, numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
-	l.Check(m.k <= m.Rows && m.Labels > 0, "the model is damaged: %d neighbours, %d samples and %d labels do not fit together", m.k, m.Rows, m.Labels)
+	l.Check(m.k <= m.Rows && m.Labels > 0, "the model is damaged: %d neighbours, %d samples and %d labels do not fit "+
+		"together", m.k, m.Rows, m.Labels)
 	m.scale.Tensors(l, m.kind, m.Features)
 	if l.Reading() {
 		err := rows.CheckScale(m.scale.Scale)

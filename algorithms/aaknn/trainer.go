@@ -56,7 +56,8 @@ func (t *trainer) State(l *fields.List) {
 		n = t.kept.N
 	}
 	l.Check(t.k <= uint64(n), "the saved state has %d neighbours, more than its %d samples", t.k, n)
-	l.Check(t.loss == -1 || t.k > 0 && t.loss >= 0 && t.loss < mostLoss, "the saved state has a loss of %v, which is not possible", t.loss)
+	l.Check(t.loss == -1 || t.k > 0 && t.loss >= 0 && t.loss < mostLoss,
+		"the saved state has a loss of %v, which is not possible", t.loss)
 	if l.Reading() && t.kept != nil {
 		c := t.job.Config.neighbours()
 		l.Check(c == 0 || t.k == uint64(c) && t.loss == -1, "the saved state has %d neighbours, want %d", t.k, c)

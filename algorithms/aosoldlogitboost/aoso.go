@@ -21,7 +21,8 @@ func New() algorithms.Algorithm {
 			When:    "Compare it with dldl for classes; it takes less time than ldlogitboost.",
 			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,
 		},
-		Doc: "AOSO-LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each boosting round " +
+		Doc: "AOSO-LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each " +
+			"boosting round " +
 			"adds one tree, whose nodes choose two labels each",
 		Factor:       func(int) float64 { return 1 },
 		NewCriterion: func(*boost.Config) boost.Criterion { return new(oneOnOne) },

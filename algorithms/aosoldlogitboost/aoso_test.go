@@ -66,7 +66,8 @@ func TestDerivatives(t *testing.T) {
 		r, s := int(chosen.Up), int(chosen.Down)
 		const h = 1e-3
 		differences := func(r, s int) (first, second float64) {
-			return (p.loss(r, s, h) - p.loss(r, s, -h)) / (2 * h), (p.loss(r, s, h) - 2*p.loss(r, s, 0) + p.loss(r, s, -h)) / (h * h)
+			return (p.loss(r, s, h) - p.loss(r, s, -h)) / (2 * h), (p.loss(r, s, h) - 2*p.loss(r, s, 0) + p.loss(r, s, -h)) /
+				(h * h)
 		}
 		first, second := differences(r, s)
 		if math.Abs(g.Number(sum.G)+first) > 1e-4 || math.Abs(g.Number(sum.H)/2-second) > 1e-4 {

@@ -51,22 +51,38 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts. The defaults of preset paper are
 // those of the method's public implementations.
 var settings = param.Table[Config]{
-	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses raw features, the initial weights of public implementations and no early stopping",
+	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses raw features, the initial "+
+		"weights of public implementations and no early stopping",
 		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	param.Word("label_input", "how a label is given to the network: one-hot, or as a number (for ordered labels)",
-		func(c *Config) *string { return &c.LabelInput }, inputOneHot, inputNumber).Says("number if the labels are numeric, else one-hot"),
-	param.Int("hidden", "number of logistic units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
-	param.Word("init", "initial weights: half (uniform within ±1/2) or scaled (weights of features uniform within ±1/sqrt(features), all others as with half)",
+		func(c *Config) *string {
+			return &c.LabelInput
+		}, inputOneHot, inputNumber).Says("number if the labels are numeric, else one-hot"),
+	param.Int("hidden", "number of logistic units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int {
+		return &c.Hidden
+	}),
+	param.Word("init", "initial weights: half (uniform within ±1/2) or scaled (weights of features uniform within "+
+		"±1/sqrt(features), all others as with half)",
 		func(c *Config) *string { return &c.Init }, initScaled, initHalf).Preset(param.Paper, initHalf),
 	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
-	param.Float("first_step", "Δ₀: initial step size of Rprop for each weight; later step sizes are from exp(-6) to 50", leastStep, mostStep, 0.01,
+	param.Float("first_step", "Δ₀: initial step size of Rprop for each weight; later step sizes are from exp(-6) to 50",
+		leastStep, mostStep, 0.01,
 		func(c *Config) *float64 { return &c.FirstStep }).Preset(param.Paper, 0.1),
-	param.Int("steps", "maximum number of Rprop steps; early stopping may end training earlier", 1, 1<<40, 400, func(c *Config) *int { return &c.Steps }),
-	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
+	param.Int("steps", "maximum number of Rprop steps; early stopping may end training earlier", 1, 1<<40, 400,
+		func(c *Config) *int {
+			return &c.Steps
+		}),
+	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at "+
+		"least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0),
-	param.Int("validation_steps", "number of steps between two validations", 1, 1<<40, 2, func(c *Config) *int { return &c.ValidationSteps }).
+	param.Int("validation_steps", "number of steps between two validations", 1, 1<<40, 2, func(c *Config) *int {
+		return &c.ValidationSteps
+	}).
 		Preset(param.Paper, 10),
-	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 5, func(c *Config) *int { return &c.Patience }),
+	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 5,
+		func(c *Config) *int {
+			return &c.Patience
+		}),
 }
 
 // What presets follow from.
@@ -87,7 +103,8 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // checkSize refuses a network with more parameters than a partial can carry.
 func checkSize(c *Config, m *dataset.Manifest) error {
 	if z := sizesOf(c, m); z.values() > maxValues {
-		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), at most %d are possible",
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units, %d labels), at "+
+			"most %d are possible",
 			z.values(), z.features, z.hidden, z.labels, maxValues)
 	}
 	return nil
@@ -100,7 +117,7 @@ type sizes struct {
 }
 
 func sizesOf(c *Config, m *dataset.Manifest) sizes {
-	return sizes{m.Features, m.Labels, c.Hidden, c.LabelInput == inputNumber}
+	return sizes{features: m.Features, labels: m.Labels, hidden: c.Hidden, number: c.LabelInput == inputNumber}
 }
 
 // inputs returns how many inputs a label has.
@@ -127,7 +144,7 @@ type weights struct {
 func (z *sizes) split(v []float64) weights {
 	a := z.features * z.hidden
 	b := a + z.inputs()*z.hidden
-	return weights{v[:a:a], v[a:b:b], v[b : b+z.hidden : b+z.hidden], v[b+z.hidden:]}
+	return weights{features: v[:a:a], labels: v[a:b:b], bias: v[b : b+z.hidden : b+z.hidden], output: v[b+z.hidden:]}
 }
 
 // numberOf returns the number of label c, from 0 to 1.

@@ -10,12 +10,12 @@
 //
 // The hidden sums are W₁x + V_y + b₁. W₁x is computed once for a row and shared by its labels.
 //
-// The package does not use the layers of algorithms/kit/network, for three reasons. An output there is a function of a row; here one network is
-// evaluated for each label of a row, and a dense layer that reads x and y would compute W₁x as often as there are
-// labels. Rprop steps by the signs of the gradient over all rows, in float64; weights and sums there are float32, whose
-// roundings decide signs once a gradient is nearly 0. And a job here is full batches of fullbatch.Training
-// with its own state, not a gradient.Descent. What is the same is a logistic function and a product of matrices, which
-// are in internal/num and algorithms/kit/blocks already.
+// The package does not use the layers of algorithms/kit/network, for three reasons. An output there is a function of a
+// row; here one network is evaluated for each label of a row, and a dense layer that reads x and y would compute W₁x as
+// often as there are labels. Rprop steps by the signs of the gradient over all rows, in float64; weights and sums there
+// are float32, whose roundings decide signs once a gradient is nearly 0. And a job here is full batches of
+// fullbatch.Training with its own state, not a gradient.Descent. What is the same is a logistic function and a product
+// of matrices, which are in internal/num and algorithms/kit/blocks already.
 package cpnn
 
 import (
@@ -37,7 +37,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it to compare with its paper; ldlf predicts better on most data.",
 			Paper:   `Geng, Yin and Zhou 2013, "Facial Age Estimation by Learning from Label Distributions"`,
 		},
-		Doc:      "the conditional probability neural network of Geng et al. 2013: its inputs are a sample and a label, and Rprop fits it on all training samples",
+		Doc: "the conditional probability neural network of Geng et al. 2013: its inputs are a sample and a label, " +
+			"and Rprop fits it on all training samples",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

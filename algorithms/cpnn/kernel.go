@@ -30,7 +30,8 @@ type scratch struct {
 
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any {
-	return &scratch{space: newSpace(k.sizes), own: make([]float64, k.labels*k.hidden), deltas: make([]float64, blocks.MaxRows*k.hidden), errors: make([]float64, k.hidden)}
+	return &scratch{space: newSpace(k.sizes), own: make([]float64, k.labels*k.hidden),
+		deltas: make([]float64, blocks.MaxRows*k.hidden), errors: make([]float64, k.hidden)}
 }
 
 // Derive implements round.ReduceKernel.
@@ -39,7 +40,8 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	s.unit = u
 	if scaling.Run(dst, &s.unit, d, v, &s.scaling) {

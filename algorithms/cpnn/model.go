@@ -29,7 +29,8 @@ func (m *model) tensors(l *learner.Tensors) {
 	if m.number {
 		number = 1
 	}
-	if !l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures), learner.Within(&m.labels, 1, dataset.MaxLabels),
+	if !l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures),
+		learner.Within(&m.labels, 1, dataset.MaxLabels),
 		learner.Within(&m.hidden, 1, maxHidden), learner.Within(&number, 0, 1)) {
 		return
 	}

@@ -17,7 +17,8 @@ type space struct {
 
 func newSpace(z sizes) space {
 	n := z.labels * z.hidden
-	return space{sizes: z, shared: make([]float64, blocks.MaxRows*z.hidden), labels: make([]float64, n), units: make([]float64, n), scores: make([]float64, z.labels)}
+	return space{sizes: z, shared: make([]float64, blocks.MaxRows*z.hidden), labels: make([]float64, n),
+		units: make([]float64, n), scores: make([]float64, z.labels)}
 }
 
 // begin sets s.labels.

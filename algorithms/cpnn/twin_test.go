@@ -124,7 +124,8 @@ func rowsOf(d *dataset.Data, roles dataset.Roles, v scaling.Values) (xs, ds [][]
 // generated builds rows, dense or sparse.
 func generated(t testing.TB, rows, labels int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: labels, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: labels,
+		Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func generated(t testing.TB, rows, labels int, density float64) *dataset.Data {
 // small are settings of a job of a few steps.
 func small(input string) *Config {
 	return &Config{
-		Preset: param.Paper, LabelInput: input, Hidden: 4, Init: initScaled, Scaling: scaling.Standard, FirstStep: 0.05, Steps: 40, ValidationSteps: 7, Patience: 3,
+		Preset: param.Paper, LabelInput: input, Hidden: 4, Init: initScaled, Scaling: scaling.Standard, FirstStep: 0.05,
+		Steps: 40, ValidationSteps: 7, Patience: 3,
 	}
 }
 
@@ -281,7 +283,8 @@ func TestLabelInput(t *testing.T) {
 		want  string
 	}{
 		{d.Manifest, nil, inputOneHot}, {&scale, nil, inputNumber},
-		{d.Manifest, param.Values{"label_input": inputNumber}, inputNumber}, {&scale, param.Values{"label_input": inputOneHot}, inputOneHot},
+		{d.Manifest, param.Values{"label_input": inputNumber}, inputNumber},
+		{&scale, param.Values{"label_input": inputOneHot}, inputOneHot},
 	} {
 		r, err := New().Resolve(x.given, x.m)
 		if err != nil {

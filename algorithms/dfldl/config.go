@@ -40,13 +40,23 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 var settings = table()
 
 func table() param.Table[Config] {
-	t := maxent.First(shared, "raw features, no bias and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
-		param.Bool("bias", "give each label of a model a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(param.Paper, false))
+	t := maxent.First(shared, "raw features, no bias and no weight decay, and runs all iterations",
+		"auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
+		param.Bool("bias", "give each label of a model a bias", true, func(c *Config) *bool {
+			return &c.Bias
+		}).Preset(param.Paper, false))
 	t = append(t,
-		param.Int("k", "number of nearest training samples that select the model of each pair of labels", 1, 1e6, 5, func(c *Config) *int { return &c.K }),
-		param.Int("min_samples", "minimum number of training samples of a model; a side of a pair with fewer samples is trained on all samples", 1, 1e9, 20,
+		param.Int("k", "number of nearest training samples that select the model of each pair of labels", 1, 1e6, 5,
+			func(c *Config) *int {
+				return &c.K
+			}),
+		param.Int("min_samples", "minimum number of training samples of a model; a side of a pair with fewer samples is "+
+			"trained on all samples", 1, 1e9, 20,
 			func(c *Config) *int { return &c.MinSamples }).Preset(param.Paper, 1),
-		param.Float("l2", "weight decay of each model: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0, func(c *Config) *float64 { return &c.L2 }).
+		param.Float("l2", "weight decay of each model: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0,
+			func(c *Config) *float64 {
+				return &c.L2
+			}).
 			Says(maxent.L2Says))
 	t = append(append(t, maxent.Decay(search, "l2")...), maxent.Last(shared, search)...)
 	for _, s := range t {
@@ -69,9 +79,11 @@ func (c *Config) fits(m *dataset.Manifest) error {
 	case m.Labels < 2:
 		return fmt.Errorf("the algorithm compares pairs of labels, but the dataset has %d label", m.Labels)
 	case m.Labels > MaxLabels:
-		return fmt.Errorf("%d labels need %d models, one for each ordered pair of labels; at most %d labels are possible", m.Labels, n, MaxLabels)
+		return fmt.Errorf("%d labels need %d models, one for each ordered pair of labels; at most %d labels are possible",
+			m.Labels, n, MaxLabels)
 	case n*size > maxent.MaxWeights:
-		return fmt.Errorf("the models would hold %d weights (%d models of (%d features + 1) × %d labels), at most %d are possible",
+		return fmt.Errorf("the models would hold %d weights (%d models of (%d features + 1) × %d labels), at most %d are "+
+			"possible",
 			n*size, n, m.Features, m.Labels, maxent.MaxWeights)
 	case c.K > m.Rows:
 		return param.Errorf("k", "%d neighbours, but there are only %d training samples", c.K, m.Rows)

@@ -1,13 +1,15 @@
 // Package dfldl is DF-LDL of González et al. 2021: decomposition by pairs of labels, and fusion.
 //
 // For each pair of labels a < b, the training rows are divided into d_a >= d_b and d_a < d_b. Each side trains a
-// maximum-entropy model of all c labels (package sabfgs), so there are c(c-1) models. A side with too few rows trains on all rows.
+// maximum-entropy model of all c labels (package sabfgs), so there are c(c-1) models. A side with too few rows trains
+// on all rows.
 //
-// The gate is q(x), the mean label distribution of the k training rows that are nearest to x (package aaknn). Each pair predicts by the
-// model of the side that q_a >= q_b chooses. p(x) is the mean of these c(c-1)/2 predictions.
+// The gate is q(x), the mean label distribution of the k training rows that are nearest to x (package aaknn). Each pair
+// predicts by the model of the side that q_a >= q_b chooses. p(x) is the mean of these c(c-1)/2 predictions.
 //
-// The trainer first has the gate trained. Then one gather round trains all models: task 2i trains the first side of pair i, and
-// task 2i+1 the second side. A task trains its model to the end, since its rows are few and its rounds are many.
+// The trainer first has the gate trained. Then one gather round trains all models: task 2i trains the first side of
+// pair i, and task 2i+1 the second side. A task trains its model to the end, since its rows are few and its rounds are
+// many.
 package dfldl
 
 import (
@@ -30,8 +32,10 @@ func New() algorithms.Algorithm {
 			When:    "Use it as a member of ensemble, for at most a few tens of labels.",
 			Paper:   `González et al. 2021, "Decomposition-Fusion for label distribution learning"`,
 		},
-		Doc: "DF-LDL of González et al. 2021: two maximum-entropy models for each pair of labels, one for the samples on which the first label is at least as " +
-			"probable as the second. Nearest neighbours select one model of each pair, and the predictions of the selected models are averaged",
+		Doc: "DF-LDL of González et al. 2021: two maximum-entropy models for each pair of labels, one for the samples on " +
+			"which the first label is at least as " +
+			"probable as the second. Nearest neighbours select one model of each pair, and the predictions of the selected " +
+			"models are averaged",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,
@@ -46,8 +50,8 @@ func New() algorithms.Algorithm {
 	})
 }
 
-// memory estimates the memory of a trainer: the memory of the gate, twice: its rows, and their copy while a state is written; and the
-// weights of all models, twice: as results and decoded.
+// memory estimates the memory of a trainer: the memory of the gate, twice: its rows, and their copy while a state is
+// written; and the weights of all models, twice: as results and decoded.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	own, err := c.gate(m)
 	if err != nil {

@@ -26,8 +26,10 @@ import (
 var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(9)}},
 	{Name: "auto", Set: param.Values{"iterations": int64(30), "validation_interval": int64(4), "patience": int64(2)}},
-	{Name: "fixed", Set: param.Values{"decay": "fixed", "iterations": int64(9), "validation_interval": int64(3), "refit": false, "k": int64(3)}},
-	{Name: "few", Set: param.Values{"iterations": int64(9), "scaling": "minmax", "validation_fraction": 0.0, "min_samples": int64(60)}},
+	{Name: "fixed", Set: param.Values{"decay": "fixed", "iterations": int64(9), "validation_interval": int64(3),
+		"refit": false, "k": int64(3)}},
+	{Name: "few", Set: param.Values{"iterations": int64(9), "scaling": "minmax", "validation_fraction": 0.0,
+		"min_samples": int64(60)}},
 }
 
 func FuzzRestore(f *testing.F)     { contract.FuzzRestore(f, New(), contract.Sets(cases)...) }
@@ -65,7 +67,8 @@ func problem(t testing.TB, rows, features, labels int, density float64) (*datase
 }
 
 // train runs a job to its end.
-func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given param.Values, lanes int, cut bool) (algorithms.Trainer, *dataset.Data) {
+func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given param.Values, lanes int,
+	cut bool) (algorithms.Trainer, *dataset.Data) {
 	t.Helper()
 	j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 	d := datatest.Data(t, m, shards, j.Split, nil)
@@ -129,7 +132,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// twin is the algorithm in plain float64: every model is minimised by gradient descent, and neighbours are found by sorting.
+// twin is the algorithm in plain float64: every model is minimised by gradient descent, and neighbours are found by
+// sorting.
 type twin struct {
 	x, d [][]float64
 	l2   float64
@@ -221,8 +225,8 @@ func (w *twin) nearestMean(x []float64, k int) []float64 {
 	return q
 }
 
-// TestTwin: predictions equal the predictions of a slow implementation. One side is empty: label 3 is never as probable as
-// label 2. Another side has fewer rows than min_samples: few rows have more of label 1 than of label 0.
+// TestTwin: predictions equal the predictions of a slow implementation. One side is empty: label 3 is never as probable
+// as label 2. Another side has fewer rows than min_samples: few rows have more of label 1 than of label 0.
 func TestTwin(t *testing.T) {
 	testkit.WithoutRace(t)
 	const l2, k, least = 0.1, 4, 9
@@ -239,7 +243,8 @@ func TestTwin(t *testing.T) {
 			}
 		}
 	}
-	tr, d := train(t, m, shards, param.Values{"scaling": "none", "validation_fraction": 0.0, "l2": l2, "k": int64(k), "min_samples": int64(least), "iterations": int64(400)}, 1, false)
+	tr, d := train(t, m, shards, param.Values{"scaling": "none", "validation_fraction": 0.0, "l2": l2, "k": int64(k),
+		"min_samples": int64(least), "iterations": int64(400)}, 1, false)
 	got, err := tr.Model()
 	if err != nil {
 		t.Fatal(err)
@@ -319,8 +324,8 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// TestRoles: a model sees the training rows on its side, or all if these are few; validation rows are a share of them, but at most half.
-// The test rows are outside, and no role depends on the shards.
+// TestRoles: a model sees the training rows on its side, or all if these are few; validation rows are a share of them,
+// but at most half. The test rows are outside, and no role depends on the shards.
 func TestRoles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, labels := rapid.IntRange(1, 120).Draw(t, "rows"), rapid.IntRange(2, 5).Draw(t, "labels")
@@ -385,7 +390,8 @@ func numbers(n int) []int {
 }
 
 // rolesOf returns the roles for a task of rows that are in shards of so many, in an order.
-func rolesOf(c *Config, task int, degrees []float32, roles []dataset.Roles, labels int, order []int, each int) ([]dataset.Roles, error) {
+func rolesOf(c *Config, task int, degrees []float32, roles []dataset.Roles, labels int, order []int,
+	each int) ([]dataset.Roles, error) {
 	var shards []*dataset.Rows
 	for part := range slices.Chunk(order, each) {
 		s := &dataset.Rows{N: len(part), Labels: labels}
@@ -450,8 +456,10 @@ func TestRefuses(t *testing.T) {
 		want                   string
 	}{
 		{40, 3, 1, nil, "compares pairs of labels, but the dataset has 1 label"},
-		{40, 3, 101, nil, "101 labels need 10100 models, one for each ordered pair of labels; at most 100 labels are possible"},
-		{40, 251, 70, nil, "the models would hold 85201200 weights (4830 models of (251 features + 1) × 70 labels), at most 67108864 are possible"},
+		{40, 3, 101, nil,
+			"101 labels need 10100 models, one for each ordered pair of labels; at most 100 labels are possible"},
+		{40, 251, 70, nil, "the models would hold 85201200 weights (4830 models of (251 features + 1) × 70 labels), at " +
+			"most 67108864 are possible"},
 		{4, 3, 3, nil, "5 neighbours, but there are only 4 training samples"},
 		{40, 3, 3, param.Values{"refit": true, "validation_fraction": 0.0}, "needs a validation_fraction above 0"},
 	} {
@@ -472,8 +480,12 @@ func TestRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, datatest.Data(t, m, shards, j.Split, nil), 1, nil), func(uint64, round.Trainer) error { return nil })
-	if wrong := (*param.Error)(nil); !errors.As(err, &wrong) || wrong.Name != "k" || err.Error() != "round 0: df-ldl: k: 5 neighbours, but there are only 4 training samples" {
+	err = engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, datatest.Data(t, m, shards, j.Split, nil), 1, nil),
+		func(uint64, round.Trainer) error {
+			return nil
+		})
+	if wrong := (*param.Error)(nil); !errors.As(err, &wrong) || wrong.Name != "k" ||
+		err.Error() != "round 0: df-ldl: k: 5 neighbours, but there are only 4 training samples" {
 		t.Errorf("few training samples: error %v", err)
 	}
 }
@@ -484,47 +496,51 @@ func TestProgress(t *testing.T) {
 	j := contract.Job(t, New(), param.Values{"iterations": int64(5)}, m, dataset.Split{Seed: 5})
 	seen := 0
 	var tr *trainer
-	last := contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1, func(a algorithms.Trainer) algorithms.Trainer {
-		tr = a.(*trainer)
-		if !tr.gated || tr.weights != nil {
+	last := contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1,
+		func(a algorithms.Trainer) algorithms.Trainer {
+			tr = a.(*trainer)
+			if !tr.gated || tr.weights != nil {
+				return a
+			}
+			seen++
+			part := (&result{loss: 0.5, samples: 7, weights: make([]float64, tr.size())}).encode()
+			one, err := tr.ResultProgress(part)
+			if err != nil || one != (round.Progress{Step: 1, Steps: 1, Samples: 7, Loss: 0.5}) {
+				t.Errorf("the progress of a result is %+v, %v", one, err)
+			}
+			if _, err := tr.ResultProgress(part[1:]); err == nil {
+				t.Error("a result that is cut is accepted")
+			}
+			other := one
+			other.Loss = 0.25
+			p := tr.RoundProgress([]round.TaskProgress{{Progress: one, Known: true, Done: true}, {}, {Done: true},
+				{Progress: other, Known: true, Done: true}, {}, {}})
+			if p.Step != 3 || p.Steps != 6 || p.Samples != 14 || p.Loss != 0.375 || p.Phase != "training models" {
+				t.Errorf("the progress of a round is %+v", p)
+			}
 			return a
-		}
-		seen++
-		part := (&result{loss: 0.5, samples: 7, weights: make([]float64, tr.size())}).encode()
-		one, err := tr.ResultProgress(part)
-		if err != nil || one != (round.Progress{Step: 1, Steps: 1, Samples: 7, Loss: 0.5}) {
-			t.Errorf("the progress of a result is %+v, %v", one, err)
-		}
-		if _, err := tr.ResultProgress(part[1:]); err == nil {
-			t.Error("a result that is cut is accepted")
-		}
-		other := one
-		other.Loss = 0.25
-		p := tr.RoundProgress([]round.TaskProgress{{Progress: one, Known: true, Done: true}, {}, {Done: true}, {Progress: other, Known: true, Done: true}, {}, {}})
-		if p.Step != 3 || p.Steps != 6 || p.Samples != 14 || p.Loss != 0.375 || p.Phase != "training models" {
-			t.Errorf("the progress of a round is %+v", p)
-		}
-		return a
-	})
-	if p := last.Progress(); seen != 1 || p.Step != 6 || p.Steps != 6 || !(p.Loss > 0) || p.Samples == 0 || last.Counters()["iterations"] == 0 {
+		})
+	if p := last.Progress(); seen != 1 || p.Step != 6 || p.Steps != 6 || !(p.Loss > 0) || p.Samples == 0 ||
+		last.Counters()["iterations"] == 0 {
 		t.Errorf("the progress is %+v at the end, and %v; between gate and models %d rounds", p, last.Counters(), seen)
 	}
 }
 
-// TestMemory: the estimate has the rows of the gate twice, since their copy exists while a state is written. A task demands at least
-// the longest state of its L-BFGS.
+// TestMemory: the estimate has the rows of the gate twice, since their copy exists while a state is written. A task
+// demands at least the longest state of its L-BFGS.
 func TestMemory(t *testing.T) {
 	m, shards := problem(t, 400, 30, 2, 1)
 	j := contract.Job(t, New(), param.Values{"iterations": int64(20)}, m, dataset.Split{Seed: 5})
 	var gate int64
-	contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1, func(a algorithms.Trainer) algorithms.Trainer {
-		b, err := a.(*trainer).gate.AppendState(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		gate = max(gate, int64(len(b)))
-		return a
-	})
+	contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 1,
+		func(a algorithms.Trainer) algorithms.Trainer {
+			b, err := a.(*trainer).gate.AppendState(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gate = max(gate, int64(len(b)))
+			return a
+		})
 	f, err := New().Footprint(j, m)
 	if weights := int64(8 * 2 * 31 * 2); err != nil || gate < 4*400*30 || f.State < 2*gate+2*weights {
 		t.Errorf("estimate %+v, %v; the state of the gate has %d bytes", f, err, gate)
@@ -536,15 +552,17 @@ func TestMemory(t *testing.T) {
 	}
 	own := k.(*kernel).own
 	var state int64
-	contract.Train(t, linear, own, datatest.Data(t, m, shards, own.Split, nil), 1, func(a algorithms.Trainer) algorithms.Trainer {
-		b, err := a.AppendState(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		state = max(state, int64(len(b)))
-		return a
-	})
-	if bytes, what := k.(round.Demanding).Demand(); bytes < state || !strings.Contains(what, "(30 features + 1) × 2 labels") {
+	contract.Train(t, linear, own, datatest.Data(t, m, shards, own.Split, nil), 1,
+		func(a algorithms.Trainer) algorithms.Trainer {
+			b, err := a.AppendState(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = max(state, int64(len(b)))
+			return a
+		})
+	if bytes, what := k.(round.Demanding).Demand(); bytes < state ||
+		!strings.Contains(what, "(30 features + 1) × 2 labels") {
 		t.Errorf("a task demands %d bytes for %s; its state has %d", bytes, what, state)
 	}
 }
@@ -560,7 +578,8 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("enough"))
 	u := round.Task{Of: 6, Op: opPair, Scope: round.Whole, Roles: dataset.Train}
-	if _, err := k.(round.GatherKernel).Gather(ctx, u, datatest.Data(t, m, shards, j.Split, nil), nil, k.NewScratch()); !errors.Is(err, context.Canceled) {
+	if _, err := k.(round.GatherKernel).Gather(ctx, u, datatest.Data(t, m, shards, j.Split, nil), nil,
+		k.NewScratch()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -101,14 +101,15 @@ func (k *kernel) Demand() (bytes int64, what string) {
 	if err != nil {
 		return 0, ""
 	}
-	return f.State + f.Model + f.Node*f.Nodes, fmt.Sprintf("L-BFGS of a model of (%d features + 1) × %d labels", m.Features, m.Labels)
+	return f.State + f.Model + f.Node*f.Nodes, fmt.Sprintf("L-BFGS of a model of (%d features + 1) × %d labels",
+		m.Features, m.Labels)
 }
 
 // validationMin is the least number of rows that early stopping validates on, if a model has twice as many.
 const validationMin = 20
 
-// roles returns the roles of all rows for the model of a task: training and validation rows are the training rows on its side, or all
-// training rows if these are fewer than MinSamples. The seed and the task draw the validation rows.
+// roles returns the roles of all rows for the model of a task: training and validation rows are the training rows on
+// its side, or all training rows if these are fewer than MinSamples. The seed and the task draw the validation rows.
 func (c *Config) roles(u round.Task, d *dataset.Data, seed uint64) ([]dataset.Roles, error) {
 	refs := u.Rows(d)
 	if len(refs) == 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// modelFormat is the version of the tensors: settings, weights, then the tensors of the gate. Their names begin with gatePrefix.
+// modelFormat is the version of the tensors: settings, weights, then the tensors of the gate. Their names begin with
+// gatePrefix.
 const modelFormat = 1
 
 const gatePrefix = "gate/"
@@ -31,7 +32,8 @@ type model struct {
 func (m *model) head(l *learner.Tensors) {
 	l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures), learner.Within(&m.labels, 2, MaxLabels))
 	n := models(m.labels)
-	l.Check(int64(n)*int64(m.features+1)*int64(m.labels) <= maxent.MaxWeights, "the model has %d features and %d labels, which is too many", m.features, m.labels)
+	l.Check(int64(n)*int64(m.features+1)*int64(m.labels) <= maxent.MaxWeights,
+		"the model has %d features and %d labels, which is too many", m.features, m.labels)
 	l.F64("weights", &m.weights, n, m.features+1, m.labels)
 	l.Check(num.Finite64(m.weights), "the model has a weight that is not finite")
 }
@@ -65,7 +67,8 @@ func decodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
 		return nil, err
 	}
 	if features, labels := m.gate.Shape(); features != m.features || labels != m.labels {
-		return nil, fmt.Errorf("the nearest neighbours have %d features and %d labels, but the models have %d and %d", features, labels, m.features, m.labels)
+		return nil, fmt.Errorf("the nearest neighbours have %d features and %d labels, but the models have %d and %d",
+			features, labels, m.features, m.labels)
 	}
 	return m, nil
 }
@@ -145,7 +148,8 @@ func (m *model) add(sums []float64, task int, shard func(uint32) *dataset.Rows, 
 	}
 }
 
-// addSoftmax adds exp(s_c) / Σ exp(s_c) of a row's scores, which it changes, to sums. Scores beyond all numbers count as equal ones.
+// addSoftmax adds exp(s_c) / Σ exp(s_c) of a row's scores, which it changes, to sums. Scores beyond all numbers count
+// as equal ones.
 func addSoftmax(sums, scores []float64) {
 	most, total := scores[0], 0.0
 	for _, x := range scores[1:] {

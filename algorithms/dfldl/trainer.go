@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// opPair is the operation (Round.Op) of the round that trains the models. The gate has those below 100, and package scaling those from
-// 200 on.
+// opPair is the operation (Round.Op) of the round that trains the models. The gate has those below 100, and package
+// scaling those from 200 on.
 const opPair uint8 = 100
 
 // gateJob returns the job of the gate.
@@ -85,8 +85,10 @@ func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.iterations, &t.samples)
 	if l.Reading() {
 		trained := t.weights != nil
-		l.Check(trained == (t.losses != nil) && (trained || t.iterations == 0 && t.samples == 0), "the saved state has losses of models without their weights, or the other way round")
-		l.Check(!trained || t.gated, "the saved state has trained models, although the samples of the nearest neighbours are missing")
+		l.Check(trained == (t.losses != nil) && (trained || t.iterations == 0 && t.samples == 0),
+			"the saved state has losses of models without their weights, or the other way round")
+		l.Check(!trained || t.gated, "the saved state has trained models, although the samples of the nearest neighbours "+
+			"are missing")
 		l.Check(num.Finite64(t.weights), "the saved state has a weight that is not finite")
 		for i, loss := range t.losses {
 			l.Check(possible(loss), "the saved state has a loss of %v of model %d, which is not possible", loss, i)
@@ -109,7 +111,8 @@ func (t *trainer) Next() (*round.Round, error) {
 	if t.weights != nil {
 		return nil, nil
 	}
-	return &round.Round{Op: opPair, Kind: "pair", Tasks: t.models(), Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}, nil
+	return &round.Round{Op: opPair, Kind: "pair", Tasks: t.models(), Scope: round.Whole, How: &round.Gather{},
+		Roles: dataset.Train}, nil
 }
 
 // Fold implements round.Trainer.
@@ -231,7 +234,8 @@ func (r *result) encode() []byte {
 // errResult is wrapped by errors about the bytes of a result.
 var errResult = errors.New("the result of a task cannot be used")
 
-// decodeResult reads what encode returned of a model of so many weights, which share the memory of b if that is aligned.
+// decodeResult reads what encode returned of a model of so many weights, which share the memory of b if that is
+// aligned.
 func decodeResult(b []byte, size int) (*result, error) {
 	if len(b) != resultHead+8*size {
 		return nil, fmt.Errorf("%w: it has %d bytes, want %d", errResult, len(b), resultHead+8*size)

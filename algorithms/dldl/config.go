@@ -46,41 +46,74 @@ type Config struct {
 // by a factor of 10^(-2/59) a pass.
 var settings = slices.Concat(
 	param.Table[Config]{
-		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the solver of the authors' public code: SGD for 20 passes through the samples",
+		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the solver of the "+
+			"authors' public code: SGD for 20 passes through the samples",
 			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
 	},
 	network.Settings(func(c *Config) *network.Config { return &c.Network }, network.MLP, network.Conv),
 	param.Table[Config]{
 		param.Bool("bias", "give the layers bias terms", true, func(c *Config) *bool { return &c.Bias }),
 		scaling.Setting(func(c *Config) *string { return &c.Scaling }),
-		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(param.Paper, 128).
+		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int {
+			return &c.BatchSize
+		}).Preset(param.Paper, 128).
 			Says("auto: 64, with features mlp and at least 20,000 samples 128; paper: 128"),
-		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD).
+		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string {
+			return &c.Optimizer
+		}, optimizerAdam, optimizerSGD).
 			Preset(param.Paper, optimizerSGD),
-		param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
-			Preset(param.Paper, paperRate).Says("auto: 0.001, with features mlp and at least 20,000 samples 0.02, with sgd 0.1; paper: 0.01, with adam 0.001"),
-		param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
+		param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, adamRate, func(c *Config) *float64 {
+			return &c.LearningRate
+		}).
+			Preset(param.Paper, paperRate).Says("auto: 0.001, with features mlp and at least 20,000 samples 0.02, with sgd " +
+			"0.1; paper: 0.01, with adam 0.001"),
+		param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by "+
+			"learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: the steps of one pass over the samples"),
-		param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
+		param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps",
+			1e-6, 1, 0.5,
 			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(param.Paper, paperFall),
-		param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
-		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
+		param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full "+
+			"value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int {
+			return &c.Warmup
+		}),
+		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false,
+			func(c *Config) *bool {
+				return &c.Cosine
+			}).
 			Says("auto: true with features mlp, at least 20,000 samples and learning_rate_step 0, else false; paper: false"),
-		param.Float("momentum", "β1 of adam, or momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
-		param.Float("weight_decay", "weight decay of all parameters, biases included: weight_decay·Θ is added to the gradient", 0, 1, 1e-3,
+		param.Float("momentum", "β1 of adam, or momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 {
+			return &c.Momentum
+		}),
+		param.Float("weight_decay",
+			"weight decay of all parameters, biases included: weight_decay·Θ is added to the gradient", 0, 1, 1e-3,
 			func(c *Config) *float64 { return &c.WeightDecay }).Preset(param.Paper, 5e-4).
 			Says("auto: 0.001, with features mlp and at least 20,000 samples 0; paper: 0.0005"),
-		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at "+
+			"least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0).
 			Says("auto: 0.1, with features mlp and at least 20,000 samples at most 10,000 samples; paper: 0"),
-		param.Int("validation_steps", "number of steps between two validations", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }).
+		param.Int("validation_steps", "number of steps between two validations", 1, 1e6, 50, func(c *Config) *int {
+			return &c.ValidationSteps
+		}).
 			Says("50; auto with features mlp and at least 20,000 samples: 500"),
-		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }).
+		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15,
+			func(c *Config) *int {
+				return &c.Patience
+			}).
 			Says("15; auto with features mlp and at least 20,000 samples: 1000"),
-		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true, func(c *Config) *bool { return &c.Refit }).
-			Preset(param.Paper, false).Says("auto: true, or false if validation_fraction is 0, or with features mlp and at least 20,000 samples; paper: false"),
-		param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
-			Says("auto: 25000, with features mlp and at least 20,000 samples number of samples / 8, but within 10000 to 40000; paper: the steps of 20 passes through the samples"),
+		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps",
+			true, func(c *Config) *bool {
+				return &c.Refit
+			}).
+			Preset(param.Paper, false).Says("auto: true, or false if validation_fraction is 0, or with features mlp and at " +
+			"least 20,000 samples; paper: false"),
+		param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000,
+			func(c *Config) *int {
+				return &c.Steps
+			}).
+			Says("auto: 25000, with features mlp and at least 20,000 samples number of samples / 8, but within 10000 to " +
+				"40000; paper: the steps of 20 passes through the samples"),
 	})
 
 // The learning rates where none is given.
@@ -124,7 +157,8 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	}
 }
 
-// What preset auto has with manyRows or more. The learning rate falls to 0 over all steps, and no validation ends training.
+// What preset auto has with manyRows or more. The learning rate falls to 0 over all steps, and no validation ends
+// training.
 const (
 	manyRows            = 20_000
 	manyBatch           = 128
@@ -152,13 +186,15 @@ func (c *Config) fillMany(given param.Values, m *dataset.Manifest) {
 	param.StandIn(given, "validation_steps", &c.ValidationSteps, manyValidationSteps)
 	param.StandIn(given, "patience", &c.Patience, manyPatience)
 	param.StandIn(given, "refit", &c.Refit, false)
-	param.StandIn(given, "validation_fraction", &c.ValidationFraction, min(c.ValidationFraction, mostValidation/float64(m.Rows)))
+	param.StandIn(given, "validation_fraction", &c.ValidationFraction,
+		min(c.ValidationFraction, mostValidation/float64(m.Rows)))
 }
 
 // check returns a *param.Error for the first setting that contradicts another.
 func (c *Config) check() error {
 	if c.Refit && c.ValidationFraction == 0 {
-		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of steps of the second training")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of steps of the "+
+			"second training")
 	}
 	return c.Network.Check()
 }
@@ -174,7 +210,8 @@ func output(m *dataset.Manifest) network.Output {
 // newFunction returns the network of a job.
 func newFunction(c *Config, seed uint64, m *dataset.Manifest) *network.Network {
 	return network.New(network.Plan{
-		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed, Layers: c.Network.Layers(m.Features, c.Bias, output(m)),
+		Sparse: m.Sparse, Scaled: c.Scaling != scaling.None, Seed: seed, Layers: c.Network.Layers(m.Features, c.Bias,
+			output(m)),
 	})
 }
 
@@ -182,11 +219,13 @@ func newFunction(c *Config, seed uint64, m *dataset.Manifest) *network.Network {
 func descentSettings(c *Config, f *network.Network) gradient.Settings {
 	set := gradient.Settings{
 		Rule: gradient.Rule{
-			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
-			Warmup: uint64(c.Warmup), Momentum: c.Momentum, Decay: c.WeightDecay, Factors: c.Network.Factors(f.Layers),
+			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep),
+			RateDecay: c.LearningRateDecay,
+			Warmup:    uint64(c.Warmup), Momentum: c.Momentum, Decay: c.WeightDecay, Factors: c.Network.Factors(f.Layers),
 		},
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience)},
-		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps), Refit: c.Refit, Terms: 1,
+		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps),
+		Refit: c.Refit, Terms: 1,
 	}
 	if c.Cosine {
 		set.Cosine = set.Steps

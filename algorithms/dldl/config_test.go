@@ -12,7 +12,8 @@ import (
 // convolutions have the same course at any number.
 func TestManySamples(t *testing.T) {
 	resolve := func(rows int, given param.Values) *Config {
-		m := &dataset.Manifest{Rows: rows, Features: 64, Labels: 6, NonZeros: int64(rows) * 64, Shape: dataset.Shape{Channels: 1, Height: 8, Width: 8}}
+		m := &dataset.Manifest{Rows: rows, Features: 64, Labels: 6, NonZeros: int64(rows) * 64,
+			Shape: dataset.Shape{Channels: 1, Height: 8, Width: 8}}
 		r, err := New().Resolve(given, m)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +34,8 @@ func TestManySamples(t *testing.T) {
 	if want.Steps, want.ValidationFraction = 40_000, 0.01; *most != want {
 		t.Errorf("1,000,000 samples: %+v, want %+v", *most, want)
 	}
-	if c := resolve(20_000, param.Values{"dropout": 0.25, "learning_rate": 0.5, "refit": true}); c.Network.Dropout != 0.25 || c.LearningRate != 0.5 || !c.Refit {
+	if c := resolve(20_000, param.Values{"dropout": 0.25, "learning_rate": 0.5,
+		"refit": true}); c.Network.Dropout != 0.25 || c.LearningRate != 0.5 || !c.Refit {
 		t.Errorf("given settings are not kept: %+v", *c)
 	}
 	for _, given := range []param.Values{{"features": network.Conv}, {"preset": "paper"}} {

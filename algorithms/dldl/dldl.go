@@ -25,7 +25,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it for classes, for images with features=conv, and for fewer than 500 samples.",
 			Paper:   `Gao et al. 2017, "Deep Label Distribution Learning With Label Ambiguity"`,
 		},
-		Doc:      "the deep label distribution learning of Gao et al. 2017: a network with hidden layers or convolutions, and a softmax",
+		Doc: "the deep label distribution learning of Gao et al. 2017: a network with hidden layers or convolutions, " +
+			"and a softmax",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

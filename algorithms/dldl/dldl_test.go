@@ -18,9 +18,12 @@ import (
 func sets() []param.Values {
 	return []param.Values{
 		{"hidden": "4,3", "steps": int64(40), "validation_steps": int64(5), "patience": int64(2), "refit": false},
-		{"features": "conv", "shape": "row", "channels": "2", "pool": int64(1), "hidden": "none", "steps": int64(20), "layer_norm": true, "optimizer": "sgd", "refit": false},
-		{"features": "conv", "shape": "row", "channels": "2,2", "pool": int64(1), "hidden": "3", "steps": int64(12), "validation_steps": int64(4), "refit": true, "bias": false},
-		{"features": "conv", "shape": "row", "crop": int64(1), "flip": true, "channels": "2", "kernel": int64(1), "pool": int64(1), "hidden": "3", "steps": int64(12), "refit": false},
+		{"features": "conv", "shape": "row", "channels": "2", "pool": int64(1), "hidden": "none", "steps": int64(20),
+			"layer_norm": true, "optimizer": "sgd", "refit": false},
+		{"features": "conv", "shape": "row", "channels": "2,2", "pool": int64(1), "hidden": "3", "steps": int64(12),
+			"validation_steps": int64(4), "refit": true, "bias": false},
+		{"features": "conv", "shape": "row", "crop": int64(1), "flip": true, "channels": "2", "kernel": int64(1),
+			"pool": int64(1), "hidden": "3", "steps": int64(12), "refit": false},
 	}
 }
 
@@ -31,13 +34,15 @@ func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, New(), sets()...) }
 func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, New(), sets()...) }
 
 // train runs a job to its end.
-func train(t *testing.T, given param.Values, m *dataset.Manifest, shards []*dataset.Rows, lanes int) (algorithms.Model, *dataset.Data) {
+func train(t *testing.T, given param.Values, m *dataset.Manifest, shards []*dataset.Rows, lanes int) (algorithms.Model,
+	*dataset.Data) {
 	t.Helper()
 	r, err := New().Resolve(given, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	split := dataset.Split{Seed: 1, TestFraction: 0.1, ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin}
+	split := dataset.Split{Seed: 1, TestFraction: 0.1, ValidationFraction: r.ValidationFraction,
+		ValidationMin: r.ValidationMin}
 	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 3, Params: r.Params, Split: split}
 	d := datatest.Data(t, m, shards, split, nil)
 	tr, err := New().NewTrainer(j, m, nil)
@@ -48,7 +53,9 @@ func train(t *testing.T, given param.Values, m *dataset.Manifest, shards []*data
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, lanes, nil), func(uint64, round.Trainer) error { return nil })
+	err = engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, lanes, nil), func(uint64, round.Trainer) error {
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +88,8 @@ func TestGoldenDigest(t *testing.T) {
 // TestLearns: on rows that it has not seen, a network is far better than the mean.
 func TestLearns(t *testing.T) {
 	m, shards := datatest.Artificial(t, 1200)
-	model, d := train(t, param.Values{"hidden": "32", "dropout": 0.0, "weight_decay": 0.0, "learning_rate": 0.01, "steps": int64(600)}, m, shards, 2)
+	model, d := train(t, param.Values{"hidden": "32", "dropout": 0.0, "weight_decay": 0.0, "learning_rate": 0.01,
+		"steps": int64(600)}, m, shards, 2)
 	refs := d.Select(0, len(m.Shards), dataset.Test)
 	got := make([]float32, len(refs)*m.Labels)
 	model.Predict(got, refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, model.NewScratch())
@@ -105,7 +113,8 @@ func TestModelErrors(t *testing.T) {
 	model, _ := train(t, sets()[0], m, shards, 1)
 	tensors := model.Tensors()
 	for name, bad := range map[string][]algorithms.Tensor{
-		"no network": {tensors[0]}, "no table": append([]algorithms.Tensor{tensors[0]}, tensors[2:]...), "other table": {tensors[0], {Name: "layers", Dims: []int{1, 5}, U32: make([]uint32, 5)}},
+		"no network": {tensors[0]}, "no table": append([]algorithms.Tensor{tensors[0]}, tensors[2:]...),
+		"other table": {tensors[0], {Name: "layers", Dims: []int{1, 5}, U32: make([]uint32, 5)}},
 	} {
 		if _, err := New().DecodeModel(bad); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -28,7 +28,8 @@ var errNoNetwork = errors.New("the network of the model is missing")
 // tensors lists the tensors: settings, the network's, then scaling (where there is any).
 func (m *model) tensors(l *learner.Tensors) {
 	kind := slices.Index(scaling.Kinds, m.scaling)
-	if !l.Settings(modelFormat, learner.Within(&m.Features, 1, dataset.MaxFeatures), learner.Within(&m.Labels, 1, dataset.MaxLabels),
+	if !l.Settings(modelFormat, learner.Within(&m.Features, 1, dataset.MaxFeatures),
+		learner.Within(&m.Labels, 1, dataset.MaxLabels),
 		learner.Within(&kind, 0, len(scaling.Kinds)-1)) {
 		return
 	}
@@ -46,7 +47,8 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	network.Tensors(l, m.Function, &m.Weights.Theta)
 	m.Weights.Input.Tensors(l, m.scaling, m.Features)
-	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "the model has a value that is not finite")
+	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta),
+		"the model has a value that is not finite")
 }
 
 // Tensors implements algorithms.Model.

@@ -23,9 +23,10 @@ func fitsWeights(c *Config, m *dataset.Manifest, file []byte) error {
 func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *softmax.Trainer {
 	f := newFunction(c, seed, m)
 	d := gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "dldl/theta"), m)
-	return &softmax.Trainer{Descent: d, Name: Name, Features: m.Features, Labels: m.Labels, NewModel: func(p softmax.Predictor) algorithms.Model {
-		return &model{Predictor: p, scaling: c.Scaling}
-	}}
+	return &softmax.Trainer{Descent: d, Name: Name, Features: m.Features, Labels: m.Labels,
+		NewModel: func(p softmax.Predictor) algorithms.Model {
+			return &model{Predictor: p, scaling: c.Scaling}
+		}}
 }
 
 // newKernel returns the workers' half.

@@ -32,8 +32,10 @@ func TestBest(t *testing.T) {
 		return o
 	}
 	alone := train(protocol.Spec{Algorithm: "sa-bfgs", Set: map[string]string{"l2": "0.01"}})
-	for best, members := range []string{"sa-bfgs:l2=0.01,sa-bfgs:l2=10,structrf:trees=2", "sa-bfgs:l2=10,sa-bfgs:l2=0.01,structrf:trees=2"} {
-		chosen := train(protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": members, "weights": "best", "inner_folds": "3"}})
+	for best, members := range []string{"sa-bfgs:l2=0.01,sa-bfgs:l2=10,structrf:trees=2",
+		"sa-bfgs:l2=10,sa-bfgs:l2=0.01,structrf:trees=2"} {
+		chosen := train(protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": members, "weights": "best",
+			"inner_folds": "3"}})
 		for f, o := range chosen.Folds {
 			for i, share := range o.Mixture.Members {
 				if (share.Weight == 1) != (i == best) || share.Weight != 0 && share.Weight != 1 {
@@ -66,7 +68,8 @@ func TestValidated(t *testing.T) {
 		return o
 	}
 	alone := train("sa-bfgs", map[string]string{"l2": "0.01"}, 1)
-	set := map[string]string{"members": "structrf:trees=2,sa-bfgs:l2=0.01,sa-bfgs:l2=10", "weights": "validated", "inner_folds": "9"}
+	set := map[string]string{"members": "structrf:trees=2,sa-bfgs:l2=0.01,sa-bfgs:l2=10", "weights": "validated",
+		"inner_folds": "9"}
 	chosen := train("ensemble", set, 1)
 	for i, share := range chosen.Mixture.Members {
 		if want := float64(i % 2); share.Weight != want || *share.OutOfFoldKL < *chosen.Mixture.OutOfFoldKL {

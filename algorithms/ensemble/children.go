@@ -14,14 +14,15 @@ import (
 // first because it takes longest. Unit M + f·M + m trains member m on the rows that are not of
 // inner fold f, and predicts those of the fold.
 
-// inner is how the rows that are not tested are divided: into inner folds of rows, or of whole folds of the job's split.
+// inner is how the rows that are not tested are divided: into inner folds of rows, or of whole folds of the job's
+// split.
 type inner struct {
 	folds int
 	whole bool
 }
 
-// innerOf returns how a job divides them. Where the folds of the job are too few for its settings, which Divide refuses, its
-// children have a split that they refuse.
+// innerOf returns how a job divides them. Where the folds of the job are too few for its settings, which Divide
+// refuses, its children have a split that they refuse.
 func innerOf(j *learner.Job[Config]) inner {
 	c, s := j.Config, &j.Split
 	switch c.Inner {
@@ -39,13 +40,14 @@ func wholeGroups(c *Config, s *dataset.Split, m *dataset.Manifest) bool {
 	return m.Groups != nil && s.Assigned == m.Groups.Digest && !s.Overlap && s.Folds-1 >= c.InnerFolds
 }
 
-// divide has inner folds made of whole folds where a file lists them, or groups: the rows of one may belong together, as
-// those of a person.
+// divide has inner folds made of whole folds where a file lists them, or groups: the rows of one may belong together,
+// as those of a person.
 func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
 	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
 	switch {
 	case c.Inner == innerFolds && !listed:
-		return param.Errorf("inner", "inner folds that are whole folds need a job with at least three folds, listed in a file or made of groups")
+		return param.Errorf("inner", "inner folds that are whole folds need a job with at least three folds, listed in a "+
+			"file or made of groups")
 	case c.Inner == innerAuto && listed && c.Weights != weightsMean && !wholeGroups(c, s, m):
 		c.Inner = innerFolds
 	}
@@ -75,7 +77,8 @@ func child(j *learner.Job[Config], members []member, unit int) (*round.Job, erro
 		return nil, fmt.Errorf("ensemble: sub-job %d does not exist", unit)
 	}
 	m, c := &members[unit%count], *j.Job
-	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.LinearSamples, c.NoModel = m.Name(), m.resolved.Params, 0, 0, 0, 0, false
+	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.LinearSamples, c.NoModel = m.Name(),
+		m.resolved.Params, 0, 0, 0, 0, false
 	c.Split.ValidationFraction, c.Split.ValidationMin = m.resolved.ValidationFraction, m.resolved.ValidationMin
 	if fold := unit/count - 1; fold >= 0 {
 		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole = in.folds, fold, in.whole

@@ -80,7 +80,8 @@ func takesManyFolds(m *dataset.Manifest) bool {
 // fits refuses members that do not go with the data, and folds without rows.
 func (k kin) fits(c *Config, m *dataset.Manifest) error {
 	if c.Weights != weightsMean && c.InnerFolds > m.Rows {
-		return param.Errorf("inner_folds", "%d folds are too many for %d samples: some folds would be empty", c.InnerFolds, m.Rows)
+		return param.Errorf("inner_folds", "%d folds are too many for %d samples: some folds would be empty",
+			c.InnerFolds, m.Rows)
 	}
 	_, err := k.resolve(c.Members, m)
 	return err

@@ -24,7 +24,8 @@ import (
 func TestMembersAreRefused(t *testing.T) {
 	a := New(family())
 	for text, want := range map[string]string{
-		"structrf,ensemble":                     "an ensemble cannot be a member of an ensemble; possible members are ldlf, structrf, rf",
+		"structrf,ensemble": "an ensemble cannot be a member of an ensemble; possible members are " +
+			"ldlf, structrf, rf",
 		"structrf,regression":                   "regression predicts a number, but members must predict label distributions",
 		"structrf,ldfl":                         `algorithm "ldfl" is unknown (did you mean "ldlf"?)`,
 		"structrf":                              `got 1 member, want 2 to 20`,
@@ -41,7 +42,8 @@ func TestMembersAreRefused(t *testing.T) {
 		`structrf:features="1,ldlf`:             `the closing quote is missing after "\"1,ldlf"`,
 		`structrf:features="no",ldlf`:           `structrf: features: "no": want all, sqrt`,
 		"structrf:min_samples=2,ldlf:outputs=2": "ldlf: outputs: got 2 outputs, but a tree of depth 7 has 63 split nodes",
-		"structrf:min_samples=2,ldlf:features=mlp:init_from=" + strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot start from given weights",
+		"structrf:min_samples=2,ldlf:features=mlp:init_from=" +
+			strings.Repeat("0", 64): "ldlf: init_from: a member of an ensemble cannot start from given weights",
 		"structrf:preset=paper,ldlf": "structrf: min_samples: a sampling_ratio of 0.8 of 8 training samples makes 6 draws",
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
@@ -56,7 +58,8 @@ func TestMembersAreRefused(t *testing.T) {
 	}
 }
 
-// TestInnerFolds: few rows have ten inner folds, unless groups are too few for them, by default and with fitted weights alone.
+// TestInnerFolds: few rows have ten inner folds, unless groups are too few for them, by default and with fitted weights
+// alone.
 func TestInnerFolds(t *testing.T) {
 	for _, c := range []struct {
 		rows, groups int
@@ -69,7 +72,8 @@ func TestInnerFolds(t *testing.T) {
 		{300, 0, param.Values{"weights": "best"}, 5},
 		{300, 0, param.Values{"inner_folds": int64(3)}, 3},
 	} {
-		m := &dataset.Manifest{Format: 1, Rows: c.rows, Features: 3, Labels: 2, NonZeros: int64(3 * c.rows), Shards: make([]dataset.ShardRef, 1)}
+		m := &dataset.Manifest{Format: 1, Rows: c.rows, Features: 3, Labels: 2, NonZeros: int64(3 * c.rows),
+			Shards: make([]dataset.ShardRef, 1)}
 		if c.groups > 0 {
 			m.Groups = &dataset.Groups{Names: make([]string, c.groups)}
 		}
@@ -83,7 +87,8 @@ func TestInnerFolds(t *testing.T) {
 			InnerFolds int `json:"inner_folds"`
 		}
 		if err := json.Unmarshal(r.Params, &got); err != nil || got.InnerFolds != c.want {
-			t.Errorf("%d rows of %d groups, %v: %d inner folds (%v), want %d", c.rows, c.groups, c.given, got.InnerFolds, err, c.want)
+			t.Errorf("%d rows of %d groups, %v: %d inner folds (%v), want %d", c.rows, c.groups, c.given, got.InnerFolds,
+				err, c.want)
 		}
 	}
 }
@@ -92,13 +97,15 @@ func TestInnerFolds(t *testing.T) {
 // same; a member may be there twice.
 func TestSettingsAreResolved(t *testing.T) {
 	k := family()
-	members, err := k.resolve(`structrf:preset=paper:min_samples=2, structrf : trees = 3:min_samples=2:features="0.5"`, smallManifest())
+	members, err := k.resolve(`structrf:preset=paper:min_samples=2, structrf : trees = 3:min_samples=2:features="0.5"`,
+		smallManifest())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const settings = "max_depth=20:sampling_ratio=0.8:min_samples=2:features="
 	text := format(members)
-	if want := "structrf:trees=50:" + settings + "all:step=exhaustive:alpha=0.25:beta=8,structrf:trees=3:" + settings + "0.5:step=exhaustive:alpha=0.25:beta=8"; text != want {
+	if want := "structrf:trees=50:" + settings + "all:step=exhaustive:alpha=0.25:beta=8,structrf:trees=3:" + settings +
+		"0.5:step=exhaustive:alpha=0.25:beta=8"; text != want {
 		t.Errorf("%s, want %s", text, want)
 	}
 	if again, err := k.resolve(text, smallManifest()); err != nil || format(again) != text {
@@ -129,7 +136,8 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		inner := unit >= 2
-		if c.Algorithm != []string{"structrf", "rf"}[unit%2] || c.Folds != 0 || (c.Predictions > 0) != inner || c.NoModel != inner || c.Seed != j.Seed {
+		if c.Algorithm != []string{"structrf", "rf"}[unit%2] || c.Folds != 0 || (c.Predictions > 0) != inner ||
+			c.NoModel != inner || c.Seed != j.Seed {
 			t.Errorf("unit %d: %+v", unit, c)
 		}
 		for row, r := range roles {
@@ -165,7 +173,8 @@ func TestChildValidates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: r.Params, Split: dataset.Split{Assigned: "groups", Folds: 4, Fold: 2}}
+	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: r.Params, Split: dataset.Split{Assigned: "groups",
+		Folds: 4, Fold: 2}}
 	assigned := make([]uint16, 300)
 	for i := range assigned {
 		assigned[i] = uint16(i % 4)
@@ -201,8 +210,8 @@ func TestChildValidates(t *testing.T) {
 	}
 }
 
-// TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left; elsewhere, and where settings
-// say so, they are of rows. The settings of jobs without such folds have no word of it.
+// TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left; elsewhere, and where
+// settings say so, they are of rows. The settings of jobs without such folds have no word of it.
 func TestWholeFolds(t *testing.T) {
 	testkit.WithoutRace(t)
 	m := smallManifest()
@@ -232,7 +241,8 @@ func TestWholeFolds(t *testing.T) {
 		{dataset.Split{TestFraction: .1}, "fitted", "auto", "auto", 5, false},
 	} {
 		a := New(family())
-		r, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(5), "weights": c.weights, "inner": c.given}, m)
+		r, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(5), "weights": c.weights,
+			"inner": c.given}, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +251,8 @@ func TestWholeFolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := struct{ Inner string }{"auto"}
-		if err := json.Unmarshal(params, &got); err != nil || got.Inner != c.want || c.want == "auto" && string(params) != string(r.Params) {
+		if err := json.Unmarshal(params, &got); err != nil || got.Inner != c.want || c.want == "auto" &&
+			string(params) != string(r.Params) {
 			t.Errorf("%+v, weights %s, %s: %s", c.split, c.weights, c.given, params)
 		}
 		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: params, Split: c.split}
@@ -306,10 +317,12 @@ func TestFold(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := tr.Mixture()
-	if x.Rows != 8 || x.Members[0].Weight < 1-1e-3 || x.Members[0].Member != "structrf" || *x.Members[1].OutOfFoldKL <= *x.Members[0].OutOfFoldKL {
+	if x.Rows != 8 || x.Members[0].Weight < 1-1e-3 || x.Members[0].Member != "structrf" ||
+		*x.Members[1].OutOfFoldKL <= *x.Members[0].OutOfFoldKL {
 		t.Errorf("%+v", x)
 	}
-	if p := tr.Progress(); p.Step != 12 || p.Steps != 12 || p.Samples != 96 || math.Abs(p.Loss-0.5) > 1e-12 || p.Phase != "6 of 6 models trained" {
+	if p := tr.Progress(); p.Step != 12 || p.Steps != 12 || p.Samples != 96 || math.Abs(p.Loss-0.5) > 1e-12 ||
+		p.Phase != "6 of 6 models trained" {
 		t.Errorf("%+v", p)
 	}
 	if n := tr.Counters()["gain_evaluations"]; n != 15 {
@@ -319,7 +332,9 @@ func TestFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := m.Describe(); lines[0][0] != "weight of structrf" || !slices.ContainsFunc(lines, func(l [2]string) bool { return strings.HasPrefix(l[0], "rf: ") }) {
+	if lines := m.Describe(); lines[0][0] != "weight of structrf" || !slices.ContainsFunc(lines, func(l [2]string) bool {
+		return strings.HasPrefix(l[0], "rf: ")
+	}) {
 		t.Errorf("%v", lines)
 	}
 	for unit, other := range map[int]int{0: 1, 1: 2, 2: 0} {
@@ -363,7 +378,8 @@ func step(t testing.TB, tr *trainer) {
 	}
 }
 
-// TestProgressByTime: a step of the second member takes ten times as long as one of the first. The step is in proportion to time.
+// TestProgressByTime: a step of the second member takes ten times as long as one of the first. The step is in
+// proportion to time.
 func TestProgressByTime(t *testing.T) {
 	tr, err := newSmall(t, smallJob(t, nil), nil)
 	if err != nil {
@@ -454,7 +470,8 @@ func TestDraw(t *testing.T) {
 	if draw(1, 10, 10) != nil || count(draw(1, 1000, 10)) != 10 || slices.Equal(draw(1, 1000, 10), draw(2, 1000, 10)) {
 		t.Error("other rows are drawn")
 	}
-	tr, err := newSmall(t, smallJob(t, param.Values{"weight_rows": int64(3)}), after(t, smallJob(t, param.Values{"weight_rows": int64(3)}), 6))
+	tr, err := newSmall(t, smallJob(t, param.Values{"weight_rows": int64(3)}),
+		after(t, smallJob(t, param.Values{"weight_rows": int64(3)}), 6))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,18 +512,38 @@ func TestPredict(t *testing.T) {
 // TestModelsAreRefused: tensors that are bent in one way each.
 func TestModelsAreRefused(t *testing.T) {
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
-		`the tensor "settings" is missing`:                                                    func([]algorithms.Tensor) []algorithms.Tensor { return nil },
-		"the weights of the members are [0.5 0.75], want numbers of at least 0 that sum to 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0] = 0.5; return v },
-		"the weights of the members are [-0.5 1.5], want numbers of at least 0 that sum to 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F64[0], v[1].F64[1] = -0.5, 1.5; return v },
+		`the tensor "settings" is missing`: func([]algorithms.Tensor) []algorithms.Tensor {
+			return nil
+		},
+		"the weights of the members are [0.5 0.75], want numbers of at least 0 that sum to 1": func(
+			v []algorithms.Tensor) []algorithms.Tensor {
+			v[1].F64[0] = 0.5
+			return v
+		},
+		"the weights of the members are [-0.5 1.5], want numbers of at least 0 that sum to 1": func(
+			v []algorithms.Tensor) []algorithms.Tensor {
+			v[1].F64[0], v[1].F64[1] = -0.5, 1.5
+			return v
+		},
 		"the tensors of member 1 are missing": func(v []algorithms.Tensor) []algorithms.Tensor {
 			return v[:12]
 		},
 		`the tensor "0/none/x" is not a tensor of any member`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			return append(v, algorithms.Tensor{Name: "0/none/x"})
 		},
-		`algorithm "none" is unknown`:    func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/none/x"; return v },
-		"an ensemble cannot be a member": func(v []algorithms.Tensor) []algorithms.Tensor { v[2].Name = "0/ensemble/x"; return v },
-		"all members must have the same features and labels, and predict the same kind of output": func(v []algorithms.Tensor) []algorithms.Tensor { v[12].U32[2] = 4; return v },
+		`algorithm "none" is unknown`: func(v []algorithms.Tensor) []algorithms.Tensor {
+			v[2].Name = "0/none/x"
+			return v
+		},
+		"an ensemble cannot be a member": func(v []algorithms.Tensor) []algorithms.Tensor {
+			v[2].Name = "0/ensemble/x"
+			return v
+		},
+		"all members must have the same features and labels, and predict the same kind of output": func(
+			v []algorithms.Tensor) []algorithms.Tensor {
+			v[12].U32[2] = 4
+			return v
+		},
 	} {
 		m := &model{weights: []float64{0.25, 0.75}, names: []string{"rf", "rf"}}
 		for range 2 {
@@ -528,8 +565,8 @@ func TestModelsAreRefused(t *testing.T) {
 	}
 }
 
-// TestFootprint: a model is expected to take what its members take and their weights; a state the models twice, as files
-// and to predict with, and until the weights are known the predictions of each member twice, encoded and decoded.
+// TestFootprint: a model is expected to take what its members take and their weights; a state the models twice, as
+// files and to predict with, and until the weights are known the predictions of each member twice, encoded and decoded.
 func TestFootprint(t *testing.T) {
 	const held = 4000
 	m := smallManifest()
@@ -553,7 +590,8 @@ func TestFootprint(t *testing.T) {
 	each := int64(len(set.Encode())) // the predictions of one member
 	const one, other, third = "structrf:trees=2:min_samples=2", "rf:trees=2:min_samples=2", "rf:trees=1:min_samples=2"
 	for members, count := range map[string]int64{one + "," + other: 2, one + "," + other + "," + third: 3} {
-		mean, fitted, validated := expected("mean", members, 2), expected("fitted", members, 2), expected("validated", members, 2)
+		mean, fitted, validated := expected("mean", members, 2), expected("fitted", members, 2),
+			expected("validated", members, 2)
 		for name, f := range map[string]algorithms.Footprint{"fitted": fitted, "validated": validated} {
 			if got := f.State - mean.State; got < 2*count*each || got > 6*count*each {
 				t.Errorf("%d members, %s: predictions of %d bytes are expected to take %d", count, name, count*each, got)

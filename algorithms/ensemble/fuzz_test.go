@@ -44,7 +44,9 @@ func FuzzRestore(f *testing.F) {
 			tr = newTrainer(validated.job, members)
 		}
 		var err error
-		allocs.AtMost(t, 64*len(b)+16<<20, "a trainer's state", func() { err = fields.Read(bytes.Clone(b), stateVersion, tr.State) })
+		allocs.AtMost(t, 64*len(b)+16<<20, "a trainer's state", func() {
+			err = fields.Read(bytes.Clone(b), stateVersion, tr.State)
+		})
 		if err != nil {
 			if !errors.Is(err, fields.ErrState) {
 				t.Fatalf("error %v", err)

@@ -80,7 +80,8 @@ func stump(low float32) []algorithms.Tensor {
 func part(t testing.TB, unit int) []byte {
 	t.Helper()
 	name := []string{"structrf", "rf"}[unit%2]
-	head, err := json.Marshal(numbers{Digest: "d", Steps: 2, Samples: 16, Loss: 0.5, Counters: map[string]uint64{"gain_evaluations": uint64(unit)}})
+	head, err := json.Marshal(numbers{Digest: "d", Steps: 2, Samples: 16, Loss: 0.5,
+		Counters: map[string]uint64{"gain_evaluations": uint64(unit)}})
 	if err != nil {
 		t.Fatal(err)
 	}

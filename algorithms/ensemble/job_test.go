@@ -15,7 +15,8 @@ import (
 )
 
 // run runs a job with seed 1 to its end.
-func run(t *testing.T, d *local.Data, algorithm string, set param.Values, split dataset.Split, lanes int) *pipeline.Outcome {
+func run(t *testing.T, d *local.Data, algorithm string, set param.Values, split dataset.Split,
+	lanes int) *pipeline.Outcome {
 	t.Helper()
 	a, err := registry.Find(algorithm)
 	if err != nil {
@@ -26,7 +27,8 @@ func run(t *testing.T, d *local.Data, algorithm string, set param.Values, split 
 		t.Fatal(err)
 	}
 	split.Seed, split.ValidationFraction, split.ValidationMin = 1, r.ValidationFraction, r.ValidationMin
-	j := &round.Job{Algorithm: algorithm, Numerics: round.Numerics, Seed: 1, Dataset: d.Manifest.Digest(), Params: r.Params, Split: split, Folds: split.Folds}
+	j := &round.Job{Algorithm: algorithm, Numerics: round.Numerics, Seed: 1, Dataset: d.Manifest.Digest(),
+		Params: r.Params, Split: split, Folds: split.Folds}
 	o, err := local.Run(t.Context(), j, d, local.Options{Lanes: lanes})
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,8 @@ func (k kin) find(name string) (algorithms.Algorithm, error) {
 		switch {
 		case a.Name() != name:
 		case a.Predicts() != algorithms.Distribution:
-			return nil, fmt.Errorf("%s predicts %s, but members must predict %s; possible members are %s", name, a.Predicts(), algorithms.Distribution, known)
+			return nil, fmt.Errorf("%s predicts %s, but members must predict %s; possible members are %s", name, a.Predicts(),
+				algorithms.Distribution, known)
 		default:
 			return a, nil
 		}
@@ -120,7 +121,8 @@ func unknownSetting(params []param.Param, name string) error {
 	for _, p := range params {
 		names = append(names, p.Name)
 	}
-	return param.Errorf(name, "there is no such setting%s; the settings are %s", param.Suggest(name, names), strings.Join(names, ", "))
+	return param.Errorf(name, "there is no such setting%s; the settings are %s", param.Suggest(name, names),
+		strings.Join(names, ", "))
 }
 
 // resolve reads the members and has each fill in its settings for a dataset. Errors are
@@ -136,7 +138,8 @@ func (k kin) resolve(text string, m *dataset.Manifest) ([]member, error) {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
 		}
 		if own.resolved.Weights != "" {
-			return nil, param.Errorf("members", "%s: init_from: a member of an ensemble cannot start from given weights", own.label)
+			return nil, param.Errorf("members", "%s: init_from: a member of an ensemble cannot start from given weights",
+				own.label)
 		}
 		if _, err := pairs(own.resolved.Params); err != nil {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)

@@ -30,7 +30,8 @@ func (m *model) head(l *learner.Tensors) {
 	l.Settings(modelFormat, learner.Within(&count, 1, mostMembers))
 	l.F64("weights", &m.weights, count)
 	if l.Reading() {
-		l.Check(onSimplex(m.weights), "the weights of the members are %v, want numbers of at least 0 that sum to 1", m.weights)
+		l.Check(onSimplex(m.weights), "the weights of the members are %v, want numbers of at least 0 that sum to 1",
+			m.weights)
 	}
 }
 

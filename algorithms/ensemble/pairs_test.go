@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
-// TestPairsOfLabels: df-ldl can be a member. It has a weight, the K-L of the ensemble is not above the K-L of either member, and
-// the model is the same with any number of executors.
+// TestPairsOfLabels: df-ldl can be a member. It has a weight, the K-L of the ensemble is not above the K-L of either
+// member, and the model is the same with any number of executors.
 func TestPairsOfLabels(t *testing.T) {
 	m, shards := datatest.Artificial(t, 200)
 	d := &local.Data{Manifest: m, Shards: shards}
@@ -22,7 +22,8 @@ func TestPairsOfLabels(t *testing.T) {
 		digests = append(digests, o.ModelDigest)
 		for _, own := range o.Mixture.Members {
 			if *own.OutOfFoldKL < *o.Mixture.OutOfFoldKL || own.Member == "df-ldl" && own.Weight == 0 {
-				t.Errorf("%d executors: %s has weight %v and K-L %v, the ensemble %v", lanes, own.Member, own.Weight, *own.OutOfFoldKL, *o.Mixture.OutOfFoldKL)
+				t.Errorf("%d executors: %s has weight %v and K-L %v, the ensemble %v", lanes, own.Member, own.Weight,
+					*own.OutOfFoldKL, *o.Mixture.OutOfFoldKL)
 			}
 		}
 	}

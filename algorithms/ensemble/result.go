@@ -99,7 +99,8 @@ func (t *trainer) decode(m int, f *modelfile.File) (algorithms.Model, error) {
 		return nil, err
 	}
 	if features, labels := trained.Shape(); features != t.job.Manifest.Features || labels != t.job.Manifest.Labels {
-		return nil, fmt.Errorf("the model has %d features and %d labels, but the data has %d and %d", features, labels, t.job.Manifest.Features, t.job.Manifest.Labels)
+		return nil, fmt.Errorf("the model has %d features and %d labels, but the data has %d and %d", features, labels,
+			t.job.Manifest.Features, t.job.Manifest.Labels)
 	}
 	return trained, nil
 }
@@ -111,7 +112,8 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 		return nil, err
 	}
 	if s.Labels != t.job.Manifest.Labels || s.Number || len(s.Row) == 0 {
-		return nil, fmt.Errorf("got predictions of %d samples and %d labels, want predictions of %d labels", len(s.Row), s.Labels, t.job.Manifest.Labels)
+		return nil, fmt.Errorf("got predictions of %d samples and %d labels, want predictions of %d labels", len(s.Row),
+			s.Labels, t.job.Manifest.Labels)
 	}
 	return s, nil
 }
@@ -119,7 +121,8 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 // stateVersion is the version of the fields of a state.
 const stateVersion = 1
 
-var errPart = errors.New("the saved state of the ensemble is inconsistent: a model or predictions of a sub-job are missing, or stored in the wrong phase")
+var errPart = errors.New("the saved state of the ensemble is inconsistent: a model or predictions of a sub-job are " +
+	"missing, or stored in the wrong phase")
 
 // State implements learner.Trainer: the results that are there, then the weights.
 func (t *trainer) State(l *fields.List) {
@@ -177,14 +180,18 @@ func (t *trainer) restore(unit int, r *result) (err error) {
 // known, or lacking before.
 func (t *trainer) checkWeights(l *fields.List) {
 	known := t.weights != nil
-	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil), "the saved state has weights of members that do not match the settings")
+	l.Check((t.kl != nil) == (known && t.job.Config.Weights != weightsMean) && (t.rows > 0) == (t.kl != nil),
+		"the saved state has weights of members that do not match the settings")
 	if known {
-		l.Check(onSimplex(t.weights), "the weights of the members are %v, want numbers of at least 0 that sum to 1", t.weights)
+		l.Check(onSimplex(t.weights), "the weights of the members are %v, want numbers of at least 0 that sum to 1",
+			t.weights)
 	}
 	for unit := range t.results {
 		r := &t.results[unit]
 		inner, later := unit >= len(t.members), t.later(unit)
-		l.Check(!known || (r.head != nil || later) && r.predictions == nil, "the saved state of the ensemble is inconsistent: it has fitted weights, so it must have a model of each member and no predictions")
+		l.Check(!known || (r.head != nil || later) && r.predictions == nil,
+			"the saved state of the ensemble is inconsistent: it has fitted weights, so it must have a model of each member "+
+				"and no predictions")
 		l.Check(known || r.head == nil || !inner || r.predictions != nil, "%w", errPart)
 		l.Check(!later || r.head == nil || t.wanted(unit), "the saved state has a model that the job does not need")
 	}

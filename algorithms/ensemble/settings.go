@@ -37,41 +37,54 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts.
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
-		param.Word("preset", "auto uses the members with the best measured results (docs/design/defaults.md); paper uses the two forests, with the values of their papers",
+		param.Word("preset", "auto uses the members with the best measured results (docs/design/defaults.md); paper uses "+
+			"the two forests, with the values of their papers",
 			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
-		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
+		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings "+
+			"have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, "+
+			"{algorithm: ldlf}]",
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(param.Paper, paperMembers).
-			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " + strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
+			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
+				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
 				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers + "]"),
-		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the best member is trained on all samples",
+		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
+			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
+			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the "+
+			"best member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
-		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is trained once for each inner fold, and once on all training samples. With weights validated, only the first inner fold is used", 2, 20, 5,
+		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is "+
+			"trained once for each inner fold, and once on all training samples. With weights validated, only the first inner "+
+			"fold is used", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
-			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) + " samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups"),
-		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose samples stay together). With folds, at most as many inner folds are made as the job has training folds",
+			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) +
+				" samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups"),
+		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose "+
+			"samples stay together). With folds, at most as many inner folds are made as the job has training folds",
 			func(c *Config) *string { return &c.Inner }, innerAuto, innerRows, innerFolds).DefaultLeftOut().
 			Says("auto: folds if a file lists three or more folds or the folds are groups, else rows"),
-		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are more samples, this number is drawn", 1, 10_000_000, 100_000,
+		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are "+
+			"more samples, this number is drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
 	}
 }
 
 // The default members are algorithms that err on different rows (docs/design/defaults.md has what was compared).
 const (
-	manyMembers  = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost:refit=false"
-	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn"    // up to fewRows rows: neighbours help where there are hundreds
+	manyMembers = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost:refit=false"
+	// up to fewRows rows: neighbours help where there are hundreds
+	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn"
 	pairMembers  = fewMembers + ",df-ldl:preset=paper:iterations=50" // up to fewRows rows of few labels
 	paperMembers = "structrf:preset=paper,ldlf:preset=paper"
 
 	fewRows = 2000
 
-	// pairRows is from how many rows on pairMembers are the default, for at most pairLabels labels: the time of df-ldl grows with
-	// the cube of the labels, and its neighbours need rows.
+	// pairRows is from how many rows on pairMembers are the default, for at most pairLabels labels: the time of df-ldl
+	// grows with the cube of the labels, and its neighbours need rows.
 	pairRows   = 100
 	pairLabels = 10
 
-	// manyFolds is inner_folds there, from manyFoldsRows on: of five, each model lacks a fifth of few rows, and weights would be
-	// fitted to members that are worse than they are on all rows, some more than others.
+	// manyFolds is inner_folds there, from manyFoldsRows on: of five, each model lacks a fifth of few rows, and weights
+	// would be fitted to members that are worse than they are on all rows, some more than others.
 	manyFolds     = 10
 	manyFoldsRows = 100
 )

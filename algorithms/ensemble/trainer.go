@@ -62,7 +62,8 @@ func (t *trainer) done() bool {
 func (t *trainer) TakeResult(unit int, part []byte) error {
 	r, err := t.read(unit, part)
 	if err != nil {
-		return fmt.Errorf("ensemble: the result of %s (sub-job %d) cannot be used: %w", t.members[unit%len(t.members)].label, unit, err)
+		return fmt.Errorf("ensemble: the result of %s (sub-job %d) cannot be used: %w",
+			t.members[unit%len(t.members)].label, unit, err)
 	}
 	t.results[unit] = *r
 	return nil
@@ -178,7 +179,8 @@ func (t *trainer) RoundProgress(units []round.TaskProgress) round.Progress {
 		kinds = append(kinds, own)
 		p, done := childjob.Sum(own)
 		early = early || p.MostSteps > 0
-		all.Step, all.Steps, all.Samples, ended = all.Step+p.Step, all.Steps+max(p.Steps, p.MostSteps), all.Samples+p.Samples, ended+done
+		all.Step, all.Steps, all.Samples, ended = all.Step+p.Step, all.Steps+max(p.Steps, p.MostSteps), all.Samples+
+			p.Samples, ended+done
 	}
 	if fraction, ok := childjob.Fraction(kinds); ok {
 		all.Step = uint64(fraction * float64(all.Steps))

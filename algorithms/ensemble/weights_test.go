@@ -66,7 +66,8 @@ func plain(s *sample, iterations int) []float64 {
 					mix += w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c])
 				}
 				for m := range w {
-					next[m] += float64(s.truth[i*s.labels+c]) * w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c]) / mix / float64(s.rows())
+					next[m] += float64(s.truth[i*s.labels+c]) * w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c]) / mix /
+						float64(s.rows())
 				}
 			}
 		}
@@ -167,7 +168,8 @@ func TestChooseByHand(t *testing.T) {
 	hair, apart := &sample{members: 2, labels: 2}, &sample{members: 2, labels: 2}
 	for i := range 200 {
 		d := float32(0.4 + 0.001*float64(i%100))
-		hair.add([]float32{d, 1 - d}, [][]float32{{d + 0.1, 0.9 - d}, {d + 0.1 - 0.0001*float32(i%5), 0.9 - d + 0.0001*float32(i%5)}})
+		hair.add([]float32{d, 1 - d}, [][]float32{{d + 0.1, 0.9 - d},
+			{d + 0.1 - 0.0001*float32(i%5), 0.9 - d + 0.0001*float32(i%5)}})
 		wrong := d + 0.3*float32(i%2)
 		apart.add([]float32{d, 1 - d}, [][]float32{{wrong, 1 - wrong}, {d + 0.3 - (wrong - d), 0.7 - d + (wrong - d)}})
 	}

@@ -105,7 +105,8 @@ type copied struct {
 }
 
 func snapshot(tr *trainer) *copied {
-	c := &copied{trainer: *tr, descent: *tr.Descent, fit: *tr.Fit, optimizer: *tr.Optimizer, stopping: *tr.Stopping, vectors: slices.Clone(tr.Vectors)}
+	c := &copied{trainer: *tr, descent: *tr.Descent, fit: *tr.Fit, optimizer: *tr.Optimizer, stopping: *tr.Stopping,
+		vectors: slices.Clone(tr.Vectors)}
 	f32, f64 := vectorsOf(tr)
 	for _, v := range f32 {
 		c.float32s = append(c.float32s, slices.Clone(v))

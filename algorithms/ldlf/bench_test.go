@@ -25,8 +25,9 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"Yeast_alpha_2465x24x18", 2465, 24, 18, 1, false, scaling.Standard},
-	{"Movie_7755x1869x5", 7755, 1869, 5, 0.011, true, scaling.None},
+	{name: "Yeast_alpha_2465x24x18", rows: 2465, features: 24, labels: 18, share: 1, sparse: false,
+		scaling: scaling.Standard},
+	{name: "Movie_7755x1869x5", rows: 7755, features: 1869, labels: 5, share: 0.011, sparse: true, scaling: scaling.None},
 }
 
 // benchJob is the paper's forest (5 trees, depth 7, 64 units) on a shape, brought

@@ -106,7 +106,8 @@ func TestStepWidth(t *testing.T) {
 // TestBlockWidth holds that large trees take fewer rows at once.
 func TestBlockWidth(t *testing.T) {
 	for _, test := range []struct{ depth, want int }{{7, 64}, {10, 16}, {11, 8}, {18, 8}} {
-		z := sizes{depth: test.depth, splits: splitNodes(test.depth), leaves: splitNodes(test.depth) + 1, outputs: 64, labels: 5}
+		z := sizes{depth: test.depth, splits: splitNodes(test.depth), leaves: splitNodes(test.depth) + 1,
+			outputs: 64, labels: 5}
 		if got := newRowBlock(&z).width; got != test.want {
 			t.Errorf("blocks of %d rows in trees of depth %d, want %d", got, test.depth, test.want)
 		}

@@ -34,7 +34,8 @@ func mustResolve(t *testing.T, given param.Values, m *dataset.Manifest) *Config 
 
 func TestPresets(t *testing.T) {
 	dense := Config{
-		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "auto", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "standard", BatchSize: 128,
+		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "auto", Trees: 5, Depth: 7, Outputs: 64,
+		Bias: true, Scaling: "standard", BatchSize: 128,
 		Optimizer: "sgd", LearningRate: 2, LearningRateDecay: 0.5, Momentum: 0.9, WeightDecay: 1e-5,
 		Init: "normal", InitStd: 1 / math.Sqrt(24), LeafIterations: 20, LeafBatches: 2465 / 128, LeafFirst: true,
 		ValidationFraction: 0.2, Patience: 10, Refit: true, Shrink: true, Steps: 25000,
@@ -57,7 +58,8 @@ func TestPresets(t *testing.T) {
 	unvalidated := dense
 	unvalidated.ValidationFraction, unvalidated.Refit, unvalidated.Shrink = 0, false, false
 	paper := Config{
-		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "paper", Trees: 5, Depth: 7, Outputs: 64, Bias: true, Scaling: "none", BatchSize: 64,
+		Network: settings.Default().Network, Strategy: strategyJoint, Preset: "paper", Trees: 5, Depth: 7, Outputs: 64,
+		Bias: true, Scaling: "none", BatchSize: 64,
 		Optimizer: "sgd", LearningRate: 0.1, LearningRateStep: 10000, LearningRateDecay: 0.5, Momentum: 0.9,
 		Init: "xavier", LeafIterations: 20, LeafBatches: 100, Patience: 10, Steps: 25000,
 	}
@@ -72,9 +74,12 @@ func TestPresets(t *testing.T) {
 		{"auto, more trees", param.Values{"trees": int64(20)}, yeast, some},
 		{"auto, few rows", nil, &dataset.Manifest{Rows: 213, Features: 24, Labels: 6, NonZeros: 213 * 24}, small},
 		{"auto, many rows", nil, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, large},
-		{"auto, many rows, more trees", param.Values{"trees": int64(20)}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, forest},
-		{"auto, many rows, adam", param.Values{"optimizer": "adam"}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, adam},
-		{"auto, many rows, mlp", param.Values{"features": "mlp"}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6, NonZeros: 24e6}, deep},
+		{"auto, many rows, more trees", param.Values{"trees": int64(20)}, &dataset.Manifest{Rows: 1e6, Features: 24,
+			Labels: 6, NonZeros: 24e6}, forest},
+		{"auto, many rows, adam", param.Values{"optimizer": "adam"}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6,
+			NonZeros: 24e6}, adam},
+		{"auto, many rows, mlp", param.Values{"features": "mlp"}, &dataset.Manifest{Rows: 1e6, Features: 24, Labels: 6,
+			NonZeros: 24e6}, deep},
 		{"auto without validation", param.Values{"validation_fraction": 0.0}, yeast, unvalidated},
 		{"paper", param.Values{"preset": "paper"}, movie, paper},
 	} {
@@ -108,7 +113,8 @@ func TestGivenOverrides(t *testing.T) {
 		"preset": "paper", "trees": int64(20), "learning_rate": 5.0, "bias": false, "init": "normal", "init_std": 1.0,
 		"scaling": "minmax", "steps": int64(300), "depth": int64(9),
 	}, movie)
-	if c.Trees != 20 || c.LearningRate != 5 || c.Bias || c.Init != "normal" || c.InitStd != 1 || c.Scaling != "minmax" || c.Steps != 300 {
+	if c.Trees != 20 || c.LearningRate != 5 || c.Bias || c.Init != "normal" || c.InitStd != 1 || c.Scaling != "minmax" ||
+		c.Steps != 300 {
 		t.Errorf("%+v", c)
 	}
 	if c.Outputs != 256 {
@@ -203,7 +209,8 @@ func TestParseConfigStrict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "{}", "[]", strings.Replace(string(good), "trees", "forest", 1), strings.Replace(string(good), `"depth":4`, `"depth":40`, 1)} {
+	for _, bad := range []string{"", "{}", "[]", strings.Replace(string(good), "trees", "forest", 1),
+		strings.Replace(string(good), `"depth":4`, `"depth":40`, 1)} {
 		if _, err := settings.Parse([]byte(bad)); err == nil {
 			t.Errorf("%.40q is accepted", bad)
 		}

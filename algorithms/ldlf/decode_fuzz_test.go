@@ -82,7 +82,8 @@ func change(x *algorithms.Tensor, at uint8, b []byte) {
 }
 
 func predictOnce(m *model) {
-	r := &dataset.Rows{N: 1, Features: m.features, Labels: m.labels, Row: []uint32{0}, X: make([]float32, m.features), D: make([]float32, m.labels)}
+	r := &dataset.Rows{N: 1, Features: m.features, Labels: m.labels, Row: []uint32{0}, X: make([]float32, m.features),
+		D: make([]float32, m.labels)}
 	m.Predict(make([]float32, m.labels), []dataset.RowRef{{}}, func(uint32) *dataset.Rows { return r }, m.NewScratch())
 }
 
@@ -111,11 +112,13 @@ func FuzzSettings(f *testing.F) {
 		if back, err := settings.Parse(again); err != nil || *back != *c {
 			t.Fatalf("%s is read as %+v, error %v", again, back, err)
 		}
-		m := &dataset.Manifest{Format: 1, Rows: 100, Features: int(features), Labels: int(labels), Shards: make([]dataset.ShardRef, 1)}
+		m := &dataset.Manifest{Format: 1, Rows: 100, Features: int(features), Labels: int(labels),
+			Shards: make([]dataset.ShardRef, 1)}
 		if z := newSizes(c, m.Features, m.Labels); z.parameters > 1<<16 || z.q() > 1<<16 {
 			return // what it takes is checked, but would take long here
 		}
-		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: raw, Split: dataset.Split{ValidationFraction: c.ValidationFraction}}
+		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: raw,
+			Split: dataset.Split{ValidationFraction: c.ValidationFraction}}
 		k, errK := New().NewKernel(j, m)
 		tr, errT := New().NewTrainer(j, m, nil)
 		if (errK == nil) != (errT == nil) {

@@ -33,7 +33,8 @@ func drawCase(t *rapid.T) *forestCase {
 	c.Outputs = rapid.IntRange(splits, 2*splits).Draw(t, "outputs")
 	c.Bias = rapid.Bool().Draw(t, "bias")
 	seed := rapid.Uint64().Draw(t, "seed")
-	p := makeProblem(seed, rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "features"), rapid.IntRange(2, 5).Draw(t, "labels"), 1)
+	p := makeProblem(seed, rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "features"),
+		rapid.IntRange(2, 5).Draw(t, "labels"), 1)
 	return newCase(c, p, seed, rapid.Float64Range(0.1, 2).Draw(t, "deviation"))
 }
 
@@ -41,7 +42,8 @@ func newCase(c *Config, p *problem, seed uint64, deviation float64) *forestCase 
 	m, _ := p.data(1, false, jobOf(c, 1).Split)
 	k := newKernel(c, seed, m)
 	s := num.NewStream(num.NewKey(seed, "case"), 0, 0)
-	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.parameters), q: make([]float32, k.sizes.q())}
+	fc := &forestCase{z: k.sizes, k: k, phi: k.phi, p: p, theta: make([]float32, k.sizes.parameters),
+		q: make([]float32, k.sizes.q())}
 	for i := range fc.theta {
 		fc.theta[i] = float32(deviation * s.Normal())
 	}
@@ -173,7 +175,8 @@ func TestGradientCheckCatches(t *testing.T) {
 
 // brokenGradient is gradient with Eq. 6's bracket as given, and g left out where
 // normalised is false.
-func (r *reference) brokenGradient(xs, ds [][]float64, bracket func(s, left, right float64) float64, normalised bool) []float64 {
+func (r *reference) brokenGradient(xs, ds [][]float64, bracket func(s, left, right float64) float64,
+	normalised bool) []float64 {
 	grad := make([]float64, len(r.theta))
 	for i, x := range xs {
 		for k := range r.trees {

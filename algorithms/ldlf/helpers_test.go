@@ -22,7 +22,7 @@ type problem struct {
 // makeProblem draws rows whose labels depend on their features; share is the
 // share of non-zero features.
 func makeProblem(seed uint64, n, features, labels int, share float64) *problem {
-	p := &problem{n, features, labels, make([]float32, n*features), make([]float32, n*labels)}
+	p := &problem{n: n, features: features, labels: labels, x: make([]float32, n*features), d: make([]float32, n*labels)}
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	w := make([]float64, labels*features)
 	for i := range w {
@@ -81,7 +81,8 @@ func (p *problem) data(shards int, sparse bool, split dataset.Split) (*dataset.M
 }
 
 func (p *problem) shard(from, to int, sparse bool) *dataset.Rows {
-	r := &dataset.Rows{N: to - from, Features: p.features, Labels: p.labels, Sparse: sparse, D: p.d[from*p.labels : to*p.labels]}
+	r := &dataset.Rows{N: to - from, Features: p.features, Labels: p.labels, Sparse: sparse,
+		D: p.d[from*p.labels : to*p.labels]}
 	for i := from; i < to; i++ {
 		r.Row = append(r.Row, uint32(i))
 	}
@@ -104,9 +105,11 @@ func (p *problem) shard(from, to int, sparse bool) *dataset.Rows {
 // smallConfig is a forest that trains in milliseconds.
 func smallConfig() *Config {
 	return &Config{
-		Network: settings.Default().Network, Strategy: strategyJoint, Preset: param.Auto, Trees: 3, Depth: 4, Outputs: 9, Bias: true, Scaling: scaling.None, BatchSize: 64,
-		Optimizer: optimizerSGD, LearningRate: 1, LearningRateStep: 7, LearningRateDecay: 0.9, Momentum: 0.9, WeightDecay: 1e-4,
-		Init: initNormal, InitStd: 0.3, LeafIterations: 3, LeafBatches: 5, Patience: 3, Steps: 24,
+		Network: settings.Default().Network, Strategy: strategyJoint, Preset: param.Auto, Trees: 3, Depth: 4, Outputs: 9,
+		Bias: true, Scaling: scaling.None, BatchSize: 64,
+		Optimizer: optimizerSGD, LearningRate: 1, LearningRateStep: 7, LearningRateDecay: 0.9, Momentum: 0.9,
+		WeightDecay: 1e-4,
+		Init:        initNormal, InitStd: 0.3, LeafIterations: 3, LeafBatches: 5, Patience: 3, Steps: 24,
 	}
 }
 

@@ -144,8 +144,10 @@ func TestStopsEarly(t *testing.T) {
 			validated = tr.Phase == gradient.PhaseValidation
 		})
 		best, end := choose(losses, margin, c.Patience)
-		if len(losses) != end+1 || tr.Step >= uint64(c.Steps) || tr.Stopping.Best.Step != uint64((best+2)*c.LeafBatches) { // none before the first gradient step
-			t.Errorf("margin %v: best of step %d, stopped at step %d; want validations %d and %d", margin, tr.Stopping.Best.Step, tr.Step, best, end)
+		// none before the first gradient step
+		if len(losses) != end+1 || tr.Step >= uint64(c.Steps) || tr.Stopping.Best.Step != uint64((best+2)*c.LeafBatches) {
+			t.Errorf("margin %v: best of step %d, stopped at step %d; want validations %d and %d", margin, tr.Stopping.Best.Step,
+				tr.Step, best, end)
 		}
 		if want := total(losses[best]) / float64(len(losses[best])); abs(tr.Stopping.Best.Loss-want) > 1e-12 {
 			t.Errorf("margin %v: the best loss is %v, want %v", margin, tr.Stopping.Best.Loss, want)
@@ -175,7 +177,8 @@ func choose(losses [][]float64, margin float64, patience int) (best, end int) {
 			gains[r] = losses[reference][r] - losses[i][r]
 		}
 		mean, deviation := moments(gains)
-		if margin == 0 && total(losses[i]) < total(losses[best]) || margin > 0 && mean > margin*deviation/math.Sqrt(float64(len(gains))) {
+		if margin == 0 && total(losses[i]) < total(losses[best]) || margin > 0 &&
+			mean > margin*deviation/math.Sqrt(float64(len(gains))) {
 			reference = i
 		}
 		if total(losses[i]) < total(losses[best]) {
@@ -226,8 +229,10 @@ func TestRefit(t *testing.T) {
 		tr, k := start(t, j, m)
 		drive(t, tr, k, d, 1, func(*trainer) {})
 		end := tr
-		if end.Stopping.Best.Step == 0 || end.Before <= end.Stopping.Best.Step || end.Progress().Step != end.Before+end.Stopping.Best.Step {
-			t.Fatalf("scaling %s: best at step %d of %d, %d in all", scaling, end.Stopping.Best.Step, end.Before, end.Progress().Step)
+		if end.Stopping.Best.Step == 0 || end.Before <= end.Stopping.Best.Step || end.Progress().Step != end.Before+
+			end.Stopping.Best.Step {
+			t.Fatalf("scaling %s: best at step %d of %d, %d in all", scaling, end.Stopping.Best.Step, end.Before,
+				end.Progress().Step)
 		}
 		alone := *c
 		alone.Refit, alone.ValidationFraction, alone.Steps = false, 0, int(end.Stopping.Best.Step)
@@ -318,7 +323,8 @@ func TestNoTrainingRows(t *testing.T) {
 		}
 		var empty round.Partial
 		empty.Reset(r.Reduce().Shape)
-		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "there are no training samples") {
+		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil ||
+			!strings.Contains(err.Error(), "there are no training samples") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -342,7 +348,8 @@ func TestDiverges(t *testing.T) {
 		}
 		var sum round.Partial
 		sum.Reset(r.Reduce().Shape)
-		if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Reduce().Steps}, d, r.Vars, nil, s); err != nil {
+		if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Reduce().Steps}, d, r.Vars, nil,
+			s); err != nil {
 			t.Fatal(err)
 		}
 		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {

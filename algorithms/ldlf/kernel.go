@@ -80,7 +80,8 @@ func newScratch(z *sizes, f gradient.Function) *scratch {
 }
 
 // forestLoss is the loss of a forest, in one lane: see gradient.Loss. In steps it is Eq. 3 less
-// the labels' entropy, summed over the trees that the mini-batch trains; in validations the K-L of the forest's prediction.
+// the labels' entropy, summed over the trees that the mini-batch trains; in validations the K-L of the forest's
+// prediction.
 type forestLoss struct {
 	k *kernel
 	s *scratch

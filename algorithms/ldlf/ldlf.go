@@ -36,7 +36,8 @@ func New() algorithms.Algorithm {
 			When:    "Start with it if you want one good model and know little about the data.",
 			Paper:   `Shen et al. 2017, "Label Distribution Learning Forests"`,
 		},
-		Doc:      "the label distribution learning forests of Shen et al. 2017: differentiable trees whose splits are computed by a linear function or a network",
+		Doc: "the label distribution learning forests of Shen et al. 2017: differentiable trees whose splits are " +
+			"computed by a linear function or a network",
 		Predicts: algorithms.Distribution,
 		Settings: settings,
 		Fill:     (*Config).fill,

@@ -22,7 +22,8 @@ func (x *routed) Part(i int, working any) {
 
 // takeBlock puts a block of the rows of a window into s.block, from position from on. refs has all rows of the
 // window.
-func (k *kernel) takeBlock(from int, of *gradient.Window, refs []dataset.RowRef, d *dataset.Data, v *gradient.Values, s *scratch) leafBlock {
+func (k *kernel) takeBlock(from int, of *gradient.Window, refs []dataset.RowRef, d *dataset.Data, v *gradient.Values,
+	s *scratch) leafBlock {
 	a := &s.block
 	n := min(a.width, len(of.Rows)-from)
 	columns := columnsOf(n, a.width)
@@ -44,7 +45,8 @@ const leafAt = 3
 // u.Steps. F64 holds the distinct rows, their multiplicities, the K-L summed over
 // rows and trees, and for each tree, leaf and class Σ_i w_i p(ℓ|x_i) d_ic / g_c(x_i).
 // Where F64 has a value more, that stays 0, nobody wants the K-L and it is 0 too.
-func (k *kernel) leafSums(dst *round.Partial, u *round.Task, d *dataset.Data, v *gradient.Values, r *routing, s *scratch) {
+func (k *kernel) leafSums(dst *round.Partial, u *round.Task, d *dataset.Data, v *gradient.Values, r *routing,
+	s *scratch) {
 	t := dst.F64[leafAt : leafAt+k.q()]
 	tellsLoss := len(dst.F64) == leafAt+len(t)
 	q, _ := qOf(v)
@@ -82,7 +84,8 @@ func (k *kernel) derivedSums(dst, t []float64, r *routing, q []float32, tellsLos
 }
 
 // routedSums is derivedSums where there is no room for the routing of all blocks.
-func (k *kernel) routedSums(dst, t []float64, u *round.Task, d *dataset.Data, v *gradient.Values, tellsLoss bool, s *scratch) {
+func (k *kernel) routedSums(dst, t []float64, u *round.Task, d *dataset.Data, v *gradient.Values, tellsLoss bool,
+	s *scratch) {
 	refs, l := u.Rows(d), &s.leaves
 	s.window.Count(k.descent.Draws, u, len(refs))
 	q, _ := qOf(v)

@@ -32,7 +32,8 @@ func (fc *forestCase) leafRound(t testing.TB, update func(q []float32, sums []fl
 
 // neverRises iterates Eq. 12 and reports a leaf that is no distribution, or an
 // iteration that raised the loss of a tree by more than float32 rounding.
-func (fc *forestCase) neverRises(t testing.TB, iterations int, update func(q []float32, sums []float64, labels int)) error {
+func (fc *forestCase) neverRises(t testing.TB, iterations int, update func(q []float32, sums []float64,
+	labels int)) error {
 	xs, ds := floats(fc.p.x, fc.p.features), floats(fc.p.d, fc.p.labels)
 	before := newReference(fc.z, fc.phi, fc.theta, fc.q).loss(xs, ds)
 	for i := range iterations {
@@ -233,7 +234,8 @@ func TestLeafSums(t *testing.T) {
 						y = want[i]
 					}
 					if math.Float64bits(x) != math.Float64bits(y) {
-						t.Fatalf("depth %d, %d labels, %d rows, %s, %d more: value %d is %v, want %v", depth, labels, rows, name, more, i, x, y)
+						t.Fatalf("depth %d, %d labels, %d rows, %s, %d more: value %d is %v, want %v", depth, labels, rows, name,
+							more, i, x, y)
 					}
 				}
 			}

@@ -7,7 +7,8 @@ import (
 
 // Gradients implements gradient.Loss: df is ∂R/∂f of the samples, summed over these trees (Eq. 13
 // without its 1/N and 1/K). There are as many samples as a block has, or fewer.
-func (l *forestLoss) Gradients(df, f []float32, samples []gradient.Sample, v *gradient.Values, losses []float64) []float64 {
+func (l *forestLoss) Gradients(df, f []float32, samples []gradient.Sample, v *gradient.Values,
+	losses []float64) []float64 {
 	k, s := l.k, l.s
 	q, version := qOf(v)
 	first, end := k.turns.at(s.unit.Steps[0])

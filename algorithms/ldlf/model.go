@@ -71,7 +71,8 @@ func (m *model) tensors(l *learner.Tensors) {
 		bias = 1
 	}
 	if !l.Settings(modelFormat, learner.Within(&m.trees, 1, maxTrees), learner.Within(&m.depth, minDepth, maxDepth),
-		learner.Within(&m.outputs, 1, maxOutputs), learner.Within(&m.features, 1, maxValues), learner.Within(&m.labels, 1, maxValues),
+		learner.Within(&m.outputs, 1, maxOutputs), learner.Within(&m.features, 1, maxValues), learner.Within(&m.labels, 1,
+			maxValues),
 		learner.Within(&bias, 0, 1), learner.Within(&kind, 0, len(scaling.Kinds)-1)) {
 		return
 	}
@@ -91,7 +92,8 @@ func (m *model) tensors(l *learner.Tensors) {
 			m.f = n
 		}
 		m.parameters = gradient.Parameters(m.f)
-		l.Check(m.outputs >= m.splits && m.parameters <= maxValues && m.sizes.q() <= maxValues, "the model has too many values: %+v", m.sizes)
+		l.Check(m.outputs >= m.splits && m.parameters <= maxValues && m.sizes.q() <= maxValues,
+			"the model has too many values: %+v", m.sizes)
 	}
 	m.weights.Input.Tensors(l, m.kind, m.features)
 	l.U32("phi", &m.phi, m.trees, m.splits)
@@ -104,7 +106,8 @@ func decodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
 	m := new(model)
 	return m, learner.ReadTensors(tensors, func(l *learner.Tensors) {
 		m.tensors(l)
-		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta), "the model has a value that is not finite")
+		l.Check(num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta),
+			"the model has a value that is not finite")
 		l.Check(!slices.ContainsFunc(m.q, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) }),
 			"a leaf has a probability that is negative or not finite")
 		if l.Reading() {

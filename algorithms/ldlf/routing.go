@@ -63,7 +63,8 @@ func (r *routing) Release() {
 func (r *routing) block(from int, z *sizes) leafBlock {
 	n := min(r.width, r.rows-from)
 	columns := columnsOf(n, r.width)
-	return leafBlock{n: n, columns: columns, weight: r.weight[from : from+columns], d: r.d[from*z.labels : (from+columns)*z.labels]}
+	return leafBlock{n: n, columns: columns, weight: r.weight[from : from+columns],
+		d: r.d[from*z.labels : (from+columns)*z.labels]}
 }
 
 // leaves returns a tree's routing probabilities, leaves×columns, in the block that

@@ -9,7 +9,8 @@ import (
 )
 
 // Run implements round.Kernel.
-func (k *kernel) Run(dst *round.Partial, unit round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, unit round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	s.unit = unit
 	u := &s.unit

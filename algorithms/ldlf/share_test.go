@@ -41,7 +41,8 @@ type counted struct {
 	shared atomic.Int32
 }
 
-func (c *counted) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
+func (c *counted) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	s any) error {
 	u.Lanes = countedLanes{u.Lanes, &c.shared}
 	return c.kernel.Run(dst, u, d, v, derived, s)
 }

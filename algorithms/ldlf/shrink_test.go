@@ -116,7 +116,8 @@ func TestShrunkLeaves(t *testing.T) {
 // are noise, much of the mean is taken, with a refit and without one; where they are not, none is, and the
 // model is the one without the choice.
 func TestShrink(t *testing.T) {
-	for name, p := range map[string]*problem{"noise": noise(60), "noise of more rows": noise(200), "labels that follow": makeProblem(4, 200, 7, 3, 0.5)} {
+	for name, p := range map[string]*problem{"noise": noise(60), "noise of more rows": noise(200),
+		"labels that follow": makeProblem(4, 200, 7, 3, 0.5)} {
 		for _, refit := range []bool{true, false} {
 			c := shrinkConfig()
 			c.Refit = refit

@@ -26,10 +26,12 @@ func variants() map[string]*Config {
 	plain := smallConfig()
 	plain.Bias = false
 	refit := smallConfig()
-	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps = scaling.Standard, 0.2, 2, true, 2, 60
+	refit.Scaling, refit.ValidationFraction, refit.Patience, refit.LeafFirst, refit.LeafBatches, refit.Steps =
+		scaling.Standard, 0.2, 2, true, 2, 60
 	refit.LearningRate, refit.Refit = 20, true
 	return map[string]*Config{
-		"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit, "shrink": shrinkConfig(), "hidden layers": deepConfig(), "convolutions": imageConfig(),
+		"standard": standard, "minmax": minmax, "early": early, "plain": plain, "refit": refit, "shrink": shrinkConfig(),
+		"hidden layers": deepConfig(), "convolutions": imageConfig(),
 		"rotate": rotateConfig(), "random tree": randomConfig(),
 	}
 }

@@ -22,7 +22,8 @@ func rotateConfig() *Config {
 // randomConfig is a forest each of whose mini-batches trains a tree that is drawn, on units of its own.
 func randomConfig() *Config {
 	c := smallConfig()
-	c.Strategy, c.OwnUnits, c.Outputs, c.Optimizer, c.LearningRate, c.LeafFirst = strategyRandom, true, 3*8, optimizerAdam, 0.02, true
+	c.Strategy, c.OwnUnits, c.Outputs, c.Optimizer, c.LearningRate, c.LeafFirst = strategyRandom, true, 3*8,
+		optimizerAdam, 0.02, true
 	return c
 }
 
@@ -140,7 +141,8 @@ func TestStrategyErrors(t *testing.T) {
 	}{
 		{param.Values{"reset_momentum": true}, "reset_momentum", "needs strategy rotate"},
 		{param.Values{"own_units": true, "outputs": int64(64)}, "outputs", "must be 320 with own_units"},
-		{param.Values{"own_units": true, "trees": int64(1000), "depth": int64(20)}, "own_units", "needs 524288000 outputs, which is 1000 trees × 2^(depth-1), but at most 1048576 are possible"},
+		{param.Values{"own_units": true, "trees": int64(1000), "depth": int64(20)}, "own_units",
+			"needs 524288000 outputs, which is 1000 trees × 2^(depth-1), but at most 1048576 are possible"},
 		{param.Values{"strategy": "alternate"}, "strategy", "joint, rotate or random-tree"},
 	} {
 		_, err := New().Resolve(c.given, yeast)
@@ -149,7 +151,8 @@ func TestStrategyErrors(t *testing.T) {
 			t.Errorf("%v: error %v, want %s: %s", c.given, err, c.name, c.text)
 		}
 	}
-	if c := resolve(t, param.Values{"strategy": "rotate", "own_units": true, "trees": int64(3)}, yeast); !c.ResetMomentum || c.Outputs != 192 {
+	if c := resolve(t, param.Values{"strategy": "rotate", "own_units": true, "trees": int64(3)},
+		yeast); !c.ResetMomentum || c.Outputs != 192 {
 		t.Errorf("%+v", c)
 	}
 }

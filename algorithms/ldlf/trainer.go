@@ -79,11 +79,13 @@ func descentSettings(c *Config, f gradient.Function) gradient.Settings {
 	first, end := turn.at(0)
 	set := gradient.Settings{
 		Rule: gradient.Rule{
-			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep), RateDecay: c.LearningRateDecay,
-			Warmup: uint64(c.Warmup), Momentum: c.Momentum, Decay: c.WeightDecay,
+			Adam: c.Optimizer == optimizerAdam, Rate: c.LearningRate, RateStep: uint64(c.LearningRateStep),
+			RateDecay: c.LearningRateDecay,
+			Warmup:    uint64(c.Warmup), Momentum: c.Momentum, Decay: c.WeightDecay,
 		},
-		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience), Margin: c.ValidationMargin},
-		Scaling:  c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
+		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience),
+			Margin: c.ValidationMargin},
+		Scaling: c.Scaling, BatchSize: c.BatchSize, Steps: uint64(c.Steps), Interval: uint64(c.LeafBatches), Refit: c.Refit,
 		Terms: end - first, OwnKind: "leaf update", OwnFirst: c.LeafFirst,
 		FreshMoments: c.ResetMomentum && !turn.all(),
 	}
@@ -181,12 +183,14 @@ const stateFormat = 4
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.leafUpdates, &t.iteration)
-	l.Check(t.iteration < uint64(t.cfg.LeafIterations), "the saved state is at iteration %d of %d of a leaf update, which is not possible", t.iteration, t.cfg.LeafIterations)
+	l.Check(t.iteration < uint64(t.cfg.LeafIterations),
+		"the saved state is at iteration %d of %d of a leaf update, which is not possible", t.iteration, t.cfg.LeafIterations)
 	t.Descent.State(l)
 	if t.cfg.Shrink {
 		l.Float32s(t.mean)
 		l.Byte(&t.parts)
-		l.Check(t.parts <= shrinkParts && (t.parts == 0 || t.Refitting || t.Phase == gradient.PhaseDone), "the saved state has %d losses for the weight of the mean distribution, want none", t.parts)
+		l.Check(t.parts <= shrinkParts && (t.parts == 0 || t.Refitting || t.Phase == gradient.PhaseDone),
+			"the saved state has %d losses for the weight of the mean distribution, want none", t.parts)
 	}
 }
 

@@ -168,7 +168,8 @@ func chunk[T float32 | float64](v []T, k, width int) []T {
 func newFunction(c *Config, z sizes, sparse bool, seed uint64) gradient.Function {
 	scaled := c.Scaling != scaling.None
 	if c.Network.Deep() {
-		return network.New(network.Plan{Sparse: sparse, Scaled: scaled, Seed: seed, Layers: c.Network.Layers(z.features, z.bias, outputLayer(z.outputs))})
+		return network.New(network.Plan{Sparse: sparse, Scaled: scaled, Seed: seed, Layers: c.Network.Layers(z.features,
+			z.bias, outputLayer(z.outputs))})
 	}
 	return &gradient.Linear{
 		Features: z.features, Outputs: z.outputs, Bias: z.bias, Sparse: sparse, Scaled: scaled,
@@ -226,7 +227,7 @@ type turns struct {
 }
 
 func newTurns(c *Config, seed uint64) turns {
-	return turns{c.Strategy, c.Trees, uint64(c.LeafBatches), num.NewKey(seed, "ldlf/tree")}
+	return turns{strategy: c.Strategy, trees: c.Trees, interval: uint64(c.LeafBatches), key: num.NewKey(seed, "ldlf/tree")}
 }
 
 // all reports whether each mini-batch trains all trees.

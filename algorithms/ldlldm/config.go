@@ -24,14 +24,22 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
-	maxent.First(shared, "the authors' values, and runs all iterations", "standard if at least 20 % of the feature values are non-zero, else none",
+	maxent.First(shared, "the authors' values, and runs all iterations",
+		"standard if at least 20 % of the feature values are non-zero, else none",
 		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias })),
-	param.Float("l1", "weight decay: ½·l1·‖W‖² is added to the sum of the samples' losses; W excludes the biases", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
-	param.Float("l2", "weight of the distance between predictions and the manifold of all label distributions", 0, 1e6, 0.01,
+	param.Float("l1", "weight decay: ½·l1·‖W‖² is added to the sum of the samples' losses; W excludes the biases", 0, 1e9,
+		1e-3, func(c *Config) *float64 {
+			return &c.L1
+		}),
+	param.Float("l2", "weight of the distance between predictions and the manifold of all label distributions",
+		0, 1e6, 0.01,
 		func(c *Config) *float64 { return &c.L2 }).Preset(param.Paper, 1),
 	param.Float("l3", "weight of the distance between predictions and the manifold of their cluster", 0, 1e6, 0.01,
 		func(c *Config) *float64 { return &c.L3 }).Preset(param.Paper, 1),
-	param.Int("clusters", "number of clusters of the samples, found by k-means on their label distributions", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
+	param.Int("clusters", "number of clusters of the samples, found by k-means on their label distributions", 1, 1000,
+		manyClusters, func(c *Config) *int {
+			return &c.Clusters
+		}).
 		Says("10, or 1 with fewer than 100 samples")),
 	append(maxent.Decay(search, "l1"), maxent.Last(shared, search)...)...)
 
@@ -59,7 +67,8 @@ func fits(c *Config, m *dataset.Manifest) error {
 		return err
 	}
 	if n := int64(c.Clusters+1) * int64(m.Labels) * int64(m.Labels); n > mostProducts {
-		return param.Errorf("clusters", "the matrices of label products would hold %d values ((%d clusters + 1) × %d labels²), at most %d are possible",
+		return param.Errorf("clusters", "the matrices of label products would hold %d values ((%d clusters + 1) × %d "+
+			"labels²), at most %d are possible",
 			n, c.Clusters, m.Labels, mostProducts)
 	}
 	return nil

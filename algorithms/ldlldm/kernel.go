@@ -63,7 +63,8 @@ func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ roun
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	scratch any) error {
 	s := scratch.(*maxent.Scratch)
 	s.Unit = u
 	switch u.Op {

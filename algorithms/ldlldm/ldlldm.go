@@ -31,7 +31,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it to compare with its paper; sa-bfgs is as accurate on most data and takes less time.",
 			Paper:   `Wang and Geng 2021, "Label Distribution Learning by Exploiting Label Distribution Manifold"`,
 		},
-		Doc:          "LDL-LDM of Wang and Geng 2021: a maximum-entropy model whose predictions are kept near the manifold of label distributions",
+		Doc: "LDL-LDM of Wang and Geng 2021: a maximum-entropy model whose predictions are kept near the manifold " +
+			"of label distributions",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,
 		Fill:         (*Config).fill,

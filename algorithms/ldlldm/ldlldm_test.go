@@ -23,11 +23,15 @@ import (
 // cases are the jobs of the golden digests and of the fuzz targets.
 var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
-	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3)}},
+	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3),
+		"clusters": int64(3)}},
 	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2)}},
-	{Name: "fixed", Set: param.Values{"l2": 1.0, "l3": 1.0, "decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "clusters": int64(3), "refit": false}},
-	{Name: "path alone", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(50), "validation_interval": int64(7), "clusters": int64(2), "refit": false}},
-	{Name: "raw", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(12), "scaling": "none", "validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
+	{Name: "fixed", Set: param.Values{"l2": 1.0, "l3": 1.0, "decay": "fixed", "iterations": int64(12),
+		"validation_interval": int64(3), "clusters": int64(3), "refit": false}},
+	{Name: "path alone", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(50), "validation_interval": int64(7),
+		"clusters": int64(2), "refit": false}},
+	{Name: "raw", Set: param.Values{"l2": 1.0, "l3": 1.0, "iterations": int64(12), "scaling": "none",
+		"validation_fraction": 0.0, "bias": false, "clusters": int64(1)}},
 }
 
 func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, New(), contract.Sets(cases)...) }
@@ -82,7 +86,8 @@ func TestGoldenDigests(t *testing.T) {
 		"fixed sparse":      "c2b23ad2702f7ee3797886f984e85ccf7430c3da7146cf9688dd5a4647550238",
 		"raw sparse":        "df2828bfff14fc5af51b50c6339ef9f001452da3eab4710353448196588e7b7f",
 	}
-	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
+	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2},
+		{Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := problem(t, o)
 		for _, c := range cases {
 			name := c.Name
@@ -108,7 +113,8 @@ func TestGoldenDigests(t *testing.T) {
 // TestRefit: a refit is the training without validation, on the same rows, as far as was best: the clusters too.
 func TestRefit(t *testing.T) {
 	m, shards := problem(t, generate.Options{Rows: 200, Features: 30, Labels: 4, Density: 1, Seed: 2})
-	set := param.Values{"decay": "fixed", "validation_interval": int64(2), "validation_fraction": 0.3, "clusters": int64(3)}
+	set := param.Values{"decay": "fixed", "validation_interval": int64(2), "validation_fraction": 0.3,
+		"clusters": int64(3)}
 	contract.CheckRefit(t, New(), set, func(set param.Values) algorithms.Trainer {
 		j := contract.Job(t, New(), set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 		return contract.Train(t, New(), j, datatest.Data(t, m, shards, j.Split, nil), 2, nil)
@@ -272,7 +278,8 @@ func TestGradient(t *testing.T) {
 		if name == "equal labels" {
 			equalLabels(shards)
 		}
-		given := param.Values{"preset": "paper", "scaling": "none", "clusters": int64(3), "l1": 0.5, "l2": 0.7, "l3": 1.3, "iterations": int64(3)}
+		given := param.Values{"preset": "paper", "scaling": "none", "clusters": int64(3), "l1": 0.5, "l2": 0.7, "l3": 1.3,
+			"iterations": int64(3)}
 		j := contract.Job(t, New(), given, m, dataset.Split{})
 		d := datatest.Data(t, m, shards, j.Split, nil)
 		tr := contract.Train(t, New(), j, d, 1, nil).(*trainer)
@@ -344,7 +351,8 @@ func checkMeans(t *testing.T, name string, tr *trainer, d *dataset.Data) {
 
 func evaluate(t *testing.T, k *kernel, tr *trainer, d *dataset.Data, x []float64) (f float64, g []float64) {
 	t.Helper()
-	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), How: &round.Reduce{}}
+	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1),
+		How: &round.Reduce{}}
 	var sum round.Partial
 	sum.Reset(round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()})
 	if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles}, d, r.Vars, nil, k.NewScratch()); err != nil {
@@ -364,7 +372,9 @@ func TestDraw(t *testing.T) {
 	for _, ref := range d.Select(0, len(m.Shards), dataset.Train) {
 		rows = append(rows, d.Shard(int(ref.Shard)).Row[ref.Pos])
 	}
-	slices.SortFunc(rows, func(a, b uint32) int { return compare(entry{order: orderOf(key, a)}, entry{order: orderOf(key, b)}) })
+	slices.SortFunc(rows, func(a, b uint32) int {
+		return compare(entry{order: orderOf(key, a)}, entry{order: orderOf(key, b)})
+	})
 	for units := 1; units <= len(m.Shards); units *= 2 {
 		var drawn []entry
 		for id := range units {
@@ -400,7 +410,8 @@ func TestDistanceOfNothing(t *testing.T) {
 // model that is no worse than the mean.
 func TestTrains(t *testing.T) {
 	for name, o := range map[string]generate.Options{
-		"few rows": {Rows: 60, Features: 3, Labels: 4, Density: 1, Seed: 1}, "two labels": {Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1},
+		"few rows": {Rows: 60, Features: 3, Labels: 4, Density: 1, Seed: 1}, "two labels": {Rows: 200, Features: 3, Labels: 2,
+			Density: 1, Seed: 1},
 		"equal labels": {Rows: 200, Features: 3, Labels: 3, Density: 1, Seed: 1},
 	} {
 		m, shards := problem(t, o)
@@ -427,7 +438,8 @@ func TestTrains(t *testing.T) {
 func TestCollectedIsChecked(t *testing.T) {
 	m, _ := problem(t, generate.Options{Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1})
 	j := contract.Job(t, New(), param.Values{"preset": "paper", "scaling": "none"}, m, dataset.Split{})
-	for _, b := range [][]byte{{1}, bytes.Repeat([]byte{0xff}, entryBytes(2)), make([]byte, 2*entryBytes(2)), make([]byte, 11*entryBytes(2))} {
+	for _, b := range [][]byte{{1}, bytes.Repeat([]byte{0xff}, entryBytes(2)), make([]byte, 2*entryBytes(2)),
+		make([]byte, 11*entryBytes(2))} {
 		tr, err := New().NewTrainer(j, m, nil)
 		if err != nil {
 			t.Fatal(err)

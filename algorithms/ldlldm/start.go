@@ -75,7 +75,8 @@ var errEntries = errors.New("the samples drawn by a task are damaged")
 func parseEntries(b []byte, n, labels int) ([]entry, error) {
 	size := entryBytes(labels)
 	if len(b)%size != 0 || len(b) > n*size {
-		return nil, fmt.Errorf("%w: %d bytes are not a list of at most %d samples with %d labels", errEntries, len(b), n, labels)
+		return nil, fmt.Errorf("%w: %d bytes are not a list of at most %d samples with %d labels", errEntries,
+			len(b), n, labels)
 	}
 	list := make([]entry, 0, len(b)/size)
 	for ; len(b) > 0; b = b[size:] {

@@ -145,9 +145,13 @@ func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.from, &t.moved)
 	l.Float64s(t.centres, t.matrices)
 	t.Trainer.State(l)
-	l.Check(t.stage < stages && t.from <= t.moved && t.moved-t.from <= mostMeans && (t.stage > stageStart || t.moved == t.from), "the saved state is at stage %d of clustering after %d rounds, which is not possible", t.stage, t.moved)
-	l.Check(t.Refitting == (t.from > 0) && t.from <= mostMeans+1, "the saved state has %d rounds of clustering before the refit, which is not possible", t.from)
-	l.Check(t.occurs(), "the saved state is at stage %d of clustering in phase %d, which is not possible", t.stage, t.Phase)
+	l.Check(t.stage < stages && t.from <= t.moved && t.moved-t.from <= mostMeans &&
+		(t.stage > stageStart || t.moved == t.from), "the saved state is at stage %d of clustering after %d rounds, which "+
+		"is not possible", t.stage, t.moved)
+	l.Check(t.Refitting == (t.from > 0) && t.from <= mostMeans+1,
+		"the saved state has %d rounds of clustering before the refit, which is not possible", t.from)
+	l.Check(t.occurs(), "the saved state is at stage %d of clustering in phase %d, which is not possible",
+		t.stage, t.Phase)
 }
 
 // occurs reports whether a run of the job can be in the stage.

@@ -20,7 +20,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it if there are many features, most of them 0; its time also grows with the labels.",
 			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,
 		},
-		Doc: "LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each boosting round " +
+		Doc: "LDLogitBoost of Xing, Geng and Xue 2016: label distributions are the softmax of sums of trees; each boosting " +
+			"round " +
 			"adds one regression tree for each label",
 		PerLabel: true,
 		L2:       true,

@@ -41,15 +41,31 @@ var settings = param.Table[Config]{
 	param.Word("preset", "auto scales dense features; paper uses raw features",
 		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
-	param.Int("landmarks", "number of random training samples on which the fitted function is based; 0: all samples, in one task that needs "+
+	param.Int("landmarks", "number of random training samples on which the fitted function is based; 0: all samples, in "+
+		"one task that needs "+
 		"16 bytes of memory for each pair of samples", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
 		Says("512 if the dataset has more than 2,000 samples, else 0"),
-	param.Float("cost", "C: weight of the losses relative to the norm of the function", 1e-6, 1e6, 1, func(c *Config) *float64 { return &c.Cost }),
-	param.Float("epsilon", "ε: a sample has no loss if the Euclidean norm of the errors of its logits is at most ε", 0, 1e3, 0.1, func(c *Config) *float64 { return &c.Epsilon }),
-	param.Float("clamp", "clip probabilities to the range from clamp to 1 - clamp before their logits are computed", 1e-12, 0.1, 1e-3, func(c *Config) *float64 { return &c.Clamp }),
-	param.Float("width", "width of the Gaussian function, in multiples of the mean distance between training samples", 1e-3, 1e3, 1, func(c *Config) *float64 { return &c.Width }),
-	param.Int("iterations", "maximum number of steps of reweighted least squares", 1, 10_000, 50, func(c *Config) *int { return &c.Iterations }),
-	param.Float("tolerance", "end the fit if a step lowers the objective by at most this fraction of the objective", 0, 1, 1e-6,
+	param.Float("cost", "C: weight of the losses relative to the norm of the function", 1e-6, 1e6, 1,
+		func(c *Config) *float64 {
+			return &c.Cost
+		}),
+	param.Float("epsilon", "ε: a sample has no loss if the Euclidean norm of the errors of its logits is at most ε", 0,
+		1e3, 0.1, func(c *Config) *float64 {
+			return &c.Epsilon
+		}),
+	param.Float("clamp", "clip probabilities to the range from clamp to 1 - clamp before their logits are computed", 1e-12,
+		0.1, 1e-3, func(c *Config) *float64 {
+			return &c.Clamp
+		}),
+	param.Float("width", "width of the Gaussian function, in multiples of the mean distance between training samples",
+		1e-3, 1e3, 1, func(c *Config) *float64 {
+			return &c.Width
+		}),
+	param.Int("iterations", "maximum number of steps of reweighted least squares", 1, 10_000, 50, func(c *Config) *int {
+		return &c.Iterations
+	}),
+	param.Float("tolerance", "end the fit if a step lowers the objective by at most this fraction of the objective",
+		0, 1, 1e-6,
 		func(c *Config) *float64 { return &c.Tolerance }),
 }
 
@@ -76,11 +92,13 @@ const mostSystem = 1 << 27
 // fits refuses fits that no unit or partial can hold.
 func (c *Config) fits(m *dataset.Manifest) error {
 	if need := exactBytes(m); c.Landmarks == 0 && need > mostBytes {
-		return param.Errorf("landmarks", "an exact fit of %d samples takes %.1f GiB in one task, but at most %d GiB are possible: give a number, such as %d",
+		return param.Errorf("landmarks", "an exact fit of %d samples takes %.1f GiB in one task, but at most %d GiB are "+
+			"possible: give a number, such as %d",
 			m.Rows, float64(need)/(1<<30), mostBytes>>30, defaultLandmarks)
 	}
 	if n := int64(c.Landmarks) * int64(m.Labels); n > mostSystem {
-		return param.Errorf("landmarks", "%d landmarks for %d labels are %d values, at most %d are possible", c.Landmarks, m.Labels, n, int64(mostSystem))
+		return param.Errorf("landmarks", "%d landmarks for %d labels are %d values, at most %d are possible", c.Landmarks,
+			m.Labels, n, int64(mostSystem))
 	}
 	return nil
 }

@@ -50,8 +50,10 @@ func (x *descent) state(l *fields.List) {
 	l.Uint64(&x.done)
 	l.Float64(&x.value, &x.step)
 	l.Float64s(x.point, x.direction)
-	l.Check(x.stage < stages && x.done <= x.iterations, "stage %d of the fit is not possible at iteration %d", x.stage, x.done)
-	l.Check(finite(x.value) && x.value >= 0 && x.step >= 0 && x.step <= 1, "the fit has the objective %v and the step size %v, which is not possible", x.value, x.step)
+	l.Check(x.stage < stages && x.done <= x.iterations, "stage %d of the fit is not possible at iteration %d",
+		x.stage, x.done)
+	l.Check(finite(x.value) && x.value >= 0 && x.step >= 0 && x.step <= 1,
+		"the fit has the objective %v and the step size %v, which is not possible", x.value, x.step)
 	for _, v := range [][]float64{x.point, x.direction} {
 		for _, w := range v {
 			l.Check(w >= -mostValue && w <= mostValue, "the fit has the value %v, which is not possible", w)

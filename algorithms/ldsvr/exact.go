@@ -30,7 +30,8 @@ func fitExact(ctx context.Context, c *Config, seed uint64, r *dataset.Rows, scal
 	}
 	width := float64(c.Width * meanDistance(drawn, scale))
 	x := newExact(c, r, kernelMatrix(r, rows.NewDistances(r, scale), width))
-	descent, trial, solution := newDescent(c, (r.N+1)*r.Labels), make([]float64, (r.N+1)*r.Labels), make([]float64, (r.N+1)*r.Labels)
+	descent, trial, solution := newDescent(c, (r.N+1)*r.Labels), make([]float64, (r.N+1)*r.Labels),
+		make([]float64, (r.N+1)*r.Labels)
 	loss := 0.0
 	for descent.stage != stageEnd {
 		if err := ctx.Err(); err != nil {
@@ -116,7 +117,8 @@ func (x *exact) solve(solution, point []float64) error {
 		y.Set(i, labels, 1)
 	}
 	if err := linalg.Cholesky(h); err != nil {
-		return fmt.Errorf("%s: the equations of %d samples with cost %v cannot be solved: %w", Name, len(in), x.config.Cost, err)
+		return fmt.Errorf("%s: the equations of %d samples with cost %v cannot be solved: %w", Name, len(in),
+			x.config.Cost, err)
 	}
 	linalg.SolveLower(y, h)
 	linalg.SolveUpper(y, h.T())

@@ -15,7 +15,8 @@ import (
 // The objective at its minimum and the mean K-L of the test rows, of each fold of SJAFFE with the default settings,
 // by SciPy (L-BFGS-B from zero, on an eigendecomposition of the kernel matrix).
 var (
-	leastObjectives = []float64{82.403140, 82.224691, 81.333541, 85.043588, 83.040804, 82.086328, 81.898792, 84.086092, 84.190879, 84.006466}
+	leastObjectives = []float64{82.403140, 82.224691, 81.333541, 85.043588, 83.040804, 82.086328, 81.898792, 84.086092,
+		84.190879, 84.006466}
 	testDivergences = []float64{.045431, .048997, .046966, .035647, .044455, .052291, .051532, .042740, .039851, .041799}
 )
 

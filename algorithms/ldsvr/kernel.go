@@ -57,7 +57,8 @@ func (k *kernel) Demand() (bytes int64, what string) {
 		return 0, ""
 	}
 	n := int64(min(k.job.Manifest.Rows, 1<<27)) // the product of more would be too large a number
-	return 2 * 8 * n * n, fmt.Sprintf("an exact fit needs two matrices of %d×%d numbers; give landmarks, such as 512, to avoid them", n, n)
+	return 2 * 8 * n * n, fmt.Sprintf("an exact fit needs two matrices of %d×%d numbers; give landmarks, such as 512, "+
+		"to avoid them", n, n)
 }
 
 // scratch is the working memory of a lane.
@@ -77,7 +78,8 @@ type scratch struct {
 func (k *kernel) NewScratch() any {
 	c := k.job.Manifest.Labels
 	return &scratch{
-		outputs: make([]float64, kernelRows*c), right: make([]float64, kernelRows*(c+1)), z: make([]float64, c), e: make([]float64, c),
+		outputs: make([]float64, kernelRows*c), right: make([]float64, kernelRows*(c+1)), z: make([]float64, c),
+		e: make([]float64, c),
 	}
 }
 
@@ -87,7 +89,8 @@ func (s *scratch) size(l *landmarks) {
 		return
 	}
 	n := l.from.Rows()
-	s.rows, s.kernels, s.scaled, s.gram = l.from.NewScratch(), make([]float64, kernelRows*n), make([]float64, kernelRows*n), make([]float64, n*n)
+	s.rows, s.kernels, s.scaled, s.gram = l.from.NewScratch(), make([]float64, kernelRows*n),
+		make([]float64, kernelRows*n), make([]float64, n*n)
 }
 
 // read returns the landmarks of a round's variables.
@@ -146,7 +149,8 @@ func (l *landmarks) to(dst []float64, refs []dataset.RowRef, d *dataset.Data, s 
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	if scaling.Run(dst, &u, d, v, &s.scaling) {
 		return nil
@@ -226,7 +230,8 @@ func (x *unitSums) add(values []float64, refs []dataset.RowRef, d *dataset.Data)
 	linalg.AddProduct(linalg.Of(outputs, n, labels), k, linalg.Of(x.point[:x.landmarks*labels], x.landmarks, labels))
 	weighted := 0
 	for i, ref := range refs {
-		label, f, r := d.Shard(int(ref.Shard)).Label(int(ref.Pos)), outputs[i*labels:(i+1)*labels], right[i*(labels+1):(i+1)*(labels+1)]
+		label, f, r := d.Shard(int(ref.Shard)).Label(int(ref.Pos)), outputs[i*labels:(i+1)*labels],
+			right[i*(labels+1):(i+1)*(labels+1)]
 		logits(x.z, label, x.job.Config.Clamp)
 		loss, a := x.job.Config.weigh(x.e, x.z, f)
 		shares(f, f)
@@ -263,7 +268,8 @@ func (x *unitSums) addSystem(k linalg.Matrix, right []float64, weighted int) {
 	}
 	columns := len(x.system.bias)
 	linalg.AddProduct(linalg.Of(x.system.right, x.landmarks, columns), k.T(), linalg.Of(right, k.Rows, columns))
-	linalg.Gram(linalg.Of(x.gram, x.landmarks, x.landmarks), linalg.Of(x.scaled[:weighted*x.landmarks], weighted, x.landmarks))
+	linalg.Gram(linalg.Of(x.gram, x.landmarks, x.landmarks), linalg.Of(x.scaled[:weighted*x.landmarks], weighted,
+		x.landmarks))
 }
 
 // end packs the Gram matrix.

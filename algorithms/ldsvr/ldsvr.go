@@ -31,7 +31,8 @@ func New() algorithms.Algorithm {
 			When:    "Compare it with ldlf for ages and other numbers, and with structrf for a result within seconds.",
 			Paper:   `Geng and Hou 2015, "Pre-Release Prediction of Crowd Opinion on Movies by Label Distribution Learning"`,
 		},
-		Doc: "the LDSVR of Geng and Hou 2015: support vector regression of the logits ln(d/(1-d)) of all probabilities d, with Gaussian functions of distances. " +
+		Doc: "the LDSVR of Geng and Hou 2015: support vector regression of the logits ln(d/(1-d)) of all probabilities d, " +
+			"with Gaussian functions of distances. " +
 			"Above 2,000 samples it has 512 landmarks, unless the spec says otherwise",
 		Predicts:     algorithms.Distribution,
 		Settings:     settings,

@@ -100,7 +100,8 @@ func TestGoldenDigest(t *testing.T) {
 		want     string
 	}{
 		{"exact", 5, 1, nil, "a5d6c869a6c6f61cd30ce592da516cd15da161e911cec359d6f8bcfe29cccdc5"},
-		{"landmarks", 40, 0.1, param.Values{"landmarks": int64(20)}, "962c55bb160988d608e7a062e1f8d8be4990b4f0320ff65669230aacb98585bf"},
+		{"landmarks", 40, 0.1, param.Values{"landmarks": int64(20)},
+			"962c55bb160988d608e7a062e1f8d8be4990b4f0320ff65669230aacb98585bf"},
 	} {
 		d := generated(t, 150, x.features, 3, x.density)
 		for lanes := 1; lanes <= 4; lanes++ {
@@ -275,9 +276,12 @@ func TestDescends(t *testing.T) {
 // TestPhases: an exact fit, which is one unit, is a fit from its beginning; the other one is told step by step.
 func TestPhases(t *testing.T) {
 	d := generated(t, 60, 3, 3, 1)
-	for landmarks, want := range map[int64][]string{0: {"fit", "done"}, 20: {"scaling", "collecting samples", "least squares", "done"}} {
+	for landmarks, want := range map[int64][]string{0: {"fit", "done"}, 20: {"scaling", "collecting samples",
+		"least squares", "done"}} {
 		var phases []string
-		if _, err := train(t, d, param.Values{"landmarks": landmarks}, 1, func(tr *trainer) { phases = append(phases, tr.Progress().Phase) }); err != nil {
+		if _, err := train(t, d, param.Values{"landmarks": landmarks}, 1, func(tr *trainer) {
+			phases = append(phases, tr.Progress().Phase)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if got := slices.Compact(phases); !slices.Equal(got, want) {
@@ -373,7 +377,8 @@ func TestDefaults(t *testing.T) {
 	m.Rows = 20_000
 	_, err := a.Resolve(param.Values{"landmarks": int64(0)}, m)
 	var wrong *param.Error
-	if !errors.As(err, &wrong) || wrong.Name != "landmarks" || !strings.Contains(err.Error(), "20000 samples takes 6.0 GiB in one task, but at most 4 GiB") {
+	if !errors.As(err, &wrong) || wrong.Name != "landmarks" ||
+		!strings.Contains(err.Error(), "20000 samples takes 6.0 GiB in one task, but at most 4 GiB") {
 		t.Errorf("error %v", err)
 	}
 	m.Labels = dataset.MaxLabels
@@ -389,7 +394,8 @@ func TestBadFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, parts := range map[string][][]byte{"none": nil, "two": {{1}, {1}}, "no fit": {{fitFormat}}, "another format": {{9, 9}}} {
+	for name, parts := range map[string][][]byte{"none": nil, "two": {{1}, {1}}, "no fit": {{fitFormat}},
+		"another format": {{9, 9}}} {
 		fresh := newTrainer(tr.job)
 		fresh.fit = tr.fit
 		if err := fresh.Fold(&round.Result{Gathered: parts}); err == nil || fresh.ended() {

@@ -38,7 +38,8 @@ type model struct {
 // tensors lists the tensors.
 func (m *model) tensors(l *learner.Tensors) {
 	kind := max(0, slices.Index(scaling.Kinds, m.kind))
-	numbers := append(m.Sizes.Numbers(), learner.Within(&m.labels, 1, dataset.MaxLabels), learner.Within(&m.landmarks, 0, 1),
+	numbers := append(m.Sizes.Numbers(), learner.Within(&m.labels, 1, dataset.MaxLabels),
+		learner.Within(&m.landmarks, 0, 1),
 		learner.Within(&kind, 0, len(scaling.Kinds)-1))
 	if l.Settings(modelFormat, numbers...) {
 		m.kind = scaling.Kinds[kind]
@@ -54,7 +55,8 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	err := rows.CheckScale(m.scale.Scale)
 	l.Check(err == nil, "%w", err)
-	l.Check(m.width[0] > leastWidth && m.width[0] <= mostValue, "the width of the Gaussian function is %v, which is not possible", m.width[0])
+	l.Check(m.width[0] > leastWidth && m.width[0] <= mostValue,
+		"the width of the Gaussian function is %v, which is not possible", m.width[0])
 	for _, v := range [][]float64{m.beta, m.bias} {
 		for _, x := range v {
 			l.Check(x >= -mostValue && x <= mostValue, "the model has the value %v, which is not possible", x)
@@ -77,7 +79,8 @@ func (m *model) Describe() [][2]string {
 	if m.landmarks == 1 {
 		fit = fmt.Sprintf("%d landmarks", m.Rows)
 	}
-	return [][2]string{{"fit", fit}, {"function", fmt.Sprintf("Gaussian of the distance, width %.6g", m.width[0])}, {"scaling", m.kind}}
+	return [][2]string{{"fit", fit}, {"function", fmt.Sprintf("Gaussian of the distance, width %.6g", m.width[0])},
+		{"scaling", m.kind}}
 }
 
 // distances returns the distances to the rows.
@@ -98,7 +101,8 @@ type workspace struct {
 
 // NewScratch implements algorithms.Model.
 func (m *model) NewScratch() any {
-	return &workspace{rows: m.distances().NewScratch(), kernels: make([]float64, atATime*m.Rows), outputs: make([]float64, atATime*m.labels)}
+	return &workspace{rows: m.distances().NewScratch(), kernels: make([]float64, atATime*m.Rows),
+		outputs: make([]float64, atATime*m.labels)}
 }
 
 // Predict implements algorithms.Model.

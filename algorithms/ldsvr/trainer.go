@@ -37,8 +37,10 @@ func (x *fitted) list(l *fields.List, m *dataset.Manifest, w *rows.Wanted) {
 		n = (x.kept.N + 1) * m.Labels
 	}
 	l.Known(&x.point, n)
-	l.Check(x.width >= 0 && x.width <= mostValue && (x.width > 0) == (x.kept != nil), "the width of the Gaussian function is %v, which is not possible", x.width)
-	l.Check(x.loss == -1 || x.kept != nil && x.loss >= 0 && x.loss < mostLoss, "the fit has the loss %v, which is not possible", x.loss)
+	l.Check(x.width >= 0 && x.width <= mostValue && (x.width > 0) == (x.kept != nil),
+		"the width of the Gaussian function is %v, which is not possible", x.width)
+	l.Check(x.loss == -1 || x.kept != nil && x.loss >= 0 && x.loss < mostLoss,
+		"the fit has the loss %v, which is not possible", x.loss)
 	for _, v := range x.point {
 		l.Check(v >= -mostValue && v <= mostValue, "the fit has the value %v, which is not possible", v)
 	}
@@ -83,7 +85,8 @@ func (t *trainer) State(l *fields.List) {
 	t.list(l, t.job.Manifest, t.job.Config.kept(t.job.Seed))
 	l.Check(t.kept == nil || t.fit.Done(), "the saved state has samples, although the features are not scaled yet")
 	l.Check(t.done <= uint64(t.job.Config.Iterations), "the saved state is at iteration %d, which is not possible", t.done)
-	l.Check((t.point != nil) == (t.exact() && t.kept != nil), "the saved state has a fit of %d values, which is not possible", len(t.point))
+	l.Check((t.point != nil) == (t.exact() && t.kept != nil),
+		"the saved state has a fit of %d values, which is not possible", len(t.point))
 	l.Uint64(&t.evaluations)
 	if t.exact() || t.kept == nil {
 		l.Check(t.evaluations == 0, "the saved state is at evaluation %d, which is not possible", t.evaluations)
@@ -173,7 +176,8 @@ func (t *trainer) foldFit(res *round.Result) error {
 	var fit fitted
 	err := fields.Read(res.Gathered[0], fitFormat, func(l *fields.List) {
 		fit.list(l, t.job.Manifest, t.job.Config.kept(t.job.Seed))
-		l.Check(fit.point != nil && fit.done <= uint64(t.job.Config.Iterations), "the fit is at iteration %d and has %d values, which is not possible", fit.done, len(fit.point))
+		l.Check(fit.point != nil && fit.done <= uint64(t.job.Config.Iterations),
+			"the fit is at iteration %d and has %d values, which is not possible", fit.done, len(fit.point))
 	})
 	if err == nil {
 		t.fitted = fit
@@ -265,7 +269,8 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	}
 	n := t.kept.N * t.job.Manifest.Labels
 	m := &model{
-		Sizes: rows.SizesOf(t.kept), labels: t.job.Manifest.Labels, kind: t.job.Config.Scaling, scale: t.fit.Values(), kept: *t.kept,
+		Sizes: rows.SizesOf(t.kept), labels: t.job.Manifest.Labels, kind: t.job.Config.Scaling, scale: t.fit.Values(),
+		kept:  *t.kept,
 		width: []float64{t.width}, beta: point[:n], bias: point[n:],
 	}
 	if !t.exact() {

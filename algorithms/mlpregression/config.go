@@ -44,18 +44,36 @@ const (
 // settings lists what a spec may say, in the order of help texts. The paper says nothing of its
 // network but its error.
 var settings = slices.Concat(param.Table[Config]{
-	param.Word("preset", "auto adapts the defaults to the dataset; paper uses raw features", func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
-	param.Int("hidden", "number of ReLU units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
+	param.Word("preset", "auto adapts the defaults to the dataset; paper uses raw features", func(c *Config) *string {
+		return &c.Preset
+	}, param.Auto, param.Paper),
+	param.Int("hidden", "number of ReLU units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int {
+		return &c.Hidden
+	}),
 	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
-	param.Float("alpha", "α: α/2 times the sum of the squared weights, biases excluded, is divided by batch_size and added to the loss of a mini-batch", 0, 1e6, rawAlpha,
+	param.Float("alpha", "α: α/2 times the sum of the squared weights, biases excluded, is divided by batch_size and "+
+		"added to the loss of a mini-batch", 0, 1e6, rawAlpha,
 		func(c *Config) *float64 { return &c.Alpha }).Says("auto: 10 with scaling standard, else 1e-4; paper: 1e-4"),
-	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
-	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
-	param.Int("passes", "maximum number of passes through the training samples", 1, 1e6, 200, func(c *Config) *int { return &c.Passes }),
-	param.Float("tolerance", "amount by which the mean loss of a pass must fall below the lowest earlier loss to count as an improvement", 0, 1e6, 1e-4,
+	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 32, func(c *Config) *int {
+		return &c.BatchSize
+	}),
+	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3,
+		func(c *Config) *float64 {
+			return &c.LearningRate
+		}),
+	param.Int("passes", "maximum number of passes through the training samples", 1, 1e6, 200, func(c *Config) *int {
+		return &c.Passes
+	}),
+	param.Float("tolerance", "amount by which the mean loss of a pass must fall below the lowest earlier loss to count "+
+		"as an improvement", 0, 1e6, 1e-4,
 		func(c *Config) *float64 { return &c.Tolerance }),
-	param.Int("patience", "number of successive passes without an improvement of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
-}, target.Settings(func(c *Config) *target.Scale { return &c.Scale }), network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
+	param.Int("patience", "number of successive passes without an improvement of the training loss after which training "+
+		"stops", 1, 1e9, 10, func(c *Config) *int {
+		return &c.Patience
+	}),
+}, target.Settings(func(c *Config) *target.Scale {
+	return &c.Scale
+}), network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
@@ -71,7 +89,8 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // fits refuses labels that are no scale, and a network whose parameters no partial could carry.
 func (c *Config) fits(m *dataset.Manifest) error {
 	if n := gradient.Parameters(newFunction(c, 0, m)); n > maxValues {
-		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units), at most %d are possible",
+		return param.Errorf("hidden", "the network would have %d parameters (%d features, %d hidden units), at most %d are "+
+			"possible",
 			n, m.Features, c.Hidden, maxValues)
 	}
 	return c.Scale.Fits(m, Name)

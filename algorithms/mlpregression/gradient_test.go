@@ -25,7 +25,8 @@ func TestGradient(t *testing.T) {
 				theta[i] = float32(0.5 * s.Normal())
 			}
 			target, fit := []float64{6, 1.5}, scaling.Values{}
-			vars := round.Vars{{ID: 0xfe10, Version: 1, Data: num.Bytes32(theta)}, {ID: varTarget, Version: 1, Data: num.Bytes64(target)}}
+			vars := round.Vars{{ID: 0xfe10, Version: 1, Data: num.Bytes32(theta)},
+				{ID: varTarget, Version: 1, Data: num.Bytes64(target)}}
 			if kind != scaling.None {
 				fit = scaling.Of(make([]float64, 2*d.Manifest.Features))
 				for i := range fit.Shift {
@@ -63,7 +64,8 @@ func TestGradient(t *testing.T) {
 			}
 			for i, x := range want {
 				if math.Abs(float64(got[i])-x) > 1e-5*size {
-					t.Fatalf("density %v, scaling %s: parameter %d has the gradient %v, by differences %v", density, kind, i, got[i], x)
+					t.Fatalf("density %v, scaling %s: parameter %d has the gradient %v, by differences %v", density, kind,
+						i, got[i], x)
 				}
 			}
 		}
@@ -71,7 +73,8 @@ func TestGradient(t *testing.T) {
 }
 
 // kernelGradient returns the gradient and the loss of a mini-batch as a kernel sums them in one unit.
-func kernelGradient(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, vars round.Vars, fit *scaling.Values) (g []float32, loss float64) {
+func kernelGradient(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, vars round.Vars,
+	fit *scaling.Values) (g []float32, loss float64) {
 	t.Helper()
 	shape := tr.Function.GradientShape()
 	shape.F64 += gradient.GradientAt

@@ -57,7 +57,8 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	s.unit = u
 	switch u.Op {
@@ -96,7 +97,8 @@ func (l *squaredError) error(f float32, x *gradient.Sample) float64 {
 }
 
 // Gradients implements gradient.Loss.
-func (l *squaredError) Gradients(df, f []float32, samples []gradient.Sample, _ *gradient.Values, losses []float64) []float64 {
+func (l *squaredError) Gradients(df, f []float32, samples []gradient.Sample, _ *gradient.Values,
+	losses []float64) []float64 {
 	for i := range samples {
 		e := l.error(f[i], &samples[i])
 		df[i] = float32(e)

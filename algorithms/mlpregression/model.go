@@ -28,19 +28,22 @@ type model struct {
 // tensors lists the tensors: settings, the target, scaling (where there is any), the network's.
 func (m *model) tensors(l *learner.Tensors) {
 	kind := slices.Index(scaling.Kinds, m.kind)
-	if !l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures), learner.Within(&m.labels, 1, dataset.MaxLabels),
+	if !l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures),
+		learner.Within(&m.labels, 1, dataset.MaxLabels),
 		learner.Within(&m.hidden, 1, maxHidden), learner.Within(&kind, 0, len(scaling.Kinds)-1)) {
 		return
 	}
 	if l.Reading() {
 		m.kind = scaling.Kinds[kind]
 		m.f = newFunction(&Config{Hidden: m.hidden, Scaling: m.kind}, 0, &dataset.Manifest{Features: m.features})
-		l.Check(gradient.Parameters(m.f) <= maxValues, "the model has %d parameters, which is too many", gradient.Parameters(m.f))
+		l.Check(gradient.Parameters(m.f) <= maxValues, "the model has %d parameters, which is too many",
+			gradient.Parameters(m.f))
 	}
 	l.F64("target", &m.target, 2)
 	m.weights.Input.Tensors(l, m.kind, m.features)
 	gradient.Tensors(l, m.f, &m.weights.Theta)
-	l.Check(num.Finite64(m.target) && num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) && num.Finite32(m.weights.Theta),
+	l.Check(num.Finite64(m.target) && num.Finite64(m.weights.Input.Shift) && num.Finite64(m.weights.Input.Scale) &&
+		num.Finite32(m.weights.Theta),
 		"the model has a value that is not finite")
 }
 

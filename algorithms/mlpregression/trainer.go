@@ -103,12 +103,15 @@ func (t *trainer) Progress() round.Progress {
 // State implements learner.Trainer.
 func (t *trainer) State(l *fields.List) {
 	l.Uint64(&t.rows)
-	l.Check(t.rows <= uint64(t.shape.Rows), "the saved state has %d training samples, but the dataset has %d samples", t.rows, t.shape.Rows)
+	l.Check(t.rows <= uint64(t.shape.Rows), "the saved state has %d training samples, but the dataset has %d samples",
+		t.rows, t.shape.Rows)
 	if t.rows == 0 {
 		return
 	}
 	l.Float64(&t.target[0], &t.target[1])
-	l.Check(num.Finite64(t.target[:]) && t.target[1] > 0, "the saved state has the mean %v and the standard deviation %v of the samples' numbers, which is not possible", t.target[0], t.target[1])
+	l.Check(num.Finite64(t.target[:]) && t.target[1] > 0,
+		"the saved state has the mean %v and the standard deviation %v of the samples' numbers, which is not possible",
+		t.target[0], t.target[1])
 	t.plan()
 	t.Descent.State(l)
 }

@@ -33,7 +33,8 @@ type twin struct {
 
 // newTwin begins with a trainer's parameters.
 func newTwin(c *Config, features int, theta []float32, numbers []float64) *twin {
-	w := &twin{hidden: c.Hidden, alpha: c.Alpha, rate: c.LearningRate, best: math.Inf(1), first: make([]float64, len(theta)), second: make([]float64, len(theta))}
+	w := &twin{hidden: c.Hidden, alpha: c.Alpha, rate: c.LearningRate, best: math.Inf(1),
+		first: make([]float64, len(theta)), second: make([]float64, len(theta))}
 	at := 0
 	next := func(n int) (v []float64) {
 		for _, x := range theta[at : at+n] {
@@ -109,7 +110,8 @@ func (w *twin) step(xs [][]float64, ys []float64) {
 	move := func(v *float64, g float64) {
 		w.first[at] = 0.9*w.first[at] + 0.1*g
 		w.second[at] = 0.999*w.second[at] + 0.001*g*g
-		*v -= w.rate * (w.first[at] / (1 - math.Pow(0.9, w.steps))) / (math.Sqrt(w.second[at]/(1-math.Pow(0.999, w.steps))) + 1e-8)
+		*v -= w.rate * (w.first[at] / (1 - math.Pow(0.9, w.steps))) /
+			(math.Sqrt(w.second[at]/(1-math.Pow(0.999, w.steps))) + 1e-8)
 		at++
 	}
 	for i := range w.w1 {
@@ -160,7 +162,8 @@ func (s onScale) Scan(f func(*dataset.Row) error) error {
 // generated builds rows with numbers, dense or sparse.
 func generated(t testing.TB, rows int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: 5, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: 5,
+		Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +174,8 @@ func generated(t testing.TB, rows int, density float64) *dataset.Data {
 // small are settings of a job of a few passes.
 func small() *Config {
 	return &Config{
-		Preset: param.Auto, Hidden: 5, Scaling: scaling.Standard, Alpha: 0.5, BatchSize: 20, LearningRate: 0.01, Passes: 30, Tolerance: 0.002, Patience: 4,
+		Preset: param.Auto, Hidden: 5, Scaling: scaling.Standard, Alpha: 0.5, BatchSize: 20, LearningRate: 0.01, Passes: 30,
+		Tolerance: 0.002, Patience: 4,
 		Scale: target.Scale{Low: 5, True: string(dataset.TrueValue)},
 	}
 }

@@ -121,10 +121,12 @@ func (c *Config) hidden() topology {
 // checkSizes refuses sizes that do not go together or with the data.
 func (c *Config) checkSizes(m *dataset.Manifest) error {
 	if c.BatchSize > c.BatchAbove {
-		return param.Errorf("batch_size", "got %d samples, want at most batch_above, %d: larger nodes use mini-batches", c.BatchSize, c.BatchAbove)
+		return param.Errorf("batch_size", "got %d samples, want at most batch_above, %d: larger nodes use mini-batches",
+			c.BatchSize, c.BatchAbove)
 	}
 	if values := min(c.BatchAbove, max(1, c.draws(m.Rows))) * (c.inputs(m.Features) + 1); values > maxNode {
-		return param.Errorf("share", "a node of up to %d samples with %d inputs has %d values, at most %d are possible: lower share or batch_above",
+		return param.Errorf("share", "a node of up to %d samples with %d inputs has %d values, at most %d are possible: "+
+			"lower share or batch_above",
 			min(c.BatchAbove, c.draws(m.Rows)), c.inputs(m.Features), values, maxNode)
 	}
 	return c.checkDraws(m.Rows)
@@ -134,7 +136,8 @@ func (c *Config) checkSizes(m *dataset.Manifest) error {
 // training rows.
 func (c *Config) checkDraws(rows int) error {
 	if n := c.draws(rows); n < c.MinSamples {
-		return param.Errorf("min_samples", "a sampling_ratio of %v of %d training samples makes %d draws, but a node needs %d to be split: lower min_samples, increase sampling_ratio, or use more samples",
+		return param.Errorf("min_samples", "a sampling_ratio of %v of %d training samples makes %d draws, but a node needs "+
+			"%d to be split: lower min_samples, increase sampling_ratio, or use more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil

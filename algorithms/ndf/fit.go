@@ -54,7 +54,8 @@ type keys struct{ bootstrap, inputs, hidden, weights, batches num.Key }
 
 func newKeys(seed uint64) keys {
 	key := func(purpose string) num.Key { return num.NewKey(seed, "ndf/"+purpose) }
-	return keys{key("bootstrap"), key("inputs"), key("hidden"), key("weights"), key("batches")}
+	return keys{bootstrap: key("bootstrap"), inputs: key("inputs"), hidden: key("hidden"), weights: key("weights"),
+		batches: key("batches")}
 }
 
 // node is a node whose network is trained.
@@ -263,7 +264,8 @@ func (f *fitter) descend(ctx context.Context, n *node) error {
 	for _, v := range []*[]float32{&f.grad, &f.m1, &f.m2} {
 		clear(forest.Resized(v, len(w)))
 	}
-	a := num.AdamFactors{Rate: float32(f.cfg.LearningRate), Beta1: adamBeta1, Beta2: adamBeta2, Rest1: 1 - adamBeta1, Rest2: 1 - adamBeta2, Epsilon: adamEpsilon}
+	a := num.AdamFactors{Rate: float32(f.cfg.LearningRate), Beta1: adamBeta1, Beta2: adamBeta2, Rest1: 1 - adamBeta1,
+		Rest2: 1 - adamBeta2, Epsilon: adamEpsilon}
 	beta1, beta2 := 1.0, 1.0
 	for step := range f.cfg.Iters {
 		if err := ctx.Err(); err != nil {
@@ -352,7 +354,8 @@ func (f *fitter) load(b *batch, rows []uint32) {
 		units = f.net.hidden + 1
 	}
 	n := len(rows)
-	z, zt, t, out := forest.Resized(&b.z, n*width), forest.Resized(&b.zt, n*width), forest.Resized(&b.t, n*units), forest.Resized(&b.out, n)
+	z, zt, t, out := forest.Resized(&b.z, n*width), forest.Resized(&b.zt, n*width), forest.Resized(&b.t, n*units),
+		forest.Resized(&b.out, n)
 	b.blocks = b.blocks[:0]
 	for from := 0; from < n; from += blockRows {
 		to := min(from+blockRows, n)
@@ -389,8 +392,9 @@ type pendingNode struct {
 // newGrower returns a grower of trees on the table.
 func newGrower(cfg *Config, seed uint64, t *table) *grower {
 	g := &grower{
-		source: source{Rows: t.Rows, features: t.features, classes: t.labels, sparse: t.sparse, class: t.class, counts: make([]uint32, t.Len())},
-		sums:   make([]float64, t.labels),
+		source: source{Rows: t.Rows, features: t.features, classes: t.labels, sparse: t.sparse, class: t.class,
+			counts: make([]uint32, t.Len())},
+		sums: make([]float64, t.labels),
 	}
 	g.fitter = fitter{cfg: cfg, keys: newKeys(seed), source: &g.source}
 	return g
@@ -444,7 +448,8 @@ func (g *grower) growNode(ctx context.Context, tree *Tree, number uint32, at int
 	}
 	tree.addSplit(at, &g.fitter.net, gain)
 	middle := p.from + left
-	g.pending = append(g.pending, pendingNode{p.from, middle, p.depth + 1, 2 * p.path}, pendingNode{middle, p.to, p.depth + 1, 2*p.path + 1})
+	g.pending = append(g.pending, pendingNode{from: p.from, to: middle, depth: p.depth + 1, path: 2 * p.path},
+		pendingNode{from: middle, to: p.to, depth: p.depth + 1, path: 2*p.path + 1})
 	return nil
 }
 

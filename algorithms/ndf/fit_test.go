@@ -126,15 +126,16 @@ func twinOf(f *fitter, n *node) (net *twin, z, mass [][]float64) {
 	return net, z, mass
 }
 
-// TestCorollary1: of random networks that send each row to one side, those with the highest log Q have the highest information
-// gain, and the other way round (corollary 1 of the supplement). log Q is what start chooses networks by. The gain is
-// computed from the labels by package math, as rf's is: H(π̂) less the mean entropy of both sides.
+// TestCorollary1: of random networks that send each row to one side, those with the highest log Q have the highest
+// information gain, and the other way round (corollary 1 of the supplement). log Q is what start chooses networks by.
+// The gain is computed from the labels by package math, as rf's is: H(π̂) less the mean entropy of both sides.
 func TestCorollary1(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		classes, sparse := rapid.Bool().Draw(r, "classes"), rapid.Bool().Draw(r, "sparse")
 		rows, labels := rapid.IntRange(12, 300).Draw(r, "rows"), rapid.IntRange(2, 5).Draw(r, "labels")
 		d := rowsOf(rows, 7, labels, 2, sparse, someRows(rapid.Uint64().Draw(r, "seed"), 7, labels, classes))
-		c := configOf(t, map[string]any{"hidden": rapid.SampledFrom([]string{"0", "3"}).Draw(r, "hidden"), "share": 0.7}, d.Manifest)
+		c := configOf(t, map[string]any{"hidden": rapid.SampledFrom([]string{"0", "3"}).Draw(r, "hidden"), "share": 0.7},
+			d.Manifest)
 		g := growerOf(t, c, d)
 		f, n := &g.fitter, &node{path: 1, rows: g.rows}
 		for row := range f.source.counts {
@@ -165,7 +166,8 @@ func TestCorollary1(t *testing.T) {
 		}
 		byQ, byGain := slices.Index(logQ, slices.Max(logQ)), slices.Index(gain, slices.Max(gain))
 		if gain[byQ] < gain[byGain]-1e-9 || logQ[byGain] < logQ[byQ]-1e-9 {
-			r.Fatalf("the highest log Q has network %d, with the gain %v; the highest gain has network %d, with the gain %v and log Q/n %v, not %v",
+			r.Fatalf("the highest log Q has network %d, with the gain %v; the highest gain has network %d, with the gain %v "+
+				"and log Q/n %v, not %v",
 				byQ, gain[byQ], byGain, gain[byGain], logQ[byGain], logQ[byQ])
 		}
 	})
@@ -282,7 +284,8 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%s: %+v, error %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "-1", "08", "+8", "513", "9-4", "4-", "-4", "4-16-20", "adaptive-1", "adaptive-", "Adaptive", "8.0", "1e1"} {
+	for _, text := range []string{"", "-1", "08", "+8", "513", "9-4", "4-", "-4", "4-16-20", "adaptive-1", "adaptive-",
+		"Adaptive", "8.0", "1e1"} {
 		if got, err := parseHidden(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}

@@ -16,7 +16,8 @@ import (
 // sparse storage.
 func rowsOf(n, features, labels, shards int, sparse bool, row func(i int) (x, d []float32)) *dataset.Data {
 	m := &dataset.Manifest{
-		Format: dataset.ManifestFormat, Rows: n, Features: features, Labels: labels, Sparse: sparse, Shards: make([]dataset.ShardRef, shards),
+		Format: dataset.ManifestFormat, Rows: n, Features: features, Labels: labels, Sparse: sparse,
+		Shards: make([]dataset.ShardRef, shards),
 	}
 	roles := make([]dataset.Roles, n)
 	for i := range roles {

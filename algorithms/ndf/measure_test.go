@@ -46,7 +46,8 @@ func (p *problem) data() *dataset.Data {
 // digits returns the digits with each of the three test sets of 30 %.
 func digits(t testing.TB) (list []*problem) {
 	t.Helper()
-	src, err := read.Open(testkit.Shared(t, "data/digits.csv.gz"), read.OpenOptions{CSV: read.CSVOptions{Header: "no"}, Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
+	src, err := read.Open(testkit.Shared(t, "data/digits.csv.gz"), read.OpenOptions{CSV: read.CSVOptions{Header: "no"},
+		Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func values(pairs ...any) param.Values {
 
 // accuracy returns the mean accuracy over the test sets of the digits, its deviation, and the
 // seconds of training.
-func accuracy(t testing.TB, sets []*problem, a algorithms.Algorithm, v param.Values) (mean, deviation, seconds float64) {
+func accuracy(t testing.TB, sets []*problem, a algorithms.Algorithm, v param.Values) (mean, deviation,
+	seconds float64) {
 	t.Helper()
 	square := 0.0
 	for i, p := range sets {
@@ -206,7 +208,8 @@ func TestDigitsTable(t *testing.T) {
 				values("trees", trees, "max_depth", 5, "features", features, "min_samples", 10, "sampling_ratio", 1.0))
 		}
 	}
-	line("rf depth 60, sqrt, min 2, 200 trees", rf.New(), values("trees", 200, "max_depth", 60, "features", "sqrt", "min_samples", 2, "sampling_ratio", 1.0))
+	line("rf depth 60, sqrt, min 2, 200 trees", rf.New(), values("trees", 200, "max_depth", 60, "features", "sqrt",
+		"min_samples", 2, "sampling_ratio", 1.0))
 }
 
 // TestTextures: on textures, of which one pixel says nothing, forests of networks have a mean
@@ -226,10 +229,13 @@ func TestTextures(t *testing.T) {
 			m := p.train(t, ndf.New(), seed, values("trees", trees, "routing", "hard"))
 			seconds := time.Since(begin).Seconds()
 			networks[trees] = p.score(m).MeanJaccard.Mean
-			tests[trees] = p.score(p.train(t, rf.New(), seed, values("trees", trees, "max_depth", 5, "min_samples", 10, "sampling_ratio", 1.0))).MeanJaccard.Mean
-			t.Logf("seed %d, %d trees: networks %.3f (%.1f s), tests of features %.3f", seed, trees, networks[trees], seconds, tests[trees])
+			tests[trees] = p.score(p.train(t, rf.New(), seed, values("trees", trees, "max_depth", 5, "min_samples", 10,
+				"sampling_ratio", 1.0))).MeanJaccard.Mean
+			t.Logf("seed %d, %d trees: networks %.3f (%.1f s), tests of features %.3f", seed, trees, networks[trees], seconds,
+				tests[trees])
 			if networks[trees] < least || networks[trees] < tests[trees]+0.05 {
-				t.Errorf("seed %d, %d trees: Jaccard %.3f, want %.2f or more, and .05 more than %.3f", seed, trees, networks[trees], least, tests[trees])
+				t.Errorf("seed %d, %d trees: Jaccard %.3f, want %.2f or more, and .05 more than %.3f", seed, trees, networks[trees],
+					least, tests[trees])
 			}
 		}
 		if networks[3] <= tests[8] {

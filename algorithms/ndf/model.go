@@ -52,7 +52,8 @@ type file struct {
 // tensors lists the tensors: the networks, then the trees.
 func (f *file) tensors(l *learner.Tensors) {
 	l.Settings(modelFormat, learner.Within(&f.Count, 1, maxTrees), learner.Within(&f.features, 1, dataset.MaxFeatures),
-		learner.Within(&f.labels, 1, dataset.MaxLabels), learner.Within(&f.all.width, 1, dataset.MaxFeatures), learner.Within(&f.soft, 0, 1),
+		learner.Within(&f.labels, 1, dataset.MaxLabels), learner.Within(&f.all.width, 1, dataset.MaxFeatures),
+		learner.Within(&f.soft, 0, 1),
 		learner.Within(&f.splits, 0, maxSplits))
 	l.U32("hidden", &f.all.hidden, f.splits)
 	l.U32("inputs", &f.all.inputs, f.splits, f.all.width)
@@ -89,7 +90,8 @@ func (m *model) Tensors() []algorithms.Tensor {
 	tensors := f.AddPieces(learner.ListTensors(f.tensors))
 	tensors[networkTensors+4].Dims = []int{weights}
 	for _, t := range m.trees {
-		for i, piece := range []algorithms.Tensor{{U32: present(t.hidden)}, {U32: present(t.inputs)}, {F32: t.shift}, {F32: t.scale}, {F32: t.weights}} {
+		for i, piece := range []algorithms.Tensor{{U32: present(t.hidden)}, {U32: present(t.inputs)}, {F32: t.shift},
+			{F32: t.scale}, {F32: t.weights}} {
 			x := &tensors[networkTensors+i]
 			x.Pieces = append(x.Pieces, piece)
 		}
@@ -146,8 +148,10 @@ func (s *networks) cut(count int) networks {
 		weights += parameters(s.width, int(hidden))
 	}
 	values := count * s.width
-	head := networks{s.width, s.hidden[:count], s.inputs[:values], s.shift[:values], s.scale[:values], s.weights[:weights]}
-	*s = networks{s.width, s.hidden[count:], s.inputs[values:], s.shift[values:], s.scale[values:], s.weights[weights:]}
+	head := networks{width: s.width, hidden: s.hidden[:count], inputs: s.inputs[:values], shift: s.shift[:values],
+		scale: s.scale[:values], weights: s.weights[:weights]}
+	*s = networks{width: s.width, hidden: s.hidden[count:], inputs: s.inputs[values:], shift: s.shift[values:],
+		scale: s.scale[values:], weights: s.weights[weights:]}
 	return head
 }
 
@@ -175,8 +179,10 @@ func (m *model) Describe() [][2]string {
 	}
 	pairs := append(m.ensemble.DescribeTrees(),
 		[2]string{"routing", routing},
-		[2]string{"networks", fmt.Sprintf("%d of %d inputs, %.1f hidden units each", networks, m.inputs, float64(units)/float64(max(1, networks)))},
-		[2]string{"weights", fmt.Sprintf("%d, %.1f %% within ±%g", weights, 100*float64(small)/float64(max(1, weights)), smallWeight)})
+		[2]string{"networks", fmt.Sprintf("%d of %d inputs, %.1f hidden units each", networks, m.inputs,
+			float64(units)/float64(max(1, networks)))},
+		[2]string{"weights", fmt.Sprintf("%d, %.1f %% within ±%g", weights, 100*float64(small)/float64(max(1, weights)),
+			smallWeight)})
 	return pairs
 }
 

@@ -24,9 +24,12 @@ var golden = map[string]struct {
 	classes bool
 	set     param.Values
 }{
-	"classes":       {"bcd755d78dcbb2ed74d57fe5a5b76d845ee7daa6775edb4d27b5e45af7685f60", true, param.Values{"trees": int64(3), "hidden": "2-6"}},
-	"distributions": {"ca2b608c854aa98df6e936ee9f755761b2eab5443f1756324fc5ec1779048eef", false, param.Values{"trees": int64(3), "hidden": "adaptive", "preset": "paper"}},
-	"mini-batches":  {"8df7a8558382d53e7e43842d50b957c9e532c55ea9c9aab19ffa29d8c5ffa1bc", true, param.Values{"trees": int64(2), "batch_above": int64(100), "batch_size": int64(32), "hidden": "0"}},
+	"classes": {"bcd755d78dcbb2ed74d57fe5a5b76d845ee7daa6775edb4d27b5e45af7685f60", true,
+		param.Values{"trees": int64(3), "hidden": "2-6"}},
+	"distributions": {"ca2b608c854aa98df6e936ee9f755761b2eab5443f1756324fc5ec1779048eef", false,
+		param.Values{"trees": int64(3), "hidden": "adaptive", "preset": "paper"}},
+	"mini-batches": {"8df7a8558382d53e7e43842d50b957c9e532c55ea9c9aab19ffa29d8c5ffa1bc", true,
+		param.Values{"trees": int64(2), "batch_above": int64(100), "batch_size": int64(32), "hidden": "0"}},
 }
 
 // TestGoldenDigest: the same bits for one lane and many, one shard and many, dense and sparse
@@ -173,7 +176,8 @@ func TestStateCuts(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 9, 20, len(state) / 2, len(state) - 1} {
-		if _, err := New().NewTrainer(j, d.Manifest, state[:n:n]); err != nil && !errors.Is(err, fields.ErrState) || err == nil {
+		if _, err := New().NewTrainer(j, d.Manifest, state[:n:n]); err != nil && !errors.Is(err, fields.ErrState) ||
+			err == nil {
 			t.Errorf("%d bytes of a state: error %v", n, err)
 		}
 	}
@@ -232,7 +236,8 @@ func TestTreesAreRefused(t *testing.T) {
 		}
 		bent.inputs, bent.hidden, bent.scale = slices.Clone(bent.inputs), slices.Clone(bent.hidden), slices.Clone(bent.scale)
 		bend(bent)
-		if _, err := decodeTree(bent.AppendBinary(nil), 5, 3, inputs); !errors.Is(err, forest.ErrTree) || want != "has network" && !strings.Contains(err.Error(), want) {
+		if _, err := decodeTree(bent.AppendBinary(nil), 5, 3, inputs); !errors.Is(err, forest.ErrTree) ||
+			want != "has network" && !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -242,9 +247,10 @@ func TestTreesAreRefused(t *testing.T) {
 func TestSettings(t *testing.T) {
 	m := &dataset.Manifest{Rows: 100, Features: 9, Labels: 3}
 	for want, given := range map[string]param.Values{
-		"l1: -0.001 is not a number from 0":                                    {"l1": -0.001},
-		`hidden: "none": want a number of units`:                               {"hidden": "none"},
-		"batch_size: got 9 samples, want at most batch_above, 8":               {"batch_size": int64(9), "batch_above": int64(8)},
+		"l1: -0.001 is not a number from 0":      {"l1": -0.001},
+		`hidden: "none": want a number of units`: {"hidden": "none"},
+		"batch_size: got 9 samples, want at most batch_above, 8": {"batch_size": int64(9),
+			"batch_above": int64(8)},
 		"min_samples: a sampling_ratio of 1 of 100 training samples makes 100": {"min_samples": int64(101)},
 		`routing: "both" is not hard or soft`:                                  {"routing": "both"},
 		"max_depth: 21 is not":                                                 {"max_depth": int64(21)},
@@ -259,7 +265,8 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	wide := &dataset.Manifest{Rows: 1 << 20, Features: 1 << 20, Labels: 2}
-	if _, err := New().Resolve(nil, wide); err == nil || !strings.HasPrefix(err.Error(), "share: a node of up to 4096 samples") {
+	if _, err := New().Resolve(nil, wide); err == nil ||
+		!strings.HasPrefix(err.Error(), "share: a node of up to 4096 samples") {
 		t.Errorf("a wide dataset: error %v", err)
 	}
 }
@@ -327,7 +334,9 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr := newTrainer(c, m)
 		var err error
-		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() { err = fields.Read(bytes.Clone(b), stateFormat, tr.State) })
+		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() {
+			err = fields.Read(bytes.Clone(b), stateFormat, tr.State)
+		})
 		if err != nil {
 			if !errors.Is(err, fields.ErrState) {
 				t.Fatalf("error %v", err)

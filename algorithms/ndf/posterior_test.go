@@ -134,7 +134,8 @@ func TestTheorem2(t *testing.T) {
 			}
 			rise := divergence(p.massLeft, left) + divergence(p.massRight, right)
 			if change > 1e-9 && (rise <= 0 || rise > 1e-12*r.total && after <= before) {
-				t.Fatalf("iteration %d changes π by %v and log Q from %v to %v: a rise of %v or more belongs there", i, change, before, after, rise)
+				t.Fatalf("iteration %d changes π by %v and log Q from %v to %v: a rise of %v or more belongs there", i, change,
+					before, after, rise)
 			}
 			if after < before+rise-1e-12*r.total {
 				t.Fatalf("iteration %d raises log Q by %v, less than the bound %v", i, after-before, rise)

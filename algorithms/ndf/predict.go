@@ -27,8 +27,9 @@ func (m *model) NewScratch() any {
 	}
 	floats := func(n int) []float32 { return make([]float32, n) }
 	p := &predictor{
-		z: floats(blockRows * width), zt: floats(blockRows * width), t: floats(blockRows * (m.most + 1)), out: floats(blockRows),
-		fl: floats(blockRows), fr: floats(blockRows), sums: make([]float64, blockRows*m.labels),
+		z: floats(blockRows * width), zt: floats(blockRows * width), t: floats(blockRows * (m.most + 1)),
+		out: floats(blockRows),
+		fl:  floats(blockRows), fr: floats(blockRows), sums: make([]float64, blockRows*m.labels),
 		order: make([]uint32, blockRows), right: make([]uint32, 0, blockRows), ranges: make([][2]uint32, nodes),
 	}
 	p.reader.place = make([]uint32, m.features)

@@ -164,7 +164,8 @@ func newTable(c *Config, u round.Task, d *dataset.Data) (*table, error) {
 	if err := c.checkDraws(len(refs)); err != nil {
 		return nil, err
 	}
-	t := &table{Rows: forest.NewRows(d, refs), features: d.Manifest.Features, labels: d.Manifest.Labels, sparse: d.Manifest.Sparse}
+	t := &table{Rows: forest.NewRows(d, refs), features: d.Manifest.Features, labels: d.Manifest.Labels,
+		sparse: d.Manifest.Sparse}
 	t.class = classesOf(&t.Rows)
 	return t, nil
 }

@@ -71,7 +71,8 @@ func (s *networks) check(features int) error {
 	}
 	for i, feature := range s.inputs {
 		if feature >= uint32(features) || i%s.width > 0 && feature <= s.inputs[i-1] {
-			return fmt.Errorf("%w: input %d of network %d is feature %d, but there are %d features", forest.ErrTree, i%s.width, i/s.width, feature, features)
+			return fmt.Errorf("%w: input %d of network %d is feature %d, but there are %d features", forest.ErrTree, i%s.width,
+				i/s.width, feature, features)
 		}
 	}
 	for _, v := range [][]float32{s.shift, s.scale, s.weights} {
@@ -159,9 +160,11 @@ func decodeTree(b []byte, features, labels, inputs int) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{Tree: tree, networks: networks{width: inputs}}
-	width, weights, splits := binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:]), tree.Nodes()-tree.Leaves()
+	width, weights, splits := binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:]), tree.Nodes()-
+		tree.Leaves()
 	if width != uint32(inputs) || uint64(len(rest)) != 4*(uint64(splits)*(1+3*uint64(width))+uint64(weights)) {
-		return nil, fmt.Errorf("%w: %d bytes are not %d networks with %d weights in all and %d inputs each (its header says %d inputs)",
+		return nil, fmt.Errorf("%w: %d bytes are not %d networks with %d weights in all and %d inputs each (its header "+
+			"says %d inputs)",
 			forest.ErrTree, len(rest), splits, weights, inputs, width)
 	}
 	next := func(n int) []byte {

@@ -146,7 +146,8 @@ func ratioSumsStart(fl, fr []float64, w []float32, pl, pr float64, l, r *[sumLan
 func addRatiosStart(g, fl, fr []float64, w []float32, pl, pr float64) int {
 	n := whole(len(w), sumLanes)
 	if num.Accelerated && n > 0 {
-		addRatiosAVX2(unsafe.SliceData(g), unsafe.SliceData(fl), unsafe.SliceData(fr), unsafe.SliceData(w), n, pl, pr, leastRatio, pl-pr)
+		addRatiosAVX2(unsafe.SliceData(g), unsafe.SliceData(fl), unsafe.SliceData(fr), unsafe.SliceData(w), n, pl, pr,
+			leastRatio, pl-pr)
 	}
 	return n
 }

@@ -47,7 +47,8 @@ func TestVectors(t *testing.T) {
 		a := compute()
 		var b result
 		portable(func() { b = compute() })
-		if a.mass != b.mass || a.sums != b.sums || !slices.Equal(a.g, b.g) || !slices.Equal(a.tanhs, b.tanhs) || !slices.Equal(a.slopes, b.slopes) {
+		if a.mass != b.mass || a.sums != b.sums || !slices.Equal(a.g, b.g) || !slices.Equal(a.tanhs, b.tanhs) ||
+			!slices.Equal(a.slopes, b.slopes) {
 			t.Fatalf("vectors %v, plain %v", a, b)
 		}
 	})

@@ -23,7 +23,8 @@ func fitValues(features int) int { return 2 + 4*features }
 
 // fitOf views the numbers of a fit.
 func fitOf(v []float64, q int) fit {
-	return fit{v[0], v[1], v[2 : 2+q], v[2+q : 2+2*q], v[2+2*q : 2+3*q], v[2+3*q : 2+4*q]}
+	return fit{Ridge: v[0], Constant: v[1], Shift: v[2 : 2+q], Scale: v[2+q : 2+2*q], Linear: v[2+2*q : 2+3*q],
+		Square: v[2+3*q : 2+4*q]}
 }
 
 // constantColumns counts the features that are constant.
@@ -139,7 +140,7 @@ func squareOf(k int, z []float64) (column, bool) {
 	}
 	mean := meanOf(squares)
 	deviation := deviationOf(squares, mean)
-	return column{k, true, mean, 1 / deviation}, deviation > flatSquare
+	return column{k: k, square: true, mean: mean, scale: 1 / deviation}, deviation > flatSquare
 }
 
 // write writes the column of z to a matrix of one column.

@@ -23,7 +23,8 @@ type model struct {
 
 // tensors lists the tensors.
 func (m *model) tensors(l *learner.Tensors) {
-	l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures), learner.Within(&m.labels, 2, dataset.MaxLabels), learner.Within(&m.clip, 0, 1))
+	l.Settings(modelFormat, learner.Within(&m.features, 1, dataset.MaxFeatures),
+		learner.Within(&m.labels, 2, dataset.MaxLabels), learner.Within(&m.clip, 0, 1))
 	l.F64("scale", &m.scale, 2)
 	f, numbers := &m.fit, []float64{m.fit.Ridge, m.fit.Constant}
 	l.F64("constant", &numbers, 2)
@@ -58,7 +59,8 @@ func (m *model) Describe() [][2]string {
 	if m.fit.Ridge > 0 {
 		ridge = fmt.Sprintf("%v, because some columns depend linearly on others", m.fit.Ridge)
 	}
-	return [][2]string{{"constant features", fmt.Sprint(m.fit.constantColumns())}, {"ridge", ridge}, {"cut to the range", fmt.Sprint(m.clip == 1)}}
+	return [][2]string{{"constant features", fmt.Sprint(m.fit.constantColumns())}, {"ridge", ridge},
+		{"cut to the range", fmt.Sprint(m.clip == 1)}}
 }
 
 // Predict implements algorithms.Model.

@@ -194,7 +194,9 @@ func TestDependentColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := fmt.Sprint(m.Describe()); !strings.Contains(text, "1e-10, because some columns depend linearly on others") || !strings.Contains(text, "{constant features 1}") && !strings.Contains(text, "[constant features 1]") {
+	if text := fmt.Sprint(m.Describe()); !strings.Contains(text,
+		"1e-10, because some columns depend linearly on others") || !strings.Contains(text, "{constant features 1}") &&
+		!strings.Contains(text, "[constant features 1]") {
 		t.Errorf("description %s", text)
 	}
 	want := twin(x, y, 1e-9)
@@ -219,7 +221,8 @@ func TestFewRows(t *testing.T) {
 // TestRefuses: labels that are no scale, and a split without training rows.
 func TestRefuses(t *testing.T) {
 	m, _ := datatest.Artificial(t, 50)
-	if _, err := quadratic.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) || !strings.HasPrefix(err.Error(), "quadratic: the algorithm predicts numbers") {
+	if _, err := quadratic.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) ||
+		!strings.HasPrefix(err.Error(), "quadratic: the algorithm predicts numbers") {
 		t.Errorf("error %v", err)
 	}
 	p := scaletest.New(t, scaletest.Rows{N: 20, Features: 2, Density: 1, Seed: 5})

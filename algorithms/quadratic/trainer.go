@@ -32,7 +32,8 @@ func (t *trainer) Next() (*round.Round, error) {
 	if t.fit != nil {
 		return nil, nil
 	}
-	return &round.Round{Op: opFit, Kind: "fit", Tasks: 1, Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}, nil
+	return &round.Round{Op: opFit, Kind: "fit", Tasks: 1, Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train},
+		nil
 }
 
 // Fold implements round.Trainer. No bytes say that there are no training rows.

@@ -200,8 +200,10 @@ func (a *alternation) state(l *fields.List) {
 	a.stateFactor(l)
 	c := a.cfg
 	ended := a.stage >= stageCosts
-	l.Check(a.refined <= uint64(c.Refinements) && a.rounds <= uint64(c.Rounds) && a.loop <= uint64(c.Loops) && a.loops <= uint64(c.Rounds)*uint64(c.Loops) &&
-		(ended || a.rounds < uint64(c.Rounds)), "the saved state is at inner loop %d of round %d, which is not possible", a.loops, a.rounds)
+	l.Check(a.refined <= uint64(c.Refinements) && a.rounds <= uint64(c.Rounds) && a.loop <= uint64(c.Loops) &&
+		a.loops <= uint64(c.Rounds)*uint64(c.Loops) &&
+		(ended || a.rounds < uint64(c.Rounds)), "the saved state is at inner loop %d of round %d, which is not possible",
+		a.loops, a.rounds)
 }
 
 // stateTrace lists the trace, two objectives for each loop at most, and one.

@@ -383,7 +383,8 @@ func TestEndOfLoops(t *testing.T) {
 		a.loop, a.rounds = c.loop, c.rounds
 		a.endLoop()
 		if a.stage != c.stage || a.loop != c.loopThen || a.rounds != c.roundsThen {
-			t.Errorf("u moves by %v and v by %v in loop %d of round %d: stage %d, loop %d of round %d", c.u, c.v, c.loop, c.rounds, a.stage, a.loop, a.rounds)
+			t.Errorf("u moves by %v and v by %v in loop %d of round %d: stage %d, loop %d of round %d", c.u, c.v, c.loop,
+				c.rounds, a.stage, a.loop, a.rounds)
 		}
 	}
 }

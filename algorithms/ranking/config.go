@@ -39,21 +39,43 @@ const (
 )
 
 var settings = append(param.Table[Config]{
-	param.Word("preset", "auto scales dense features and clips predictions to the range of the labels; paper uses raw features and does not clip",
+	param.Word("preset", "auto scales dense features and clips predictions to the range of the labels; paper uses raw "+
+		"features and does not clip",
 		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	scaling.Setting(func(c *Config) *string { return &c.Scaling }).LeftOut(param.Paper),
-	param.Int("landmarks", "number of landmarks: random training samples with which kernels are computed; 0: all samples, with their full kernel matrices in memory",
+	param.Int("landmarks", "number of landmarks: random training samples with which kernels are computed; 0: all "+
+		"samples, with their full kernel matrices in memory",
 		0, maxLandmarks, 0, func(c *Config) *int { return &c.Landmarks }),
-	param.Int("kernels", "number of Gaussian kernels, which are numbered o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
-	param.Word("widths", "width of kernel o, in standard deviations of the scaled features: wide (2^((10-o)/2.5)) or printed (2^((o-10)/2.5), as printed in the paper)",
+	param.Int("kernels", "number of Gaussian kernels, which are numbered o = 0, 1, ...", 1, maxKernels, 4,
+		func(c *Config) *int {
+			return &c.Kernels
+		}),
+	param.Word("widths", "width of kernel o, in standard deviations of the scaled features: wide (2^((10-o)/2.5)) or "+
+		"printed (2^((o-10)/2.5), as printed in the paper)",
 		func(c *Config) *string { return &c.Widths }, widthsWide, widthsPrinted),
-	param.Float("lambda", "λ: factor of the penalty on the squared weights (Eqs 17 and 18 of Yan et al. 2007)", 1e-9, 1e6, 5e-4, func(c *Config) *float64 { return &c.Lambda }),
-	param.Int("loops", "maximum number of inner loops; each loop solves once for the weights of the landmarks (u) and once for the weights of the kernels (v)", 1, 1000, 20, func(c *Config) *int { return &c.Loops }),
-	param.Float("tolerance", "inner loops end if the changes of the weights of the landmarks (u) and of the kernels (v) have norms below this value", 0, 1, 1e-4, func(c *Config) *float64 { return &c.Tolerance }),
-	param.Int("em_rounds", "maximum number of EM rounds; each round but the first begins by moving the samples' numbers within their intervals",
+	param.Float("lambda", "λ: factor of the penalty on the squared weights (Eqs 17 and 18 of Yan et al. 2007)", 1e-9, 1e6,
+		5e-4, func(c *Config) *float64 {
+			return &c.Lambda
+		}),
+	param.Int("loops", "maximum number of inner loops; each loop solves once for the weights of the landmarks (u) and "+
+		"once for the weights of the kernels (v)", 1, 1000, 20, func(c *Config) *int {
+		return &c.Loops
+	}),
+	param.Float("tolerance", "inner loops end if the changes of the weights of the landmarks (u) and of the kernels (v) "+
+		"have norms below this value", 0, 1, 1e-4, func(c *Config) *float64 {
+		return &c.Tolerance
+	}),
+	param.Int("em_rounds", "maximum number of EM rounds; each round but the first begins by moving the samples' numbers "+
+		"within their intervals",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
-	param.Int("refinements", "number of times that each solution is refined with its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
-	param.Bool("clip_predictions", "clip predictions to the range from the first label's number to the last label's", true, func(c *Config) *bool { return &c.Clip }).Preset(param.Paper, false),
+	param.Int("refinements", "number of times that each solution is refined with its residual", 2, 20, 2,
+		func(c *Config) *int {
+			return &c.Refinements
+		}),
+	param.Bool("clip_predictions", "clip predictions to the range from the first label's number to the last label's", true,
+		func(c *Config) *bool {
+			return &c.Clip
+		}).Preset(param.Paper, false),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
 
 // fill computes what depends on the data and was not given.

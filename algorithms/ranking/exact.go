@@ -49,7 +49,8 @@ func (k *kernel) Demand() (bytes int64, what string) {
 	if n > 1<<27 { // beyond any memory, and the product would be too large a number
 		n = 1 << 27
 	}
-	return matrices * n * n * 8, fmt.Sprintf("an exact fit needs %d matrices of %d×%d numbers; give landmarks, such as 1000, to avoid them", matrices, k.rows, k.rows)
+	return matrices * n * n * 8, fmt.Sprintf("an exact fit needs %d matrices of %d×%d numbers; give landmarks, such as "+
+		"1000, to avoid them", matrices, k.rows, k.rows)
 }
 
 // whole makes the part of all rows, with the kernels between each two of them.

@@ -49,7 +49,8 @@ func (m *model) tensors(l *learner.Tensors) {
 		format = scaledFormat
 	}
 	numbers := append([]learner.Number{
-		learner.Within(&m.labels, 2, dataset.MaxLabels), learner.Within(&m.kernels, 1, maxKernels), learner.Within(&m.clip, 0, 1),
+		learner.Within(&m.labels, 2, dataset.MaxLabels), learner.Within(&m.kernels, 1, maxKernels),
+		learner.Within(&m.clip, 0, 1),
 		learner.Within(&m.damped, 0, 1<<31-1), learner.Within(&count, 1, 1<<20),
 	}, m.sizes.Numbers()...)
 	if format == scaledFormat {
@@ -118,7 +119,8 @@ type predictor struct {
 func (m *model) NewScratch() any {
 	m.derive.Do(func() { m.distances = rows.NewDistances(m.rows, m.scaler.Scale) })
 	n := m.sizes.Rows
-	return &predictor{m.distances.NewScratch(), make([]float64, n), make([]float64, n), make([]float64, m.kernels)}
+	return &predictor{Scratch: m.distances.NewScratch(), squares: make([]float64, n), kernel: make([]float64, n),
+		sums: make([]float64, m.kernels)}
 }
 
 // Predict implements algorithms.Model: Eq. 4.

@@ -95,7 +95,8 @@ func TestUnits(t *testing.T) {
 	rows := scaletest.Rows{N: 300, Features: 4, Density: 1, Seed: 4}
 	metres, millimetres := scaletest.New(t, rows), scaletest.New(t, rescaled{Rows: rows, factor: 1000})
 	for name, set := range map[string]param.Values{
-		"exact": nil, "by sums": {"landmarks": int64(100)}, "minmax": {"scaling": "minmax", "preset": "paper"}, "paper": {"preset": "paper"},
+		"exact": nil, "by sums": {"landmarks": int64(100)}, "minmax": {"scaling": "minmax", "preset": "paper"},
+		"paper": {"preset": "paper"},
 	} {
 		want, most := metres.Predict(t, metres.Model(t, ranking.New(), set), dataset.AllRows), 0.0
 		for i, v := range millimetres.Predict(t, millimetres.Model(t, ranking.New(), set), dataset.AllRows) {
@@ -148,7 +149,8 @@ func TestFewLandmarks(t *testing.T) {
 // TestRefuses: labels that are no scale, damaged fits and states, features beyond all measure.
 func TestRefuses(t *testing.T) {
 	m, _ := datatest.Artificial(t, 50)
-	if _, err := ranking.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) || !strings.HasPrefix(err.Error(), "ranking: the algorithm predicts numbers") {
+	if _, err := ranking.New().Resolve(nil, m); !errors.Is(err, target.ErrNoScale) ||
+		!strings.HasPrefix(err.Error(), "ranking: the algorithm predicts numbers") {
 		t.Errorf("error %v", err)
 	}
 	p := scaletest.New(t, scaletest.Rows{N: 30, Features: 2, Density: 1, Seed: 5})
@@ -160,7 +162,8 @@ func TestRefuses(t *testing.T) {
 		}
 		return tr
 	}
-	if err := start().Fold(&round.Result{Gathered: [][]byte{dataset.EncodeShard(&dataset.Rows{Features: 2}, nil)}}); !errors.Is(err, algorithms.ErrNoRows) {
+	if err := start().Fold(&round.Result{Gathered: [][]byte{dataset.EncodeShard(&dataset.Rows{Features: 2},
+		nil)}}); !errors.Is(err, algorithms.ErrNoRows) {
 		t.Errorf("no rows: error %v", err)
 	}
 	if err := start().Fold(&round.Result{Gathered: [][]byte{{1, 2, 3}}}); err == nil {
@@ -233,17 +236,27 @@ func TestFootprint(t *testing.T) {
 		rows scaletest.Rows
 		set  param.Values
 	}{
-		"many landmarks":            {scaletest.Rows{N: 300, Features: 2, Density: 1, Seed: 1}, param.Values{"landmarks": int64(100), "loops": int64(1)}},
-		"many features":             {scaletest.Rows{N: 60, Features: 2000, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2), "loops": int64(1)}},
-		"few features":              {scaletest.Rows{N: 60, Features: 20, Density: 1, Seed: 1}, param.Values{"landmarks": int64(1), "kernels": int64(1), "loops": int64(1)}},
-		"many kernels":              {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(1), "kernels": int64(16), "loops": int64(2), "lambda": 1.}},
-		"many loops":                {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2), "loops": int64(150), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
-		"many rows":                 {scaletest.Rows{N: 900, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(4), "loops": int64(1), "kernels": int64(1)}},
-		"fewer rows than landmarks": {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1}, param.Values{"landmarks": int64(2000), "loops": int64(1)}},
-		"minmax":                    {scaletest.Rows{N: 300, Features: 50, Density: 1, Seed: 1}, param.Values{"landmarks": int64(10), "loops": int64(1), "scaling": "minmax"}},
-		"raw":                       {scaletest.Rows{N: 60, Features: 20, Density: 1, Seed: 1}, param.Values{"landmarks": int64(5), "loops": int64(1), "preset": "paper"}},
-		"exact":                     {scaletest.Rows{N: 200, Features: 2, Density: 1, Seed: 1}, param.Values{"loops": int64(1)}},
-		"exact, and many loops":     {scaletest.Rows{N: 20, Features: 1, Density: 1, Seed: 1}, param.Values{"loops": int64(300), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
+		"many landmarks": {scaletest.Rows{N: 300, Features: 2, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(100), "loops": int64(1)}},
+		"many features": {scaletest.Rows{N: 60, Features: 2000, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(2), "loops": int64(1)}},
+		"few features": {scaletest.Rows{N: 60, Features: 20, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(1), "kernels": int64(1), "loops": int64(1)}},
+		"many kernels": {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(1), "kernels": int64(16), "loops": int64(2), "lambda": 1.}},
+		"many loops": {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(2), "loops": int64(150), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
+		"many rows": {scaletest.Rows{N: 900, Features: 1, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(4), "loops": int64(1), "kernels": int64(1)}},
+		"fewer rows than landmarks": {scaletest.Rows{N: 60, Features: 1, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(2000), "loops": int64(1)}},
+		"minmax": {scaletest.Rows{N: 300, Features: 50, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(10), "loops": int64(1), "scaling": "minmax"}},
+		"raw": {scaletest.Rows{N: 60, Features: 20, Density: 1, Seed: 1},
+			param.Values{"landmarks": int64(5), "loops": int64(1), "preset": "paper"}},
+		"exact": {scaletest.Rows{N: 200, Features: 2, Density: 1, Seed: 1}, param.Values{"loops": int64(1)}},
+		"exact, and many loops": {scaletest.Rows{N: 20, Features: 1, Density: 1, Seed: 1},
+			param.Values{"loops": int64(300), "em_rounds": int64(2), "tolerance": 0., "lambda": 1.}},
 	} {
 		p := scaletest.New(t, c.rows)
 		f, err := ranking.New().Footprint(p.Job(t, ranking.New(), c.set), p.Manifest)
@@ -273,7 +286,8 @@ func TestFootprint(t *testing.T) {
 		for _, x := range m.Tensors() {
 			model += 4*len(x.F32) + 8*len(x.F64) + 4*len(x.U32)
 		}
-		for what, v := range map[string][2]int64{"state": {f.State, int64(state)}, "model": {f.Model, int64(model)}, "node": {f.Node, int64(node)}} {
+		for what, v := range map[string][2]int64{"state": {f.State, int64(state)}, "model": {f.Model, int64(model)},
+			"node": {f.Node, int64(node)}} {
 			if most := v[1] + v[1]/4 + 600; v[0] < v[1] || v[0] > most || v[1] == 0 && v[0] != 0 {
 				t.Errorf("%s: a %s of %d bytes is expected to take %d", name, what, v[1], v[0])
 			}
@@ -335,7 +349,8 @@ func TestBeyondMemory(t *testing.T) {
 	}
 	const need = 6 * 100 * 100 * 8
 	for _, folds := range []int{0, 2} {
-		if err := run(exact, folds, need-1); !errors.Is(err, local.ErrMemory) || !strings.Contains(err.Error(), "480000 bytes (an exact fit needs 6 matrices of 100×100 numbers") {
+		if err := run(exact, folds, need-1); !errors.Is(err, local.ErrMemory) ||
+			!strings.Contains(err.Error(), "480000 bytes (an exact fit needs 6 matrices of 100×100 numbers") {
 			t.Errorf("%d folds: error %v", folds, err)
 		}
 		if err := run(exact, folds, need); err != nil {

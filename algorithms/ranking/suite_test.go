@@ -14,12 +14,14 @@ var (
 	bySums   = param.Values{"landmarks": int64(20), "loops": int64(2), "em_rounds": int64(2), "lambda": 0.01}
 	exact    = param.Values{"loops": int64(2), "em_rounds": int64(2), "lambda": 0.01}
 	minmax   = param.Values{"landmarks": int64(20), "loops": int64(1), "scaling": "minmax"}
-	byKernel = param.Values{"landmarks": int64(500), "loops": int64(1), "kernels": int64(2), "widths": "printed", "preset": "paper"}
+	byKernel = param.Values{"landmarks": int64(500), "loops": int64(1), "kernels": int64(2), "widths": "printed",
+		"preset": "paper"}
 )
 
 // TestContract: both forms pass the suite.
 func TestContract(t *testing.T) {
-	contract.Run(t, ranking.New(), contract.Case{Name: "by sums", Set: bySums}, contract.Case{Name: "all by sums", Set: byKernel},
+	contract.Run(t, ranking.New(), contract.Case{Name: "by sums", Set: bySums},
+		contract.Case{Name: "all by sums", Set: byKernel},
 		contract.Case{Name: "minmax", Set: minmax})
 }
 

@@ -44,7 +44,8 @@ func (k *kernel) landmarks(v round.Vars) (*marks, error) {
 	if r.N == 0 {
 		return nil, errNoRows
 	}
-	k.kept, k.marks = b, &marks{rows.NewDistances(r, scaling.Find(v).Scale), widths(&k.cfg, num.Float64s(v.Get(varWidth))[0])}
+	k.kept, k.marks = b, &marks{rows.NewDistances(r, scaling.Find(v).Scale),
+		widths(&k.cfg, num.Float64s(v.Get(varWidth))[0])}
 	return k.marks, nil
 }
 
@@ -154,7 +155,8 @@ func requestOf(v round.Vars, m, n int) (q request, err error) {
 }
 
 // sumStage adds the sums of a stage, a block of rows after the other.
-func (k *kernel) sumStage(dst []float64, refs []dataset.RowRef, d *dataset.Data, v round.Vars, known *derived, s *scratch) error {
+func (k *kernel) sumStage(dst []float64, refs []dataset.RowRef, d *dataset.Data, v round.Vars, known *derived,
+	s *scratch) error {
 	m := s.marks.distances.Rows()
 	q, err := requestOf(v, m, k.cfg.Kernels)
 	if err != nil {
@@ -190,7 +192,8 @@ func (k *kernel) sumStage(dst []float64, refs []dataset.RowRef, d *dataset.Data,
 // of cuts the part to some rows.
 func (p *part) of(rows int) part {
 	n := len(p.k)
-	return part{p.m, p.k, p.low[:rows], p.high[:rows], p.l[:rows], p.r[:rows], p.a[:rows*p.m], p.b[:rows*n]}
+	return part{m: p.m, k: p.k, low: p.low[:rows], high: p.high[:rows], l: p.l[:rows], r: p.r[:rows], a: p.a[:rows*p.m],
+		b: p.b[:rows*n]}
 }
 
 // add adds the sums of a stage; AᵀA to gram.

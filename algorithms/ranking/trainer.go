@@ -48,7 +48,8 @@ type trainer struct {
 }
 
 func newTrainer(j *learner.Job[Config]) *trainer {
-	return &trainer{cfg: j.Config, manifest: j.Manifest, wanted: wanted(j), scaler: scaling.NewFit(j.Config.Scaling, j.Manifest)}
+	return &trainer{cfg: j.Config, manifest: j.Manifest, wanted: wanted(j), scaler: scaling.NewFit(j.Config.Scaling,
+		j.Manifest)}
 }
 
 // Start implements learner.Trainer.
@@ -58,15 +59,19 @@ func (t *trainer) Start() { t.scaler.Begin() }
 func (t *trainer) State(l *fields.List) {
 	t.scaler.State(l)
 	l.Byte(&t.phase)
-	l.Check(t.scaler.Done() || t.phase == phaseRows, "the saved state has phase %d, which is not possible before the features are scaled", t.phase)
-	l.Check(t.phase <= phaseDone && (t.cfg.Landmarks == 0) == (t.phase == phaseFit) || t.phase == phaseRows || t.phase == phaseDone, "phase %d is not possible", t.phase)
+	l.Check(t.scaler.Done() || t.phase == phaseRows, "the saved state has phase %d, which is not possible before the "+
+		"features are scaled", t.phase)
+	l.Check(t.phase <= phaseDone && (t.cfg.Landmarks == 0) == (t.phase == phaseFit) || t.phase == phaseRows ||
+		t.phase == phaseDone, "phase %d is not possible", t.phase)
 	rows.Field(l, &t.kept, t.manifest, &t.wanted)
-	l.Check((t.kept != nil) == (t.phase > phaseRows), "the saved state has phase %d, which does not match its landmarks", t.phase)
+	l.Check((t.kept != nil) == (t.phase > phaseRows), "the saved state has phase %d, which does not match its landmarks",
+		t.phase)
 	l.Float64(&t.deviation)
 	l.Check(t.deviation >= 0 && t.deviation <= math.MaxFloat64, "a standard deviation is %v", t.deviation)
 	l.Uint64(&t.count, &t.version)
 	l.Known(&t.mean, t.manifest.Features)
-	l.Check((t.mean != nil) == (t.phase == phaseSquares), "the saved state has phase %d, which does not match its mean", t.phase)
+	l.Check((t.mean != nil) == (t.phase == phaseSquares), "the saved state has phase %d, which does not match its mean",
+		t.phase)
 	if t.kept == nil {
 		return
 	}
@@ -77,7 +82,8 @@ func (t *trainer) State(l *fields.List) {
 		return
 	}
 	t.fit.state(l)
-	l.Check((t.fit.stage == stageDone) == (t.phase == phaseDone), "the saved state has phase %d, which does not match its stage %d", t.phase, t.fit.stage)
+	l.Check((t.fit.stage == stageDone) == (t.phase == phaseDone),
+		"the saved state has phase %d, which does not match its stage %d", t.phase, t.fit.stage)
 }
 
 // units returns how many units a round of sums has: a power of two, so that one has about as
@@ -135,7 +141,8 @@ func (t *trainer) nextStage(r *round.Round) {
 	if !q.middles {
 		labels = append(append(labels, q.labels.u...), q.labels.v...)
 	}
-	r.Op, r.Kind, r.How = opStage, stageKinds[q.stage], &round.Reduce{Shape: round.Shape{F64: t.fit.size()}, DerivedVersion: 1}
+	r.Op, r.Kind, r.How = opStage, stageKinds[q.stage], &round.Reduce{Shape: round.Shape{F64: t.fit.size()},
+		DerivedVersion: 1}
 	t.vars = append(t.scaler.AppendVar(t.vars),
 		round.Var{ID: varKept, Version: 1, Data: t.encoded},
 		round.Var{ID: varWidth, Version: 1, Data: num.Bytes64([]float64{t.deviation})},
@@ -171,7 +178,8 @@ func (t *trainer) Fold(res *round.Result) error {
 }
 
 // errNotFinite says that no solution is to be had.
-var errNotFinite = errors.New("ranking: the solution is not finite, because lambda is too small or the features are too large: give a greater lambda, or scale the features")
+var errNotFinite = errors.New("ranking: the solution is not finite, because lambda is too small or the features are " +
+	"too large: give a greater lambda, or scale the features")
 
 func (t *trainer) foldRows(parts [][]byte) (err error) {
 	if t.kept, err = rows.Join(parts, t.manifest, &t.wanted); err != nil {
@@ -266,8 +274,10 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	}
 	a := t.fit
 	m := &model{
-		labels: t.manifest.Labels, kernels: a.n, damped: int(min(a.damped, math.MaxInt32)), rows: t.kept, sizes: rows.SizesOf(t.kept),
-		kind: t.cfg.Scaling, scaler: t.scaler.Values(), u: a.now.u, v: a.now.v, widths: widths(t.cfg, t.deviation), scale: t.cfg.Scale.Ends(t.manifest.Labels), trace: a.trace,
+		labels: t.manifest.Labels, kernels: a.n, damped: int(min(a.damped, math.MaxInt32)), rows: t.kept,
+		sizes: rows.SizesOf(t.kept),
+		kind:  t.cfg.Scaling, scaler: t.scaler.Values(), u: a.now.u, v: a.now.v, widths: widths(t.cfg, t.deviation),
+		scale: t.cfg.Scale.Ends(t.manifest.Labels), trace: a.trace,
 	}
 	if t.cfg.Clip {
 		m.clip = 1

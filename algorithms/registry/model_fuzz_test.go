@@ -107,7 +107,8 @@ func convolutions() []algorithms.Tensor {
 // follows the file's size.
 func FuzzModel(f *testing.F) {
 	for name, tensors := range map[string][]algorithms.Tensor{
-		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(), "sa-iis": entropy(), "dldl": convolutions(),
+		"ldlf": linear(), "structrf": stump(), "rf": stump(), "ldlogitboost": boosted(), "ndf": perceptrons(),
+		"sa-iis": entropy(), "dldl": convolutions(),
 	} {
 		file, _ := modelfile.Encode(name, tensors, nil)
 		body := file[:len(file)-2*sha256.Size-8]
@@ -145,6 +146,7 @@ func predict(m algorithms.Model) {
 	if features > 1<<12 || labels > 1<<12 {
 		return
 	}
-	r := &dataset.Rows{N: 1, Features: features, Labels: labels, Row: []uint32{0}, X: make([]float32, features), D: make([]float32, labels)}
+	r := &dataset.Rows{N: 1, Features: features, Labels: labels, Row: []uint32{0}, X: make([]float32, features),
+		D: make([]float32, labels)}
 	m.Predict(make([]float32, labels), []dataset.RowRef{{}}, func(uint32) *dataset.Rows { return r }, m.NewScratch())
 }

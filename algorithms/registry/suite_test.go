@@ -25,7 +25,8 @@ var cases = map[string][]contract.Case{
 // tells how many steps there are from one validation to the next.
 func convolutions(interval string) contract.Case {
 	return contract.Case{Name: "convolutions", Set: param.Values{
-		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", interval: int64(3), "steps": int64(12), "layer_norm": true, "flip": true,
+		"features": network.Conv, "shape": "row", "channels": "3,2", "pool": int64(1), "hidden": "4", interval: int64(3),
+		"steps": int64(12), "layer_norm": true, "flip": true,
 	}}
 }
 
@@ -36,7 +37,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestClasses: each algorithm has a Python class with a name of its own. The Python library uses Estimator for another class.
+// TestClasses: each algorithm has a Python class with a name of its own. The Python library uses Estimator for another
+// class.
 func TestClasses(t *testing.T) {
 	valid := regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 	owner := map[string]string{"Estimator": "the base class", "None": "Python", "True": "Python", "False": "Python"}

@@ -24,7 +24,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it only as the baseline of its paper: it often predicts 0 for a label with a positive probability.",
 			Paper:   `Chen et al. 2018, "Structured random forest for label distribution learning"`,
 		},
-		Doc:         "the random forest with which Chen et al. 2018 compare structrf: the class of a sample is its most probable label",
+		Doc: "the random forest with which Chen et al. 2018 compare structrf: the class of a sample is its most " +
+			"probable label",
 		Auto:        forest.Sizes{Trees: 200, MinSamples: 80},
 		Classes:     func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },

@@ -99,7 +99,8 @@ func TestManyRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Params: r.Params}
-	if got := modelfile.Digest(Name, train(t, j, m, datatest.Data(t, m, shards, dataset.Split{}, nil), 1).Tensors()); got != want {
+	if got := modelfile.Digest(Name, train(t, j, m, datatest.Data(t, m, shards, dataset.Split{}, nil), 1).
+		Tensors()); got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 }

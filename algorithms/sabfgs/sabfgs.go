@@ -66,7 +66,8 @@ func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, scratch any
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	scratch any) error {
 	s := scratch.(*maxent.Scratch)
 	s.Unit = u
 	if !k.shared.Run(dst, &s.Unit, d, v, derived, s) {
@@ -87,9 +88,15 @@ func search(c *Config) *maxent.Search   { return &c.Search }
 
 // settings lists what a spec may say, in the order of help texts.
 var settings = append(append(
-	maxent.First(shared, "raw features and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
-		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(param.Paper, false)),
-	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0, func(c *Config) *float64 { return &c.L2 }).
+	maxent.First(shared, "raw features and no weight decay, and runs all iterations",
+		"auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
+		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool {
+			return &c.Bias
+		}).Preset(param.Paper, false)),
+	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0,
+		func(c *Config) *float64 {
+			return &c.L2
+		}).
 		Says(maxent.L2Says)),
 	append(maxent.Decay(search, "l2"), maxent.Last(shared, search)...)...)
 

@@ -17,9 +17,11 @@ import (
 // cases are small jobs.
 var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
-	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
+	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3),
+		"patience": int64(2)}},
 	{Name: "path", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7)}},
-	{Name: "fixed", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3), "patience": int64(2), "refit": false}},
+	{Name: "fixed", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3),
+		"patience": int64(2), "refit": false}},
 	{Name: "path alone", Set: param.Values{"iterations": int64(50), "validation_interval": int64(7), "refit": false}},
 	{Name: "minmax", Set: param.Values{"iterations": int64(12), "scaling": "minmax", "validation_fraction": 0.0}},
 }
@@ -51,7 +53,8 @@ func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows)
 }
 
 // train runs a job to its end.
-func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given param.Values, lanes int, cut bool) algorithms.Trainer {
+func train(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, given param.Values, lanes int,
+	cut bool) algorithms.Trainer {
 	t.Helper()
 	j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 	d := datatest.Data(t, m, shards, j.Split, nil)
@@ -83,7 +86,8 @@ func TestGoldenDigests(t *testing.T) {
 	}
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)
-		for _, c := range append(cases, contract.Case{Name: "long", Set: param.Values{"preset": "paper", "iterations": int64(60)}}) {
+		for _, c := range append(cases, contract.Case{Name: "long", Set: param.Values{"preset": "paper",
+			"iterations": int64(60)}}) {
 			tr := train(t, m, shards, c.Set, 1, false)
 			name := c.Name
 			if m.Sparse {
@@ -100,7 +104,8 @@ func TestGoldenDigests(t *testing.T) {
 				t.Errorf("%s: cut after every round %s", name, cut)
 			}
 			if by := tr.(*maxent.Trainer); c.Name == "long" && by.Evaluations < by.Progress().Step+3 {
-				t.Errorf("%s: %d evaluations in %d iterations: no search of several trials is cut", name, by.Evaluations, by.Progress().Step)
+				t.Errorf("%s: %d evaluations in %d iterations: no search of several trials is cut", name, by.Evaluations,
+					by.Progress().Step)
 			}
 		}
 	}
@@ -110,7 +115,8 @@ func TestGoldenDigests(t *testing.T) {
 // the validation rows, and training ends once the patience does.
 func TestStopsEarly(t *testing.T) {
 	m, shards := problem(t, 1)
-	given := param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3, "refit": false}
+	given := param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3),
+		"validation_fraction": 0.3, "refit": false}
 	j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5})
 	d := datatest.Data(t, m, shards, j.Split, nil)
 	best, at, last := math.Inf(1), uint64(0), uint64(0)
@@ -171,7 +177,8 @@ func TestPresets(t *testing.T) {
 	rows := func(n int) *dataset.Manifest {
 		return &dataset.Manifest{Rows: n, Features: 50, Labels: 10, NonZeros: int64(n) * 50}
 	}
-	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 1000, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 1000, ValidationFraction: 0.1,
+		ValidationInterval: 10, Patience: 5}
 	fixed := maxent.Search{Tolerance: 1e-7, Decay: "fixed", FirstDecay: 3}
 	path := maxent.Search{Tolerance: 1e-7, Decay: "path", FirstDecay: 3}
 	refitted, refittedPath := fixed, path
@@ -195,13 +202,16 @@ func TestPresets(t *testing.T) {
 		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, refittedPath, 0}},
 		{"auto, many samples", nil, rows(50_000), Config{many, pathMany, 0}},
 		{"auto, plenty of samples", nil, rows(500_000), Config{plenty, fixedMany, 0}},
-		{"no validation, many samples", param.Values{"validation_fraction": 0.0}, rows(50_000), Config{none, fixedMany, 1e-2}},
-		{"no validation, plenty of samples", param.Values{"validation_fraction": 0.0}, rows(500_000), Config{none, fixedMany, 0}},
+		{"no validation, many samples", param.Values{"validation_fraction": 0.0}, rows(50_000),
+			Config{none, fixedMany, 1e-2}},
+		{"no validation, plenty of samples", param.Values{"validation_fraction": 0.0}, rows(500_000),
+			Config{none, fixedMany, 0}},
 		{"paper, plenty of samples", param.Values{"preset": "paper"}, rows(500_000), Config{paper, fixed, 0}},
 		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, fixed, 0}},
 		{"paper, path", param.Values{"preset": "paper", "decay": "path"}, dense, Config{paper, path, 0}},
 		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, refitted, 0.1}},
-		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense, Config{shared, refittedPath, 0.1}},
+		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense,
+			Config{shared, refittedPath, 0.1}},
 		{"no validation", param.Values{"validation_fraction": 0.0}, dense, Config{none, fixed, 1e-2}},
 	} {
 		r, err := New().Resolve(x.given, x.m)
@@ -217,7 +227,8 @@ func TestPresets(t *testing.T) {
 // TestRefit: a refit is the training without validation, on the same rows, as far as was best.
 func TestRefit(t *testing.T) {
 	m, shards := problem(t, 1)
-	contract.CheckRefit(t, New(), param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2), "patience": int64(3), "validation_fraction": 0.3},
+	contract.CheckRefit(t, New(), param.Values{"decay": "fixed", "l2": 0.0, "validation_interval": int64(2),
+		"patience": int64(3), "validation_fraction": 0.3},
 		func(set param.Values) algorithms.Trainer { return train(t, m, shards, set, 2, false) })
 	_, err := New().Resolve(param.Values{"refit": true, "validation_fraction": 0.0}, m)
 	if wrong := new(param.Error); !errors.As(err, &wrong) || wrong.Name != "refit" {
@@ -230,7 +241,8 @@ func TestRefit(t *testing.T) {
 func TestPathEndsAtTheMinimum(t *testing.T) {
 	m, shards := problem(t, 1)
 	loss := func(decay string) float64 {
-		given := param.Values{"decay": decay, "l2": 1e-3, "validation_fraction": 0.0, "iterations": int64(2000), "tolerance": 1e-9}
+		given := param.Values{"decay": decay, "l2": 1e-3, "validation_fraction": 0.0, "iterations": int64(2000),
+			"tolerance": 1e-9}
 		j := contract.Job(t, New(), given, m, dataset.Split{Seed: 5})
 		d := datatest.Data(t, m, shards, j.Split, nil)
 		model, err := contract.Train(t, New(), j, d, 1, nil).Model()

@@ -55,7 +55,8 @@ func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, working any
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	s.shared.Unit = u
 	s.inputs.begin(scaling.Find(v), k.bias)
@@ -91,7 +92,8 @@ func (k *kernel) know(sums []float64, u *round.Task, d *dataset.Data, s *scratch
 }
 
 // evaluate sums the unit's rows: F64 holds their number, their K-L divergences, and what evaluated tells.
-func (k *kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *scratch) {
+func (k *kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	s *scratch) {
 	to, changes := k.evaluated(dst.F64[fullbatch.SumsAt:]), changesOf(v)
 	k.shared.EachRow(dst, u, d, v, derived, s.shared, func(rows *dataset.Rows, pos int, p []float64) {
 		s.inputs.read(rows, pos)

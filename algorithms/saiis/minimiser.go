@@ -163,7 +163,8 @@ func (m *minimiser) State(l *fields.List) {
 	l.Uint64(&m.points, &m.steps)
 	l.Bool(&m.moves, &m.ended)
 	l.Float64s(m.weights, m.changes, m.low, m.high)
-	l.Check(m.steps <= m.mostSteps && (m.points > 0 || m.moves), "the saved state has %d search steps at weight version %d, which is not possible", m.steps, m.points)
+	l.Check(m.steps <= m.mostSteps && (m.points > 0 || m.moves),
+		"the saved state has %d search steps at weight version %d, which is not possible", m.steps, m.points)
 	if l.Reading() && m.moves {
 		m.move()
 	}

@@ -19,7 +19,8 @@ import (
 var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(8)}},
 	{Name: "auto", Set: param.Values{"iterations": int64(12), "validation_interval": int64(3), "patience": int64(2)}},
-	{Name: "minmax", Set: param.Values{"iterations": int64(8), "scaling": "minmax", "validation_fraction": 0.0, "newton_steps": int64(2)}},
+	{Name: "minmax", Set: param.Values{"iterations": int64(8), "scaling": "minmax", "validation_fraction": 0.0,
+		"newton_steps": int64(2)}},
 }
 
 func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, New(), contract.Sets(cases)...) }
@@ -49,7 +50,8 @@ func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows)
 }
 
 // job returns a job of the algorithm and its data.
-func job(t testing.TB, a algorithms.Algorithm, m *dataset.Manifest, shards []*dataset.Rows, given param.Values) func(lanes int, each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
+func job(t testing.TB, a algorithms.Algorithm, m *dataset.Manifest, shards []*dataset.Rows,
+	given param.Values) func(lanes int, each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
 	j := contract.Job(t, a, given, m, dataset.Split{Seed: 5, TestFraction: 0.1})
 	d := datatest.Data(t, m, shards, j.Split, nil)
@@ -93,7 +95,8 @@ func TestGoldenDigests(t *testing.T) {
 
 // falls trains and checks that no iteration raises the loss, which is the training rows' mean K-L. It
 // returns the last loss.
-func falls(t *testing.T, name string, train func(int, func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer) float64 {
+func falls(t *testing.T, name string, train func(int,
+	func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer) float64 {
 	t.Helper()
 	last, step, fell := 0.0, uint64(0), 0
 	train(1, func(tr algorithms.Trainer) algorithms.Trainer {
@@ -126,7 +129,8 @@ func TestLossNeverRises(t *testing.T) {
 	for _, density := range []float64{1, 0.1} {
 		m, shards := problem(t, density)
 		for _, given := range []param.Values{
-			{"preset": "paper"}, {"scaling": "minmax"}, {"scaling": "standard"}, {"scaling": "none", "bias": true}, {"preset": "paper", "tolerance": 0.0},
+			{"preset": "paper"}, {"scaling": "minmax"}, {"scaling": "standard"}, {"scaling": "none", "bias": true},
+			{"preset": "paper", "tolerance": 0.0},
 			{"preset": "paper", "newton_steps": int64(1)}, {"scaling": "standard", "newton_steps": int64(2), "tolerance": 1e-12},
 		} {
 			given["iterations"], given["validation_fraction"] = iterations, 0.0
@@ -161,7 +165,8 @@ func TestYeast(t *testing.T) {
 func TestPresets(t *testing.T) {
 	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
 	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
-	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 400, ValidationFraction: 0.1, ValidationInterval: 10, Patience: 5}
+	shared := maxent.Settings{Preset: "auto", Bias: true, Scaling: "standard", Iterations: 400, ValidationFraction: 0.1,
+		ValidationInterval: 10, Patience: 5}
 	raw, paper := shared, shared
 	raw.Scaling = "none"
 	paper.Preset, paper.Bias, paper.Scaling, paper.ValidationFraction, paper.Iterations = "paper", false, "none", 0, 200

@@ -104,7 +104,7 @@ func (z *sizes) inputs() int {
 func (z *sizes) values() int { return z.inputs() * z.labels }
 
 func sizesOf(c *Config, m *dataset.Manifest) sizes {
-	return sizes{m.Features, m.Labels, len(m.Shards), c.Bias}
+	return sizes{features: m.Features, labels: m.Labels, units: len(m.Shards), bias: c.Bias}
 }
 
 // inputs are those of one row that are not 0: scaled features, and the 1 of a bias.

@@ -60,7 +60,8 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &maxent.Model{Features: t.objective.features, Labels: t.objective.labels, Weights: t.objective.model.Effective(nil, x)}, nil
+	return &maxent.Model{Features: t.objective.features, Labels: t.objective.labels,
+		Weights: t.objective.model.Effective(nil, x)}, nil
 }
 
 // State implements learner.Trainer.
@@ -68,7 +69,8 @@ func (t *trainer) State(l *fields.List) {
 	t.Training.State(l)
 	o := t.objective
 	l.Known(&o.sums, o.knownSums())
-	l.Check((o.sums != nil) == (t.Phase > fullbatch.PhaseOwn), "the saved state has sums of samples in phase %d, which is not possible", t.Phase)
+	l.Check((o.sums != nil) == (t.Phase > fullbatch.PhaseOwn),
+		"the saved state has sums of samples in phase %d, which is not possible", t.Phase)
 	if l.Reading() && o.sums != nil {
 		o.know(o.sums)
 	}

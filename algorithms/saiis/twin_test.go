@@ -242,8 +242,10 @@ func TestSums(t *testing.T) {
 		for i := range x {
 			x[i], changes[i] = 0.1*stream.Normal(), 0.02*stream.Normal()
 		}
-		own := run(t, k, &round.Round{Op: opKnown, Tasks: len(m.Shards), Roles: dataset.Train, How: round.Sums(k.knownSums())}, d)
-		r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, How: round.Sums(fullbatch.SumsAt + k.sums())}
+		own := run(t, k, &round.Round{Op: opKnown, Tasks: len(m.Shards), Roles: dataset.Train,
+			How: round.Sums(k.knownSums())}, d)
+		r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train,
+			How: round.Sums(fullbatch.SumsAt + k.sums())}
 		r.Vars = tr.objective.AppendVars(nil, x, 0)
 		first := run(t, k, r, d)
 		r.Vars = append(r.Vars, round.Var{ID: varChanges, Data: num.Bytes64(changes)})

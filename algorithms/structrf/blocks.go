@@ -80,8 +80,8 @@ const mostWeight = 1 << 14
 // toFixed returns a degree in units of 2^-36, rounded.
 func toFixed(x float64) int64 { return int64(float64(x*fixedOne) + 0.5) }
 
-// addLabelsGo adds to dst the products of weight and label of rows, fixed-point. A row has width labels; dst is as long or
-// longer, and elements after these are not used.
+// addLabelsGo adds to dst the products of weight and label of rows, fixed-point. A row has width labels; dst is as long
+// or longer, and elements after these are not used.
 func addLabelsGo(dst []int64, labels []float32, width int, weight, rows []uint32) {
 	for _, row := range rows {
 		w := int64(weight[row])
@@ -119,7 +119,8 @@ func aboveThreshold(sets []uint8, x []float32, normal []float64, plane float64) 
 		aboveThresholdGo(sets, x, normal, plane)
 		return
 	}
-	aboveThresholdAVX2(unsafe.SliceData(sets), len(sets), unsafe.SliceData(x), unsafe.SliceData(normal), len(normal), plane)
+	aboveThresholdAVX2(unsafe.SliceData(sets), len(sets), unsafe.SliceData(x), unsafe.SliceData(normal),
+		len(normal), plane)
 }
 
 func distances(dst []float64, x []float32, centre []float64) {
@@ -145,5 +146,6 @@ func addLabels(dst []int64, labels []float32, width int, weight, rows []uint32) 
 		addLabelsGo(dst, labels, width, weight, rows)
 		return
 	}
-	addLabelsAVX2(unsafe.SliceData(dst), unsafe.SliceData(labels), width, unsafe.SliceData(weight), unsafe.SliceData(rows), len(rows))
+	addLabelsAVX2(unsafe.SliceData(dst), unsafe.SliceData(labels), width, unsafe.SliceData(weight),
+		unsafe.SliceData(rows), len(rows))
 }

@@ -58,7 +58,8 @@ func TestTenFolds(t *testing.T) {
 			kl, mean := get(t, forest.Measures, "kl"), get(t, forest.MeanPredictor, "kl")
 			single := runFolds(t, rf.Name, r.name, "exhaustive")
 			t.Logf("K-L %.4f of structrf, %.4f of the mean (ratio %.4f, at most %.3f), %.4f of rf (ratio %.2f)",
-				kl.Mean, mean.Mean, kl.Mean/mean.Mean, r.ratio, get(t, single.Measures, "kl").Mean, get(t, single.Measures, "kl").Mean/kl.Mean)
+				kl.Mean, mean.Mean, kl.Mean/mean.Mean, r.ratio, get(t, single.Measures, "kl").Mean, get(t, single.Measures, "kl").
+					Mean/kl.Mean)
 			if !(kl.Mean/mean.Mean <= r.ratio) {
 				t.Errorf("K-L is %.4f of the mean predictor's, want at most %.3f", kl.Mean/mean.Mean, r.ratio)
 			}

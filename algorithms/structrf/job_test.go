@@ -41,12 +41,17 @@ func TestGoldenDigests(t *testing.T) {
 		set  param.Values
 		want string
 	}{
-		{param.Values{"preset": "paper", "trees": int64(4)}, "f999de43b150531590dbaa2e80930c915d0271738fc67324bef19f606113c46c"},
-		{param.Values{"preset": "paper", "trees": int64(4), "step": "adaptive"}, "4145403b56859d52189873ad4ded2b65a80eee3978d5525e55309b4199a9ab27"},
-		{param.Values{"trees": int64(4), "features": "0.5", "min_samples": int64(2)}, "003d32c5972501b4d1ac1742a91b56f888a2c6b32559cb18f05942a8ac024e50"},
+		{param.Values{"preset": "paper", "trees": int64(4)},
+			"f999de43b150531590dbaa2e80930c915d0271738fc67324bef19f606113c46c"},
+		{param.Values{"preset": "paper", "trees": int64(4), "step": "adaptive"},
+			"4145403b56859d52189873ad4ded2b65a80eee3978d5525e55309b4199a9ab27"},
+		{param.Values{"trees": int64(4), "features": "0.5", "min_samples": int64(2)},
+			"003d32c5972501b4d1ac1742a91b56f888a2c6b32559cb18f05942a8ac024e50"},
 		{param.Values{"trees": int64(4)}, "48ea7214821c512f17cb1e3c1f2b6dbf4ae5a1986a1883e3c7d767893cf2430c"},
-		{param.Values{"trees": int64(4), "step": "adaptive"}, "cd3dc714661d372652257a55b77514e5275900de4e3439b89a79bcde10051df5"},
-		{param.Values{"trees": int64(4), "step": "adaptive", "alpha": 0.5, "beta": 4.0}, "5873fd4b7112b1aebf9ff3ed2794a5281831a82463fc84f942b6e99f95dab3aa"},
+		{param.Values{"trees": int64(4), "step": "adaptive"},
+			"cd3dc714661d372652257a55b77514e5275900de4e3439b89a79bcde10051df5"},
+		{param.Values{"trees": int64(4), "step": "adaptive", "alpha": 0.5, "beta": 4.0},
+			"5873fd4b7112b1aebf9ff3ed2794a5281831a82463fc84f942b6e99f95dab3aa"},
 	} {
 		one, three := run(t, d, c.set, split, 1), run(t, d, c.set, split, 3)
 		if one.ModelDigest != three.ModelDigest {
@@ -65,7 +70,8 @@ func TestManyRows(t *testing.T) {
 		t.Skip("many rows: not with -short")
 	}
 	const want = "87ad1e6e56f644d33ec419e8edb08eb7b6f206a7f0b925afc3ad4a0ef843202c"
-	o := run(t, artificial(t, 150_000), param.Values{"preset": "paper", "trees": int64(1)}, dataset.Split{Seed: 1, TestFraction: 0.1}, 1)
+	o := run(t, artificial(t, 150_000), param.Values{"preset": "paper", "trees": int64(1)},
+		dataset.Split{Seed: 1, TestFraction: 0.1}, 1)
 	if o.ModelDigest != want {
 		t.Errorf("digest %s, want %s", o.ModelDigest, want)
 	}

@@ -56,7 +56,8 @@ func TestAdaptiveStepOnOneNode(t *testing.T) {
 		t.Run(fmt.Sprint(telling), func(t *testing.T) {
 			all, best := rootSplit(t, "exhaustive", telling)
 			some, gain := rootSplit(t, "adaptive", telling)
-			t.Logf("%d and %d gain evaluations (%.0f times fewer), gains %.5f and %.5f", all, some, float64(all)/float64(some), best, gain)
+			t.Logf("%d and %d gain evaluations (%.0f times fewer), gains %.5f and %.5f", all, some, float64(all)/float64(some),
+				best, gain)
 			if some*500 > all {
 				t.Errorf("%d gain evaluations of %d are more than a five-hundredth", some, all)
 			}

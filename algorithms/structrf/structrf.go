@@ -25,7 +25,8 @@ func New() algorithms.Algorithm {
 			When:    "Use it for a result within seconds, or if the features say little about the labels.",
 			Paper:   `Chen et al. 2018, "Structured random forest for label distribution learning"`,
 		},
-		Doc: "the structured random forest of Chen et al. 2018: at each node, two-means clusters the label distributions into " +
+		Doc: "the structured random forest of Chen et al. 2018: at each node, two-means clusters the label distributions " +
+			"into " +
 			"two classes, and the node takes the split with the greatest information gain about these classes",
 		Auto:     forest.Sizes{Trees: 200, MinSamples: 5},
 		Classes:  func(int) int { return 2 },

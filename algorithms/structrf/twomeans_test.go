@@ -212,7 +212,8 @@ func TestTwoMeansFindsPlantedGroups(t *testing.T) {
 
 // TestEqualDistributionsMakeALeaf: nothing tells the rows apart.
 func TestEqualDistributionsMakeALeaf(t *testing.T) {
-	s := &forest.BootstrapSample{Width: 2, Labels: []float32{0.1, 0.9, 0.1, 0.9}, Weight: []uint32{3, 1}, Class: []uint32{0, 0}}
+	s := &forest.BootstrapSample{Width: 2, Labels: []float32{0.1, 0.9, 0.1, 0.9}, Weight: []uint32{3, 1},
+		Class: []uint32{0, 0}}
 	k := &twoMeans{key: num.NewKey(1, "test")}
 	k.Begin(s)
 	if k.Classify(s, &forest.Node{Rows: []uint32{0, 1}, Copies: 4, Path: 1}) {

@@ -46,7 +46,8 @@ func (c *Context) Check() error {
 	case c.TLSDir != "" && (c.TokenFile != "" || c.CA != ""):
 		err = errors.New("tls_dir excludes ca and token_file, because the folder has a certificate and ca.crt")
 	case c.TokenFile != "" && c.CA == "":
-		err = errors.New("token_file needs ca, a file with the authorities of the cluster, because a token is never sent in the clear")
+		err = errors.New("token_file needs ca, a file with the authorities of the cluster, because a token is never sent " +
+			"in the clear")
 	}
 	if err != nil {
 		return fmt.Errorf("context %s: %w", c.Name, err)
@@ -90,7 +91,8 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	if open := info.Mode().Perm() & others; open != 0 {
-		return nil, fmt.Errorf("%s: the mode is %04o, but other users must not use the file; run: chmod 600 %s", path, info.Mode().Perm(), path)
+		return nil, fmt.Errorf("%s: the mode is %04o, but other users must not use the file; run: chmod 600 %s", path,
+			info.Mode().Perm(), path)
 	}
 	if info.Size() > config.MaxBytes {
 		return nil, fmt.Errorf("%s: want at most %d bytes, got %d", path, config.MaxBytes, info.Size())
@@ -128,7 +130,8 @@ func Parse(path string, b []byte) (*File, error) {
 				f.Contexts = append(f.Contexts, *c)
 			}
 		case k.Name == "current", k.Name == "contexts":
-			return nil, root.Errorf(k.Place, "%s: want %s", k.Name, map[string]string{"current": "the name of a context", "contexts": "a section with a section for each context"}[k.Name])
+			return nil, root.Errorf(k.Place, "%s: want %s", k.Name, map[string]string{"current": "the name of a context",
+				"contexts": "a section with a section for each context"}[k.Name])
 		default:
 			return nil, root.Errorf(k.Place, "there is no key %.80q; want current or contexts", k.Name)
 		}
@@ -172,7 +175,8 @@ func (f *File) Find(name string) (*Context, error) {
 			return &f.Contexts[i], nil
 		}
 	}
-	return nil, missing(fmt.Sprintf("%s has no context %q; coppice context list shows them, and coppice context set makes one", f.Path, name))
+	return nil, missing(fmt.Sprintf("%s has no context %q; coppice context list shows them, and coppice context set "+
+		"makes one", f.Path, name))
 }
 
 // missing is the error about a context that does not exist.
@@ -188,7 +192,9 @@ func (f *File) Set(c Context) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	i, found := slices.BinarySearchFunc(f.Contexts, c.Name, func(c Context, name string) int { return cmp.Compare(c.Name, name) })
+	i, found := slices.BinarySearchFunc(f.Contexts, c.Name, func(c Context, name string) int {
+		return cmp.Compare(c.Name, name)
+	})
 	if found {
 		f.Contexts[i] = c
 	} else {

@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-const sample = "current: lab\ncontexts:\n  prod:\n    server: [a:1, b:2]\n    ca: /c/ca.crt\n    token_file: \"/c/my token\"\n  lab:\n    server: c:3\n    tls_dir: /d\n"
+const sample = "current: lab\ncontexts:\n  prod:\n    server: [a:1, b:2]\n    ca: /c/ca.crt\n    token_file: \"/c/my " +
+	"token\"\n  lab:\n    server: c:3\n    tls_dir: /d\n"
 
 func TestParse(t *testing.T) {
 	f, err := Parse("f", []byte(sample))
@@ -20,7 +21,8 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &File{Path: "f", Current: "lab", Contexts: []Context{
-		{Name: "lab", Server: []string{"c:3"}, TLSDir: "/d"}, {Name: "prod", Server: []string{"a:1", "b:2"}, CA: "/c/ca.crt", TokenFile: "/c/my token"},
+		{Name: "lab", Server: []string{"c:3"}, TLSDir: "/d"}, {Name: "prod", Server: []string{"a:1", "b:2"}, CA: "/c/ca.crt",
+			TokenFile: "/c/my token"},
 	}}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Error(diff)
@@ -73,7 +75,8 @@ func TestFile(t *testing.T) {
 		t.Fatalf("%v, %v", f, err)
 	}
 	lab := Context{Name: "lab", Server: []string{"h:1"}, CA: "/c", TokenFile: "/t\"<é>"}
-	for _, c := range []Context{{Name: "prod", Server: []string{"h:2"}}, lab, {Name: "b", Server: []string{"x"}}, {Name: "b", Server: []string{"y", "z"}}} {
+	for _, c := range []Context{{Name: "prod", Server: []string{"h:2"}}, lab, {Name: "b", Server: []string{"x"}},
+		{Name: "b", Server: []string{"y", "z"}}} {
 		if err := f.Set(c); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +119,8 @@ func TestFile(t *testing.T) {
 
 func TestDefaultPath(t *testing.T) {
 	t.Setenv("HOME", "/h")
-	for dir, want := range map[string]string{"": "/h/.config/coppice/contexts.yaml", "/x": "/x/coppice/contexts.yaml", "relative": "/h/.config/coppice/contexts.yaml"} {
+	for dir, want := range map[string]string{"": "/h/.config/coppice/contexts.yaml", "/x": "/x/coppice/contexts.yaml",
+		"relative": "/h/.config/coppice/contexts.yaml"} {
 		t.Setenv("XDG_CONFIG_HOME", dir)
 		if got := DefaultPath(); got != want {
 			t.Errorf("%q: %s", dir, got)

@@ -46,7 +46,8 @@ func (o *Outlook) headline() string {
 	case o.Answered == 0:
 		return "no leader yet: the coordinators that answer are still starting"
 	case o.Leader != "" && !o.leaderAnswers():
-		return fmt.Sprintf("%s of %s name %s as the leader, but %[3]s does not answer", units.Plural(o.Answered, "coordinator"), units.Count(o.Voters), o.Leader)
+		return fmt.Sprintf("%s of %s name %s as the leader, but %[3]s does not answer",
+			units.Plural(o.Answered, "coordinator"), units.Count(o.Voters), o.Leader)
 	case o.Leader != "" && o.deaf != "":
 		return fmt.Sprintf("%s leads, and %s coordinators answer, but the leader does not reach %s", o.Leader, there, o.deaf)
 	case o.Leader != "" && o.Answered == o.Voters:
@@ -222,7 +223,8 @@ func Judge(reports []client.Report) *Outlook {
 		o.Verdict += "; " + advice
 	}
 	if o.unknown != "" {
-		o.Verdict += "; no coordinator of the cluster has the address " + o.unknown + ": leave it out of --server if its coordinator was removed"
+		o.Verdict += "; no coordinator of the cluster has the address " + o.unknown +
+			": leave it out of --server if its coordinator was removed"
 	}
 	return o
 }

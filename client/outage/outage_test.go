@@ -22,7 +22,8 @@ func reports(says ...string) (list []client.Report) {
 		r := client.Report{ID: m.ID, Address: m.HTTP, Err: errors.New("refused")}
 		if leader, problem, _ := strings.Cut(text, ":"); text != "" {
 			r.Err = nil
-			r.Self = &protocol.Self{MemberEntry: m, Phase: phaseMember, Leader: strings.Trim(leader, "-"), Problem: problem, Voters: three()}
+			r.Self = &protocol.Self{MemberEntry: m, Phase: phaseMember, Leader: strings.Trim(leader, "-"), Problem: problem,
+				Voters: three()}
 		}
 		list = append(list, r)
 	}
@@ -50,17 +51,22 @@ func TestVerdicts(t *testing.T) {
 		{"well", reports("a", "a", "a"), "a", 3, []string{"a leads, and all coordinators answer"}},
 		{"one away", reports("a", "a", ""), "a", 2, []string{"a leads, and 2 of 3 coordinators answer", "c (c:1)"}},
 		{"a leader that is gone is not one", reports("", "a", "-"), "", 2, []string{"no leader, though 2 of 3"}},
-		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2, []string{"2 coordinators of 3 name a as the leader, but a does not answer", "a (a:1)"}},
+		{"a leader that was frozen just now", reports("", "a", "a"), "a", 2,
+			[]string{"2 coordinators of 3 name a as the leader, but a does not answer", "a (a:1)"}},
 		{"an old leader beside a new one", reports("a", "b", "b"), "b", 3, []string{"b leads"}},
 		{"no majority", reports("", "-", ""), "", 1, []string{"no quorum: 1 of 3", "2 are needed", "a (a:1)", "c (c:1)"}},
 		{"a leader that does not know yet", reports("a", "", ""), "", 1, []string{"no quorum: 1 of 3"}},
 		{"election", reports("-", "-", "-"), "", 3, []string{"no leader, though 3 of 3"}},
-		{"full disks", reports("-:the disk is full", "-:the disk is full", ""), "", 2, []string{"a (a:1)", "the disk is full"}},
+		{"full disks", reports("-:the disk is full", "-:the disk is full", ""), "", 2,
+			[]string{"a (a:1)", "the disk is full"}},
 		{"a problem", reports("a:not connected to NATS", "a", "a"), "a", 3, []string{"not connected to NATS"}},
 		{"nobody", reports("", "", ""), "", 0, []string{"no coordinator answers", "--server"}},
 		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer from: b (b:1)"}},
-		{"a voter that the others refuse", reports("a", "a", "-:NATS is not connected"), "a", 3, []string{"a leads, and 3 of 3 coordinators answer, but the leader does not reach c (c:1); coppice cluster members says why"}},
-		{"a removed coordinator", gone, "a", 3, []string{"a leads, and all coordinators answer; no coordinator of the cluster has the address d:1: leave it out of --server"}},
+		{"a voter that the others refuse", reports("a", "a", "-:NATS is not connected"), "a", 3,
+			[]string{"a leads, and 3 of 3 coordinators answer, but the leader does not reach c (c:1); coppice cluster members " +
+				"says why"}},
+		{"a removed coordinator", gone, "a", 3, []string{"a leads, and all coordinators answer; no coordinator of the " +
+			"cluster has the address d:1: leave it out of --server"}},
 		{"a nonvoter", removed, "a", 3, []string{"a leads, and all coordinators answer"}},
 	} {
 		o := Judge(test.reports)

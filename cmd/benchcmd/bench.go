@@ -118,9 +118,10 @@ type toMeasure struct {
 func ldlfCases() (all []toMeasure) {
 	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.Movie} {
 		for _, batch := range []int{64, 512} {
-			all = append(all, toMeasure{shape, fmt.Sprintf("%s, batch %d", shape.Name, batch), func(s *speed.Set, file string) (speed.Case, error) {
-				return speed.PaperTraining.Case(s, batch, file)
-			}})
+			all = append(all, toMeasure{shape, fmt.Sprintf("%s, batch %d", shape.Name, batch),
+				func(s *speed.Set, file string) (speed.Case, error) {
+					return speed.PaperTraining.Case(s, batch, file)
+				}})
 		}
 	}
 	return all
@@ -132,7 +133,9 @@ func networkCases() []toMeasure {
 	}
 	return []toMeasure{
 		alone("network 243-256-64, batch 128", speed.PaperLayers.Case),
-		{speed.Dense, "5 trees of depth 7 on it", func(s *speed.Set, file string) (speed.Case, error) { return speed.PaperNetwork.Case(s, 128, file) }},
+		{speed.Dense, "5 trees of depth 7 on it", func(s *speed.Set, file string) (speed.Case, error) {
+			return speed.PaperNetwork.Case(s, 128, file)
+		}},
 		alone("convolution 3x3 of 16 on 1x32x32, batch 128", speed.FirstImages.Case),
 		alone("convolution 3x3 of 16 on 16x32x32, batch 128", speed.LaterImages.Case),
 	}
@@ -140,16 +143,20 @@ func networkCases() []toMeasure {
 
 func forestCases() (all []toMeasure) {
 	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.SJAFFE, speed.Movie, speed.Dense} {
-		all = append(all, toMeasure{shape, shape.Name + ", growing, min_samples 5", speed.Growing{Trees: 50, Depth: 20, MinSamples: 5}.Grow})
+		all = append(all, toMeasure{shape, shape.Name + ", growing, min_samples 5",
+			speed.Growing{Trees: 50, Depth: 20, MinSamples: 5}.Grow})
 	}
-	for _, g := range []speed.Growing{{Trees: 50, Depth: 20, MinSamples: 20}, {Trees: 50, Depth: 20, MinSamples: 2}, {Trees: 50, Depth: 6, MinSamples: 20}} {
-		all = append(all, toMeasure{speed.Movie, fmt.Sprintf("Movie, predicting, min_samples %d, depth %d", g.MinSamples, g.Depth), g.Predict})
+	for _, g := range []speed.Growing{{Trees: 50, Depth: 20, MinSamples: 20}, {Trees: 50, Depth: 20, MinSamples: 2},
+		{Trees: 50, Depth: 6, MinSamples: 20}} {
+		all = append(all, toMeasure{speed.Movie, fmt.Sprintf("Movie, predicting, min_samples %d, depth %d", g.MinSamples,
+			g.Depth), g.Predict})
 	}
 	return all
 }
 
 // withPeers measures cases and, if flags say so, their peers.
-func (c *benchFlags) withPeers(a *cli.App, kind string, p *peerFlags, scripts []string, all func() []toMeasure) (failed error) {
+func (c *benchFlags) withPeers(a *cli.App, kind string, p *peerFlags, scripts []string,
+	all func() []toMeasure) (failed error) {
 	if err := p.check(); err != nil {
 		return err
 	}
@@ -208,7 +215,8 @@ type peerRun struct {
 }
 
 // start starts the peers that can run here.
-func (p *peerRun) start(ctx context.Context, note func(string)) (running []*speed.Peer, skipped []speed.Skipped, err error) {
+func (p *peerRun) start(ctx context.Context, note func(string)) (running []*speed.Peer, skipped []speed.Skipped,
+	err error) {
 	if !p.Peers {
 		return nil, nil, nil
 	}
@@ -245,7 +253,8 @@ func (c *benchFlags) wants(name string) bool {
 }
 
 // measure measures cases on one core and prints the report.
-func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([]speed.Case, []speed.Source, error)) (err error) {
+func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([]speed.Case, []speed.Source,
+	error)) (err error) {
 	began := time.Now()
 	if c.Runs < 1 {
 		return cli.Usagef("--runs %d: want at least 1", c.Runs)
@@ -270,7 +279,8 @@ func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([
 	}
 	defer garbage.Frugal.Begin()()                  // as training has it
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one core for everything, the collector included
-	r, err := speed.Measure(a.Ctx, kind, cases, running, speed.Options{Runs: c.Runs, Limit: benchLimit - time.Since(began), Note: m.Show})
+	r, err := speed.Measure(a.Ctx, kind, cases, running, speed.Options{Runs: c.Runs, Limit: benchLimit - time.Since(began),
+		Note: m.Show})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 func TestBench(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "--tls", "--coordinators", "1", "--runs", "1", "--turns", "2", "--trees", "2", "--steps", "60", "-o", "json")
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "--tls", "--coordinators", "1", "--runs", "1", "--turns", "2",
+		"--trees", "2", "--steps", "60", "-o", "json")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
@@ -38,19 +39,23 @@ func TestBench(t *testing.T) {
 	if want := s.Cluster - s.Local; math.Abs(s.More.Median-want) > 1e-9 {
 		t.Errorf("a step takes %v, and %v in one process: that is %v more, not %v", s.Cluster, s.Local, want, s.More.Median)
 	}
-	if p := s.Phases; p.Between <= 0 || p.Broadcast <= 0 || p.Reduce <= 0 || p.Between+p.Broadcast+p.Reduce > s.Pair.Cluster.Max {
+	if p := s.Phases; p.Between <= 0 || p.Broadcast <= 0 || p.Reduce <= 0 || p.Between+p.Broadcast+
+		p.Reduce > s.Pair.Cluster.Max {
 		t.Errorf("phases %+v of a job of %v s", p, s.Pair.Cluster)
 	}
-	if l, w := s.Leader, s.Workers; l.Processor < 0 || w.Processor < 0 || l.Allocations < 60 || w.Allocations < 60 || l.Bytes <= l.Allocations || w.Bytes <= w.Allocations {
+	if l, w := s.Leader, s.Workers; l.Processor < 0 || w.Processor < 0 || l.Allocations < 60 || w.Allocations < 60 ||
+		l.Bytes <= l.Allocations || w.Bytes <= w.Allocations {
 		t.Errorf("costs of the leader %+v, of the worker %+v", l, w)
 	}
 	if f := r.Forest; f.Sent < 100 || f.Received < 100 {
 		t.Errorf("%v bytes to the worker and %v back", f.Sent, f.Received)
 	}
-	if least, there, back := 4.0*3*64, s.Sent/float64(s.Steps), s.Received/float64(s.Steps); there < least || back < least || there > 1e5 {
+	if least, there, back := 4.0*3*64, s.Sent/float64(s.Steps), s.Received/float64(s.Steps); there < least ||
+		back < least || there > 1e5 {
 		t.Errorf("%v bytes a step to the worker and %v back; Θ alone has more than %v", there, back, least)
 	}
-	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median || r.Machine.Cores == 0 || r.Runs != 1 || !r.TLS {
+	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median ||
+		r.Machine.Cores == 0 || r.Runs != 1 || !r.TLS {
 		t.Errorf("%+v", r.Report)
 	}
 	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
@@ -90,7 +95,8 @@ func TestBenchNetwork(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != "network" || r.Runs != 1 || r.Versions["Go"] == "" || len(r.Rows) != 1 || r.Rows[0].Of != "forward and backward" || r.Rows[0].Seconds.Median <= 0 || r.Rows[0].Loss != 0 || len(r.Data) != 0 {
+	if r.Kind != "network" || r.Runs != 1 || r.Versions["Go"] == "" || len(r.Rows) != 1 ||
+		r.Rows[0].Of != "forward and backward" || r.Rows[0].Seconds.Median <= 0 || r.Rows[0].Loss != 0 || len(r.Data) != 0 {
 		t.Errorf("%+v", r)
 	}
 	e = cmdtest.Run(t, "bench", "network", "--runs", "1", "--rows", "1X32x32")
@@ -112,11 +118,13 @@ func TestBenchSkipsPeers(t *testing.T) {
 		t.Skip("it grows forests")
 	}
 	tmp := t.TempDir()
-	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "forest", "--rows", "sjaffe", "--runs", "1", "--peers", "--python", "no-such-python")
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "forest", "--rows", "sjaffe", "--runs", "1", "--peers",
+		"--python", "no-such-python")
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
-	for _, says := range []string{"SJAFFE: generated", "growing 50 trees", "sklearn_forest.py was skipped: no-such-python is not installed"} {
+	for _, says := range []string{"SJAFFE: generated", "growing 50 trees",
+		"sklearn_forest.py was skipped: no-such-python is not installed"} {
 		if !strings.Contains(stdout.String(), says) {
 			t.Errorf("it does not say %q:\n%s", says, stdout)
 		}

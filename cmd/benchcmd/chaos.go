@@ -157,7 +157,8 @@ func (c *ChaosCmd) replay() string {
 
 // chaosText writes the table.
 func chaosText(w io.Writer, r *chaos.Report, passed bool) {
-	t := cli.NewTable(w, []string{"fault", "injected", "recovered", "median", "worst", "steps redone", "worst", "longest stall"}, 2, 3, 4, 5, 6, 7, 8)
+	t := cli.NewTable(w, []string{"fault", "injected", "recovered", "median", "worst", "steps redone", "worst",
+		"longest stall"}, 2, 3, 4, 5, 6, 7, 8)
 	for _, f := range r.Faults {
 		longest := "-"
 		if f.Longest > 0 {
@@ -176,6 +177,8 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 	if !passed {
 		return
 	}
-	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run; %s deleted, none came back\n",
-		r.Seed, units.Plural(r.Rounds, "round"), units.Duration(r.Seconds), units.Plural(r.Jobs, "job"), units.Count(r.Digests), units.Count(r.Deleted))
+	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run; "+
+		"%s deleted, none came back\n",
+		r.Seed, units.Plural(r.Rounds, "round"), units.Duration(r.Seconds), units.Plural(r.Jobs, "job"),
+		units.Count(r.Digests), units.Count(r.Deleted))
 }

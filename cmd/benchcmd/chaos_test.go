@@ -36,10 +36,12 @@ func TestChaosUsage(t *testing.T) {
 // What a failure prints is the command that it was.
 func TestChaosReplay(t *testing.T) {
 	c := ChaosCmd{
-		Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Hold: 10 * time.Second, MaxStall: chaos.DefaultStall, Small: true,
+		Seed: 3, Rounds: 9, Workers: 4, Faults: []string{"all-kill", "latency"}, Algorithm: "ldlf", Hold: 10 * time.Second,
+		MaxStall: chaos.DefaultStall, Small: true,
 		Network: "rtt=50ms,loss=1%", TLS: true, Heartbeat: 200 * time.Millisecond,
 	}
-	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm ldlf --hold 10s --network rtt=50ms,loss=1% --tls --heartbeat 200ms --small"; got != want {
+	if got, want := c.replay(), "coppice chaos --seed 3 --rounds 9 --workers 4 --faults all-kill,latency --algorithm "+
+		"ldlf --hold 10s --network rtt=50ms,loss=1% --tls --heartbeat 200ms --small"; got != want {
 		t.Errorf("got %q", got)
 	}
 	var again ChaosCmd

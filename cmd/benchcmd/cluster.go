@@ -65,7 +65,8 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
 		return cli.Usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
-	for flag, n := range map[string]int{"workers": c.Workers, "runs": c.Runs, "turns": c.Turns, "trees": c.Trees, "steps": c.Steps, "batch": c.Batch} {
+	for flag, n := range map[string]int{"workers": c.Workers, "runs": c.Runs, "turns": c.Turns, "trees": c.Trees,
+		"steps": c.Steps, "batch": c.Batch} {
 		if n < 1 {
 			return cli.Usagef("--%s %d: want at least 1", flag, n)
 		}
@@ -88,15 +89,17 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 	return a.Print(report, report.text)
 }
 
-// onCluster starts a cluster of this program in a temporary folder, measures, and ends the cluster. If the measurement fails,
-// the last lines of the logs are printed.
-func (c *benchClusterCmd) onCluster(a *cli.App, name string, src dataset.Source, checks importer.Checks) (report *benchReport, err error) {
+// onCluster starts a cluster of this program in a temporary folder, measures, and ends the cluster. If the measurement
+// fails, the last lines of the logs are printed.
+func (c *benchClusterCmd) onCluster(a *cli.App, name string, src dataset.Source,
+	checks importer.Checks) (report *benchReport, err error) {
 	dir, err := tempdir.Make("bench")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dir.Remove()) }()
-	config := proc.Config{Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}
+	config := proc.Config{Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers,
+		WorkerArgs: []string{"--slots", "1"}}
 	if config.Exe, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -117,10 +120,12 @@ func (c *benchClusterCmd) onCluster(a *cli.App, name string, src dataset.Source,
 	return report, errors.Join(err, cluster.Close())
 }
 
-func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string, src dataset.Source, checks importer.Checks) (*benchReport, error) {
+func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string, src dataset.Source,
+	checks importer.Checks) (*benchReport, error) {
 	m := progress.New(a)
 	defer m.Clear()
-	d, err := cluster.Client().Datasets().Import(a.Ctx, protocol.DatasetPut{Name: name}, src, m.Reading(a.Ctx, "reading data", checks))
+	d, err := cluster.Client().Datasets().Import(a.Ctx, protocol.DatasetPut{Name: name}, src,
+		m.Reading(a.Ctx, "reading data", checks))
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +134,12 @@ func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string
 		return nil, err
 	}
 	b := &bench.Bench{
-		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
-		Note: func(format string, args ...any) { m.Show(fmt.Sprintf(format, args...)) },
+		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs,
+		Turns: c.Turns,
+		Note:  func(format string, args ...any) { m.Show(fmt.Sprintf(format, args...)) },
 	}
-	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers, Turns: c.Turns, TLS: c.TLS}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers,
+		Turns: c.Turns, TLS: c.TLS}
 	r.Report = speed.Report{Kind: kindCluster, Machine: speed.ThisMachine(), Versions: speed.Versions(), Runs: c.Runs}
 	if c.Only != "ldlf" {
 		if r.Forest, err = b.Forest(a.Ctx, c.Trees); err != nil {
@@ -151,7 +158,8 @@ func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string
 // tell lists the times as rows, as the other commands of bench have them.
 func (r *benchReport) tell() {
 	add := func(name string, p *bench.Pair) {
-		r.Rows = append(r.Rows, speed.Result{Name: name, Of: "a job in one process", Seconds: p.Local}, speed.Result{Name: name, Of: "a job on the cluster", Seconds: p.Cluster})
+		r.Rows = append(r.Rows, speed.Result{Name: name, Of: "a job in one process", Seconds: p.Local},
+			speed.Result{Name: name, Of: "a job on the cluster", Seconds: p.Cluster})
 	}
 	if r.Forest != nil {
 		add("structrf", r.Forest)
@@ -168,14 +176,17 @@ func (r *benchReport) text(w io.Writer) {
 		security = ", with TLS"
 	}
 	fmt.Fprintf(w, "%s (%s): %s and %s with one slot%s; medians (least to greatest) of %s, each with %s per side\n\n",
-		r.Dataset, r.Data, units.Plural(r.Coordinators, "coordinator"), units.Plural(r.Workers, "worker"), security, units.Plural(r.Runs, "run"), units.Plural(r.Turns, "job"))
+		r.Dataset, r.Data, units.Plural(r.Coordinators, "coordinator"), units.Plural(r.Workers, "worker"), security,
+		units.Plural(r.Runs, "run"), units.Plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		cli.WritePairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
 			{"structrf, on the cluster", spread(f.Cluster)},
 			{"computing time of tasks", fmt.Sprintf("%.3f s, of all workers", f.Computed)},
-			{"cluster over one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
-			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", units.Format(int64(f.Sent)), units.Format(int64(f.Received)))},
+			{"cluster over one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min),
+				excess(f.Ratio.Max))},
+			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", units.Format(int64(f.Sent)),
+				units.Format(int64(f.Received)))},
 			{"Raft", raftText(f.Raft)},
 			{"model", cli.ShortDigest(f.Digest) + " of the first job, the same on the cluster and in one process"},
 		})
@@ -188,7 +199,9 @@ func (r *benchReport) text(w io.Writer) {
 			{"cluster over one process", microSpread(s.More) + " a step"},
 			{"computing time of tasks", micro(s.Computed/float64(s.Steps)) + " a step, of all workers"},
 			{"leader's time per step", phasesText(&s.Pair)},
-			{"processor time per step", costsText(&s.Pair, func(c bench.Costs) string { return micro(c.Processor / float64(s.Steps)) })},
+			{"processor time per step", costsText(&s.Pair, func(c bench.Costs) string {
+				return micro(c.Processor / float64(s.Steps))
+			})},
 			{"allocations per step", costsText(&s.Pair, func(c bench.Costs) string {
 				return fmt.Sprintf("%.0f of %s", c.Allocations/float64(s.Steps), units.Format(int64(c.Bytes)/int64(s.Steps)))
 			})},
@@ -203,7 +216,8 @@ func (r *benchReport) text(w io.Writer) {
 // phasesText says what the leader does in the time of a step, other than waiting.
 func phasesText(p *bench.Pair) string {
 	of := func(seconds float64) string { return micro(seconds / float64(p.Steps)) }
-	return fmt.Sprintf("%s for sending, %s for adding results, %s between two rounds", of(p.Phases.Broadcast), of(p.Phases.Reduce), of(p.Phases.Between))
+	return fmt.Sprintf("%s for sending, %s for adding results, %s between two rounds", of(p.Phases.Broadcast),
+		of(p.Phases.Reduce), of(p.Phases.Between))
 }
 
 // costsText is a cost of the leader and of the workers.

@@ -138,7 +138,8 @@ func (q *quickstart) up(c *QuickstartCmd) error {
 			return err
 		}
 	}
-	q.Note("starting %s and %s in %s", units.Plural(c.Coordinators, "coordinator"), units.Plural(c.Workers, "worker"), q.dir)
+	q.Note("starting %s and %s in %s", units.Plural(c.Coordinators, "coordinator"),
+		units.Plural(c.Workers, "worker"), q.dir)
 	ctx, cancel := context.WithTimeout(q.Ctx, quickReady)
 	defer cancel()
 	q.cluster, err = proc.Start(ctx, config)
@@ -149,7 +150,8 @@ func (q *quickstart) up(c *QuickstartCmd) error {
 func (q *quickstart) train(c *QuickstartCmd, file *spec.File, src dataset.Source, checks importer.Checks) error {
 	cl := q.cluster.Client()
 	m := progress.New(q.App)
-	d, err := cl.Datasets().Import(q.Ctx, protocol.DatasetPut{Name: "quickstart"}, src, m.Reading(q.Ctx, "reading data", checks))
+	d, err := cl.Datasets().Import(q.Ctx, protocol.DatasetPut{Name: "quickstart"}, src,
+		m.Reading(q.Ctx, "reading data", checks))
 	m.Clear()
 	if err != nil {
 		return err
@@ -201,7 +203,8 @@ func (q *quickstart) show(c *QuickstartCmd, r *results.Result) error {
 	}
 	return q.Print(shown, func(w io.Writer) {
 		r.Text(w)
-		fmt.Fprintf(w, "\n%s, %s, total time %s\n", units.Plural(len(info.Coordinators), "coordinator"), units.Plural(len(info.Workers), "worker"), units.Duration(shown.TotalSeconds))
+		fmt.Fprintf(w, "\n%s, %s, total time %s\n", units.Plural(len(info.Coordinators), "coordinator"),
+			units.Plural(len(info.Workers), "worker"), units.Duration(shown.TotalSeconds))
 		q.next(w, c, info)
 	})
 }
@@ -213,7 +216,8 @@ func (q *quickstart) next(w io.Writer, c *QuickstartCmd, info *protocol.Cluster)
 		fmt.Fprintln(w, "  coppice quickstart --stay              the same, but the cluster keeps running")
 		fmt.Fprintln(w, "  coppice quickstart --data FILE         with data of your own: .mat, .npz, .npy, .csv, .libsvm")
 		fmt.Fprintln(w, "  coppice train --local --data FILE      without a cluster; the model's digest is the same")
-		fmt.Fprintln(w, "  coppice algorithm list                 lists the algorithms; algorithm show NAME lists the settings")
+		fmt.Fprintln(w, "  coppice algorithm list                 lists the algorithms; algorithm show NAME lists the "+
+			"settings")
 		return
 	}
 	fmt.Fprintf(w, "  export COPPICE_SERVER=%s\n", q.cluster.Servers())
@@ -224,7 +228,8 @@ func (q *quickstart) next(w io.Writer, c *QuickstartCmd, info *protocol.Cluster)
 	for _, command := range []string{"job show quickstart", "model show quickstart", "dataset list", "train --data FILE"} {
 		fmt.Fprintf(w, "  coppice %s\n", command)
 	}
-	fmt.Fprintf(w, "  metrics  %s\n  logs     %s\n", strings.Join(metricsURLs(source.URLScheme(), info), " "), filepath.Join(q.dir, "logs"))
+	fmt.Fprintf(w, "  metrics  %s\n  logs     %s\n", strings.Join(metricsURLs(source.URLScheme(), info), " "),
+		filepath.Join(q.dir, "logs"))
 }
 
 func metricsURLs(scheme string, info *protocol.Cluster) (urls []string) {

@@ -29,7 +29,8 @@ func TestQuickstart(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(shown.ModelDigest) != 64 || shown.Measures["kl"].Mean > 0.001 || len(shown.Cluster.Coordinators) != 3 || len(shown.Cluster.Workers) != 2 {
+	if len(shown.ModelDigest) != 64 || shown.Measures["kl"].Mean > 0.001 || len(shown.Cluster.Coordinators) != 3 ||
+		len(shown.Cluster.Workers) != 2 {
 		t.Errorf("got %+v", shown)
 	}
 	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
@@ -37,10 +38,12 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// The processes of a quickstart end with it, even when it is killed. With --tls, its folder has a certificate for commands.
+// The processes of a quickstart end with it, even when it is killed. With --tls, its folder has a certificate for
+// commands.
 func TestQuickstartKilled(t *testing.T) {
 	dir := t.TempDir()
-	cmd, _, _ := cmdtest.Process(t, dir, "quickstart", "--tls", "--coordinators", "1", "--workers", "1", "--steps", "10", "--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
+	cmd, _, _ := cmdtest.Process(t, dir, "quickstart", "--tls", "--coordinators", "1", "--workers", "1", "--steps", "10",
+		"--stay", "-o", "json", "--dir", filepath.Join(dir, "q"))
 	cmd.Stdout = nil
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -64,5 +67,7 @@ func TestQuickstartKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	testkit.Until(t, "the children to end", func() bool { return !cmdtest.Listens(addresses[0]) && !cmdtest.Listens(addresses[1]) })
+	testkit.Until(t, "the children to end", func() bool {
+		return !cmdtest.Listens(addresses[0]) && !cmdtest.Listens(addresses[1])
+	})
 }

@@ -89,8 +89,8 @@ func (a *App) AtEnd(f func()) { a.atEnd = append(a.atEnd, f) }
 // Program runs a command line, without the name of the program, and returns its exit code.
 type Program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// Command returns a command line about the same cluster. It has the flags of this command that name the cluster, but not
-// the values of variables, which the next command has too.
+// Command returns a command line about the same cluster. It has the flags of this command that name the cluster, but
+// not the values of variables, which the next command has too.
 func (a *App) Command(text string) string {
 	return strings.Join(append([]string{"coppice " + text}, a.Reach...), " ")
 }
@@ -179,12 +179,15 @@ func WriteTable[T any](w io.Writer, header []string, things []T, row func(T) []s
 
 // WriteOwned is WriteTable with a column of owners, if one of the things has an owner. owner returns the owner of a
 // thing, or an empty text.
-func WriteOwned[T any](w io.Writer, header []string, things []T, owner func(T) string, row func(T) []string, right ...int) {
+func WriteOwned[T any](w io.Writer, header []string, things []T, owner func(T) string, row func(T) []string,
+	right ...int) {
 	if !slices.ContainsFunc(things, func(one T) bool { return owner(one) != "" }) {
 		WriteTable(w, header, things, row, right...)
 		return
 	}
-	WriteTable(w, append(header, "owner"), things, func(one T) []string { return append(row(one), cmp.Or(owner(one), "-")) }, right...)
+	WriteTable(w, append(header, "owner"), things, func(one T) []string {
+		return append(row(one), cmp.Or(owner(one), "-"))
+	}, right...)
 }
 
 // Owner names the owner of something, and says if it is private.

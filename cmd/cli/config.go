@@ -266,7 +266,7 @@ func (o *outside) sources(k *kong.Kong, args []string) (all []source, err error)
 		if !settable(f) {
 			continue
 		}
-		s := source{strings.Join(CommandPath(command), " "), f.Name, f.Default, "default"}
+		s := source{Command: strings.Join(CommandPath(command), " "), Flag: f.Name, Value: f.Default, From: "default"}
 		if slices.ContainsFunc(line.Path, func(p *kong.Path) bool { return p.Flag == f }) {
 			s.Value, s.From = textOf(line.FlagValue(f)), "flag"
 		} else if g := o.find(command, f); g != nil {
@@ -293,7 +293,8 @@ func (o *outside) everywhere(n *kong.Node) (all []source) {
 		for _, group := range c.AllFlags(true) {
 			for _, f := range group {
 				if g := o.find(c, f); g != nil {
-					all = append(all, source{strings.Join(CommandPath(c), " "), f.Name, textOf(g.value), g.from})
+					all = append(all, source{Command: strings.Join(CommandPath(c), " "), Flag: f.Name, Value: textOf(g.value),
+						From: g.from})
 				}
 			}
 		}

@@ -26,7 +26,8 @@ func under(t *testing.T, vars []string, args ...string) cmdtest.Ended {
 // everything the default; config show says which it was.
 func TestConfigPrecedence(t *testing.T) {
 	dir := t.TempDir()
-	file := cmdtest.Write(t, dir, "c.yaml", "# of all\nsteps: 10\nserver: [a:1, b:2]\nseed: 3\ntrain:\n  steps: 20\n  test-fraction: 0.5\n  local: true\nworker: {memory: 1GiB}\n")
+	file := cmdtest.Write(t, dir, "c.yaml", "# of all\nsteps: 10\nserver: [a:1, b:2]\nseed: 3\ntrain:\n  steps: 20\n  "+
+		"test-fraction: 0.5\n  local: true\nworker: {memory: 1GiB}\n")
 	vars := []string{"COPPICE_SEED=4", "COPPICE_CONFIG=" + file, "COPPICE_NAME=", "COPPICE_FOLDS=5"}
 	e := under(t, vars, "config", "show", "-o", "json", "train", "--folds", "2", "--set", "trees=1", "--set", "depth=2")
 	var shown shownConfig
@@ -41,8 +42,10 @@ func TestConfigPrecedence(t *testing.T) {
 		got[s.Flag] = [2]string{s.Value, s.From}
 	}
 	for flag, want := range map[string][2]string{
-		"folds": {"2", "flag"}, "seed": {"4", "COPPICE_SEED"}, "steps": {"20", file + ":6"}, "test-fraction": {"0.5", file + ":7"},
-		"local": {"true", file + ":8"}, "server": {"a:1,b:2", file + ":3"}, "header": {"auto", "default"}, "name": {"", "default"}, "set": {"trees=1,depth=2", "flag"},
+		"folds": {"2", "flag"}, "seed": {"4", "COPPICE_SEED"}, "steps": {"20", file + ":6"}, "test-fraction": {"0.5",
+			file + ":7"},
+		"local": {"true", file + ":8"}, "server": {"a:1,b:2", file + ":3"}, "header": {"auto", "default"},
+		"name": {"", "default"}, "set": {"trees=1,depth=2", "flag"},
 	} {
 		if got[flag] != want {
 			t.Errorf("--%s is %q, want %q", flag, got[flag], want)
@@ -57,17 +60,20 @@ func TestConfigPrecedence(t *testing.T) {
 func TestConfigReachesCommands(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1)
-	file := cmdtest.Write(t, dir, "c.yaml", "train:\n  local: true\n  data: "+data+"\n  set: [trees=1, depth=3]\n  model-out: "+filepath.Join(dir, "m.model")+"\n")
+	file := cmdtest.Write(t, dir, "c.yaml", "train:\n  local: true\n  data: "+data+
+		"\n  set: [trees=1, depth=3]\n  model-out: "+filepath.Join(dir, "m.model")+"\n")
 	e := under(t, []string{"COPPICE_STEPS=30", "COPPICE_OUTPUT=json"}, "--config", file, "train", "--seed", "9")
 	var r struct {
 		Seed, Steps uint64
 		RefitSteps  uint64 `json:"refit_steps"`
 		Settings    map[string]any
 	}
-	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil || r.Seed != 9 || r.Steps-r.RefitSteps != 30 || r.Settings["trees"] != 1.0 || r.Settings["depth"] != 3.0 {
+	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil || r.Seed != 9 || r.Steps-r.RefitSteps != 30 ||
+		r.Settings["trees"] != 1.0 || r.Settings["depth"] != 3.0 {
 		t.Errorf("%+v, %v, %s", r, err, e.Stderr)
 	}
-	e = under(t, []string{"COPPICE_MODEL=" + filepath.Join(dir, "m.model"), "COPPICE_DATA=" + data}, "predict", "--out", filepath.Join(dir, "p.csv"))
+	e = under(t, []string{"COPPICE_MODEL=" + filepath.Join(dir, "m.model"), "COPPICE_DATA=" + data}, "predict", "--out",
+		filepath.Join(dir, "p.csv"))
 	if e.Code != ExitOK {
 		t.Errorf("required flags from variables: exit code %d, %s", e.Code, e.Stderr)
 	}
@@ -87,10 +93,11 @@ func TestConfigRefusals(t *testing.T) {
 		"job:\n  lst: {output: json}\n": `c.yaml:2:3: there is no command "job lst"`,
 		"config: x\n":                   "there is no flag --config",
 		"die-with-stdin: true\n":        "there is no flag --die-with-stdin",
-		"output: xml\n":                 `--output: ` + filepath.Join(dir, "c.yaml") + `:1: want one of text, json, csv, jsonl, not "xml"`,
-		"train: {local: maybe}\n":       "c.yaml:1: bool value must be true, 1, yes, false, 0 or no but got \"maybe\"",
-		"data: [a, b]\n":                "--data: " + filepath.Join(dir, "c.yaml") + ":1: want one value, not a list",
-		"train: [\n":                    "c.yaml:1:",
+		"output: xml\n": `--output: ` + filepath.Join(dir, "c.yaml") +
+			`:1: want one of text, json, csv, jsonl, not "xml"`,
+		"train: {local: maybe}\n": "c.yaml:1: bool value must be true, 1, yes, false, 0 or no but got \"maybe\"",
+		"data: [a, b]\n":          "--data: " + filepath.Join(dir, "c.yaml") + ":1: want one value, not a list",
+		"train: [\n":              "c.yaml:1:",
 	} {
 		file := cmdtest.Write(t, dir, "c.yaml", text)
 		e := under(t, []string{"COPPICE_CONFIG=" + file}, "train", "--dataset", "x")
@@ -102,7 +109,8 @@ func TestConfigRefusals(t *testing.T) {
 	if e.Code != ExitUsage || !strings.Contains(e.Stderr, `--memory: COPPICE_MEMORY: "8GB" is not a size`) {
 		t.Errorf("a wrong variable: exit code %d, %s", e.Code, e.Stderr)
 	}
-	if e = under(t, nil, "version", "--config", filepath.Join(dir, "none")); e.Code != ExitUsage || !strings.Contains(e.Stderr, "none: no such file") {
+	if e = under(t, nil, "version", "--config", filepath.Join(dir, "none")); e.Code != ExitUsage ||
+		!strings.Contains(e.Stderr, "none: no such file") {
 		t.Errorf("a missing file: exit code %d, %s", e.Code, e.Stderr)
 	}
 }
@@ -112,7 +120,8 @@ func TestConfigShowHidesTokens(t *testing.T) {
 	text, id, _ := access.NewToken()
 	for _, args := range [][]string{{"config", "show"}, {"config", "show", "-o", "json", "job", "list"}} {
 		e := under(t, []string{"COPPICE_TOKEN_FILE=" + text}, args...)
-		if e.Code != ExitOK || strings.Contains(e.Stdout+e.Stderr, text) || !strings.Contains(e.Stdout, "coppice_"+id+"_SECRET") {
+		if e.Code != ExitOK || strings.Contains(e.Stdout+e.Stderr, text) ||
+			!strings.Contains(e.Stdout, "coppice_"+id+"_SECRET") {
 			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stdout)
 		}
 	}
@@ -138,8 +147,10 @@ func TestConfigShowAll(t *testing.T) {
 
 // Processes that another one starts take nothing from the environment.
 func TestChildrenIgnoreTheEnvironment(t *testing.T) {
-	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), "quickstart", "--coordinators", "1", "--workers", "1", "--steps", "10", "-o", "json")
-	cmd.Env = append(cmd.Env, "COPPICE_NATS=nats://127.0.0.1:1", "COPPICE_SLOTS=-1", "COPPICE_JOIN_CLUSTER=127.0.0.1:1", "COPPICE_HEARTBEAT=1h")
+	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), "quickstart", "--coordinators", "1", "--workers", "1",
+		"--steps", "10", "-o", "json")
+	cmd.Env = append(cmd.Env, "COPPICE_NATS=nats://127.0.0.1:1", "COPPICE_SLOTS=-1", "COPPICE_JOIN_CLUSTER=127.0.0.1:1",
+		"COPPICE_HEARTBEAT=1h")
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%v\n%s%s", err, stdout, stderr)
 	}

@@ -61,7 +61,8 @@ func Usage(err error) error { return marked{err, errUsage} }
 // NotFound returns an error with the text of err that says that something does not exist. It is an fs.ErrNotExist.
 func NotFound(err error) error { return marked{err, fs.ErrNotExist} }
 
-// BadData returns an error with the text of err. Unless err is about access to a file, it is about the contents of data.
+// BadData returns an error with the text of err. Unless err is about access to a file, it is about the contents of
+// data.
 func BadData(err error) error { return marked{err, errData} }
 
 // Usagef is Usage with the text that errtext.Sprintf makes.
@@ -76,7 +77,8 @@ func isUsage(err error) bool {
 		setting *param.Error
 		option  *dataset.OptionError
 	)
-	return errors.Is(err, errUsage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
+	return errors.Is(err, errUsage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) ||
+		errors.Is(err, dataset.ErrAmbiguous)
 }
 
 // reworded is an error with another text.
@@ -121,7 +123,8 @@ type Failure struct {
 	Code  int    `json:"exit_code"`
 	// Mistakes lists what is wrong with a spec of an experiment, if that is more than one thing.
 	Mistakes []string `json:"mistakes,omitempty"`
-	// Form is the error with places for options, and MistakeForms has the form of each mistake. A text without places has no form.
+	// Form is the error with places for options, and MistakeForms has the form of each mistake. A text without places has
+	// no form.
 	Form         *errtext.Form   `json:"form,omitempty"`
 	MistakeForms []*errtext.Form `json:"mistake_forms,omitempty"`
 }
@@ -202,7 +205,8 @@ func isData(err error) bool {
 	if errors.Is(err, errData) && !errors.As(err, &access) {
 		return true
 	}
-	for _, kind := range []error{dataset.ErrFormat, dataset.ErrNoLabels, dataset.ErrOtherLabels, dataset.ErrRowCount, dataset.ErrChanged, modelfile.ErrCorrupt} {
+	for _, kind := range []error{dataset.ErrFormat, dataset.ErrNoLabels, dataset.ErrOtherLabels, dataset.ErrRowCount,
+		dataset.ErrChanged, modelfile.ErrCorrupt} {
 		if errors.Is(err, kind) {
 			return true
 		}

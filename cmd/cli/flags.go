@@ -46,8 +46,8 @@ func checkGiven(line *kong.Context) error {
 // negative matches a word that begins as a negative number. No flag begins so.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
-// withNegatives joins each flag of a command line with a negative number that follows it, as in --missing=-1. kong reads a
-// word that begins with a hyphen as a flag, even after a flag that needs a value.
+// withNegatives joins each flag of a command line with a negative number that follows it, as in --missing=-1. kong
+// reads a word that begins with a hyphen as a flag, even after a flag that needs a value.
 func withNegatives(args []string) (joined []string) {
 	for i, arg := range args {
 		last := len(joined) - 1
@@ -56,7 +56,8 @@ func withNegatives(args []string) (joined []string) {
 			return append(joined, args[i:]...)
 		case last >= 0 && negative.MatchString(arg) && joined[last] == "-o":
 			joined[last] = "--output=" + arg
-		case last >= 0 && negative.MatchString(arg) && strings.HasPrefix(joined[last], "--") && !strings.Contains(joined[last], "="):
+		case last >= 0 && negative.MatchString(arg) && strings.HasPrefix(joined[last], "--") &&
+			!strings.Contains(joined[last], "="):
 			joined[last] += "=" + arg
 		default:
 			joined = append(joined, arg)
@@ -88,7 +89,8 @@ func givenIn(line *kong.Context) map[string]bool {
 }
 
 // suggested matches the end of an error about an unknown flag or word.
-var suggested = regexp.MustCompile(`^(unexpected argument|unknown flag) (\S+), did you mean (?:one of )?((?:"[^"]+"(?:, )?)+)\?$`)
+var suggested = regexp.MustCompile(
+	`^(unexpected argument|unknown flag) (\S+), did you mean (?:one of )?((?:"[^"]+"(?:, )?)+)\?$`)
 
 // nearOnly removes the suggestions of an error that are not similar to the word. A suggestion that begins with the word
 // is similar, if the word has three letters.
@@ -206,7 +208,8 @@ func checkOutput(n *kong.Node, output string) error {
 		return nil
 	}
 	last := len(all) - 1
-	return Usagef("-o %s: coppice %s prints %s or %s", output, strings.Join(CommandPath(n), " "), strings.Join(all[:last], ", "), all[last])
+	return Usagef("-o %s: coppice %s prints %s or %s", output, strings.Join(CommandPath(n), " "),
+		strings.Join(all[:last], ", "), all[last])
 }
 
 // ThreadsFlag bounds the threads that a command computes on.

@@ -243,7 +243,8 @@ func (r *frames) next() (text []byte, files []*os.File, err error) {
 			size, n := int(binary.LittleEndian.Uint32(r.bytes)), int(binary.LittleEndian.Uint32(r.bytes[4:]))
 			switch end := frameHeader + size; {
 			case size > maxFrame || n > maxDescriptors:
-				return nil, nil, fmt.Errorf("the library sent a frame of %d bytes with %d descriptors; at most %d and %d are possible", size, n, maxFrame, maxDescriptors)
+				return nil, nil, fmt.Errorf("the library sent a frame of %d bytes with %d descriptors; at most %d and %d are "+
+					"possible", size, n, maxFrame, maxDescriptors)
 			case len(r.bytes) < end:
 			case len(r.files) < n:
 				return nil, nil, fmt.Errorf("the library sent a frame with %d descriptors, but %d arrived", n, len(r.files))

@@ -63,7 +63,8 @@ func startLibrary(t *testing.T) *libraryClient {
 	t.Helper()
 	ours, theirs := unixPair(t)
 	c := &libraryClient{t, ours, make(chan error, 1)}
-	l := &library{start: cmdtest.RunWith, in: frames{from: theirs}, to: theirs, running: make(map[uint64]context.CancelCauseFunc)}
+	l := &library{start: cmdtest.RunWith, in: frames{from: theirs}, to: theirs,
+		running: make(map[uint64]context.CancelCauseFunc)}
 	go func() { c.done <- l.serve(context.Background()) }()
 	if err := ours.SetDeadline(time.Now().Add(testkit.Limit)); err != nil {
 		t.Fatal(err)
@@ -118,7 +119,8 @@ func (c *libraryClient) result(id uint64) (out, notes string, code int) {
 	}
 }
 
-// TestLibrary: a command has the output, the exit code and the errors of the command line, and descriptors in its arguments.
+// TestLibrary: a command has the output, the exit code and the errors of the command line, and descriptors in its
+// arguments.
 func TestLibrary(t *testing.T) {
 	c := startLibrary(t)
 	c.send(libraryCall{ID: 1, Args: []string{"algorithm", "show", "structrf", "-o", "json"}})
@@ -126,7 +128,8 @@ func TestLibrary(t *testing.T) {
 		t.Errorf("exit code %d, %q, %q", code, out, notes)
 	}
 	c.send(libraryCall{ID: 2, Args: []string{"train", "--local"}})
-	if out, notes, code := c.result(2); code != ExitUsage || out != "" || !strings.Contains(notes, "want data to train on") {
+	if out, notes, code := c.result(2); code != ExitUsage || out != "" ||
+		!strings.Contains(notes, "want data to train on") {
 		t.Errorf("exit code %d, %q, %q", code, out, notes)
 	}
 	path := filepath.Join(t.TempDir(), "damaged.model")
@@ -152,10 +155,12 @@ func TestLibrary(t *testing.T) {
 func TestLibraryCancel(t *testing.T) {
 	c := startLibrary(t)
 	data := filepath.Join(t.TempDir(), "d.csv")
-	if made := cmdtest.Run(t, "dataset", "generate", "--kind", "random", "--rows", "4000", "--features", "50", "--out", data); made.Code != 0 {
+	if made := cmdtest.Run(t, "dataset", "generate", "--kind", "random", "--rows", "4000", "--features", "50", "--out",
+		data); made.Code != 0 {
 		t.Fatal(made.Stderr)
 	}
-	long := []string{"train", "--local", "--algorithm", "structrf", "--set", "trees=10000", "--set", "max_depth=60", "--data", data}
+	long := []string{"train", "--local", "--algorithm", "structrf", "--set", "trees=10000", "--set", "max_depth=60",
+		"--data", data}
 	c.send(libraryCall{ID: 1, Args: long})
 	c.send(libraryCall{ID: 2, Args: []string{"version"}})
 	if out, _, code := c.result(2); code != 0 || out == "" {

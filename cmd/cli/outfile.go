@@ -53,7 +53,8 @@ func createWithMode(path string, mode fs.FileMode) (*File, error) {
 		path = target
 	}
 	// os.CreateTemp would ignore the umask.
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"),
+		os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: the parent folder does not exist", path)
 	}
@@ -158,7 +159,8 @@ func CheckWritable(path string) error {
 	return nil
 }
 
-// IsDirect reports whether a path is a device, a pipe or a descriptor. It is written directly, and its name says no format.
+// IsDirect reports whether a path is a device, a pipe or a descriptor. It is written directly, and its name says no
+// format.
 func IsDirect(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir() || IsDescriptor(path)
@@ -306,5 +308,6 @@ func (f *FormatFlag) FormatOf(path string) (write.Format, error) {
 	case path == Stdout || IsDirect(path):
 		return write.CSV, nil
 	}
-	return "", Usagef("%s: the format of the file to write is unknown; give {format}, or a name that ends in .csv, .csv.gz or .npz", path)
+	return "", Usagef("%s: the format of the file to write is unknown; give {format}, or a name that ends in .csv, "+
+		".csv.gz or .npz", path)
 }

@@ -1,10 +1,10 @@
 // Package cli has what all commands of coppice share: it reads a command line, runs the command, and prints its output
 // and its error.
 //
-// A Grammar is a struct with a field for each command. Run parses a command line, with the values of environment variables
-// and of the file of --config, and calls the method Run of the command with an App. The command prints with the methods of
-// App and with tables, and writes files with Create. It returns an error, and the kind of the error decides the exit code:
-// see Usagef, NotFound, BadData and OfKind.
+// A Grammar is a struct with a field for each command. Run parses a command line, with the values of environment
+// variables and of the file of --config, and calls the method Run of the command with an App. The command prints with
+// the methods of App and with tables, and writes files with Create. It returns an error, and the kind of the error
+// decides the exit code: see Usagef, NotFound, BadData and OfKind.
 package cli
 
 import (
@@ -34,9 +34,10 @@ func Main(run Program) {
 	os.Exit(code)
 }
 
-// Run runs a command line of a grammar, without the name of the program, and returns its exit code. The command stops if
-// ctx ends. again runs the command lines of a library.
-func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+// Run runs a command line of a grammar, without the name of the program, and returns its exit code. The command stops
+// if ctx ends. again runs the command lines of a library.
+func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.Reader, stdout,
+	stderr io.Writer) (code int) {
 	out := &checkedWriter{w: stdout}
 	text, notes := printable.NewWriter(out), printable.NewWriter(stderr)
 	defer func() {
@@ -54,7 +55,8 @@ func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.
 		}
 	}()
 	c, from := g.all(), &outside{}
-	parser := NewParser(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig), kong.Writers(text, notes),
+	parser := NewParser(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig),
+		kong.Writers(text, notes),
 		kong.Exit(func(code int) { panic(exited(code)) }))
 	parsed, err := parser.Parse(withNegatives(args))
 	if err != nil && out.err != nil {
@@ -70,7 +72,8 @@ func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &App{Ctx: ctx, Stdin: stdin, Stdout: text, Stderr: notes, Data: out, Output: c.Output, JSON: c.Output == JSON, given: givenIn(parsed), again: again}
+	a := &App{Ctx: ctx, Stdin: stdin, Stdout: text, Stderr: notes, Data: out, Output: c.Output, JSON: c.Output == JSON,
+		given: givenIn(parsed), again: again}
 	defer func() {
 		for _, f := range a.atEnd {
 			f()
@@ -93,7 +96,8 @@ func NewParser(g Grammar, options ...kong.Option) *kong.Kong {
 		}
 		return nil
 	})
-	return kong.Must(g, append(options, kong.Name("coppice"), kong.Description(description), kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
+	return kong.Must(g, append(options, kong.Name("coppice"), kong.Description(description),
+		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
 		Groups, ungroup, decimalNumbers())...)
 }
 
@@ -143,11 +147,14 @@ type Grammar interface{ all() *Globals }
 
 // Groups are the titles under which help lists commands and flags.
 var Groups = kong.Groups{
-	"models": "Train and use models:", "things": "What a cluster holds:", "services": "Run a cluster:", "other": "Other commands:",
-	"what": "What to train:", "test": "How to test:", "write": "What to write:", "cluster": "Which cluster:", "data": "How a data file is read:",
+	"models": "Train and use models:", "things": "What a cluster holds:", "services": "Run a cluster:",
+	"other": "Other commands:",
+	"what":  "What to train:", "test": "How to test:", "write": "What to write:", "cluster": "Which cluster:",
+	"data": "How a data file is read:",
 }
 
-const description = "Coppice trains label distribution learning models on many machines, and loses no work when a machine fails."
+const description = "Coppice trains label distribution learning models on many machines, and loses no work when a " +
+	"machine fails."
 
 // HelpCmd is --help as a command.
 type HelpCmd struct {
@@ -163,7 +170,8 @@ func (c *HelpCmd) Run(a *App, k *kong.Kong) error {
 	return Usagef("%w; see \"coppice --help\"", err)
 }
 
-var helpOptions = kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100, ValueFormatter: kong.DefaultHelpValueFormatter}
+var helpOptions = kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100,
+	ValueFormatter: kong.DefaultHelpValueFormatter}
 
 // seldomUsed is the tag of a flag that few people need.
 const seldomUsed = "seldom"
@@ -196,7 +204,8 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(ctx.Stdout, "\n\"%s --help-all\" shows %s that few people need.\n", node.FullPath(), units.Plural(len(left), "flag"))
+	_, err := fmt.Fprintf(ctx.Stdout, "\n\"%s --help-all\" shows %s that few people need.\n", node.FullPath(),
+		units.Plural(len(left), "flag"))
 	return err
 }
 

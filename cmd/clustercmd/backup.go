@@ -48,7 +48,8 @@ func (c *BackupCmd) Run(a *cli.App) error {
 	defer f.Discard()
 	m := progress.New(a)
 	h, err := cl.Backup(a.Ctx, f, func(p client.BackupProgress) {
-		m.Show(fmt.Sprintf("%s of %s, %s of %s", units.Format(p.Bytes), units.Format(p.OfBytes), units.Count(p.Blobs), units.Plural(p.OfBlobs, "blob")))
+		m.Show(fmt.Sprintf("%s of %s, %s of %s", units.Format(p.Bytes), units.Format(p.OfBytes), units.Count(p.Blobs),
+			units.Plural(p.OfBlobs, "blob")))
 	})
 	m.Clear()
 	if err != nil {
@@ -58,7 +59,8 @@ func (c *BackupCmd) Run(a *cli.App) error {
 		return err
 	}
 	return a.Print(backupShown{path, h}, func(w io.Writer) {
-		cli.WritePairs(w, [][2]string{{"backup", path}, {"cluster", h.Cluster}, {"index", units.Count(h.Index)}, {"blobs", units.Count(h.Blobs)}, {"size", units.Format(h.Bytes)}})
+		cli.WritePairs(w, [][2]string{{"backup", path}, {"cluster", h.Cluster}, {"index", units.Count(h.Index)},
+			{"blobs", units.Count(h.Blobs)}, {"size", units.Format(h.Bytes)}})
 	})
 }
 
@@ -100,9 +102,10 @@ func (c *RestoreCmd) Run(a *cli.App) error {
 	}
 	defer f.Close()
 	m := progress.New(a)
-	r, err := coordinator.Restore(a.Ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, DropTokens: c.DropTokens, Progress: func(blobs, of int) {
-		m.Show(fmt.Sprintf("%s of %s", units.Count(blobs), units.Plural(of, "blob")))
-	}})
+	r, err := coordinator.Restore(a.Ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers,
+		DropTokens: c.DropTokens, Progress: func(blobs, of int) {
+			m.Show(fmt.Sprintf("%s of %s", units.Count(blobs), units.Plural(of, "blob")))
+		}})
 	m.Clear()
 	switch {
 	case errors.Is(err, coordinator.ErrUsage):
@@ -117,14 +120,17 @@ func (c *RestoreCmd) Run(a *cli.App) error {
 	case c.DropTokens:
 		tokens = "none (--drop-tokens)"
 	case r.Tokens > 0:
-		tokens = fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", units.Count(r.Tokens))
+		tokens = fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them",
+			units.Count(r.Tokens))
 	}
 	return a.Print(r, func(w io.Writer) {
 		cli.WritePairs(w, [][2]string{
 			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
-			{"index", fmt.Sprintf("%s (of %s)", units.Count(r.Index), units.Count(r.From.Index))}, {"datasets", units.Count(r.Datasets)}, {"jobs", units.Count(r.Jobs)},
+			{"index", fmt.Sprintf("%s (of %s)", units.Count(r.Index), units.Count(r.From.Index))},
+			{"datasets", units.Count(r.Datasets)}, {"jobs", units.Count(r.Jobs)},
 			{"tokens", tokens},
-			{"certificates", units.Plural(r.Revoked, "certificate") + " revoked, as of the backup; revoke later ones again with coppice certs revoke"},
+			{"certificates", units.Plural(r.Revoked, "certificate") +
+				" revoked, as of the backup; revoke later ones again with coppice certs revoke"},
 			{"blobs", fmt.Sprintf("%s, %s", units.Count(r.From.Blobs), units.Format(r.From.Bytes))},
 		})
 	})

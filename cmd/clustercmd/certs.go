@@ -100,7 +100,8 @@ func (c *certsClusterCmd) Run(a *cli.App) error {
 		return err
 	}
 	if authority.Cluster != c.Name {
-		return cli.Usagef("--name %s: the authority in %s is of the cluster %s; give its name, or another --ca-dir", c.Name, c.Authority, authority.Cluster)
+		return cli.Usagef("--name %s: the authority in %s is of the cluster %s; give its name, or another --ca-dir", c.Name,
+			c.Authority, authority.Cluster)
 	}
 	var shown []issued
 	for _, one := range list {
@@ -131,7 +132,8 @@ func (c *certsClusterCmd) certificates() (list []*certificate, err error) {
 		values []string
 		role   certs.Role
 		form   string // of what follows the name and =
-	}{{"coordinators", c.Coordinators, certs.Coordinator, "HOST"}, {"pools", c.Pools, certs.Pool, ""}, {"users", c.Users, certs.User, "ROLE"}} {
+	}{{"coordinators", c.Coordinators, certs.Coordinator, "HOST"}, {"pools", c.Pools, certs.Pool, ""},
+		{"users", c.Users, certs.User, "ROLE"}} {
 		for _, value := range flag.values {
 			name, of, named := strings.Cut(value, "=")
 			if flag.form != "" && (!named || of == "") {
@@ -153,7 +155,8 @@ func (c *certsClusterCmd) certificates() (list []*certificate, err error) {
 				one = &certificate{id: id}
 				byName[name], list = one, append(list, one)
 			case one.id != id:
-				return nil, cli.Usagef("--%s %q: %s has the same name, and both need a folder with this name", flag.name, value, one.id)
+				return nil, cli.Usagef("--%s %q: %s has the same name, and both need a folder with this name", flag.name,
+					value, one.id)
 			}
 			if flag.role == certs.Coordinator {
 				one.hosts = append(one.hosts, of)
@@ -191,7 +194,8 @@ func (c *certsInitCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	return printIssued(a, authority, filepath.Join(c.Authority, adminName), certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil, life)
+	return printIssued(a, authority, filepath.Join(c.Authority, adminName),
+		certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil, life)
 }
 
 type certsNodeCmd struct {
@@ -246,7 +250,8 @@ func (f *authorityFlags) issue(a *cli.App, i certs.Identity, out string, hosts [
 }
 
 // issue issues a certificate to a folder.
-func issue(authority *certs.Authority, out string, i certs.Identity, hosts []string, life time.Duration) (*issued, error) {
+func issue(authority *certs.Authority, out string, i certs.Identity, hosts []string,
+	life time.Duration) (*issued, error) {
 	leaf, err := authority.Issue(out, i, hosts, life)
 	if err != nil {
 		return nil, err
@@ -256,13 +261,15 @@ func issue(authority *certs.Authority, out string, i certs.Identity, hosts []str
 }
 
 // printIssued issues a certificate and prints it.
-func printIssued(a *cli.App, authority *certs.Authority, out string, i certs.Identity, hosts []string, life time.Duration) error {
+func printIssued(a *cli.App, authority *certs.Authority, out string, i certs.Identity, hosts []string,
+	life time.Duration) error {
 	shown, err := issue(authority, out, i, hosts, life)
 	if err != nil {
 		return err
 	}
 	return a.Print(shown, func(w io.Writer) {
-		cli.WritePairs(w, [][2]string{{"folder", out}, {"identity", shown.Identity}, {"until", shown.Until.Format(time.RFC3339)}, {"serial", shown.Serial}})
+		cli.WritePairs(w, [][2]string{{"folder", out}, {"identity", shown.Identity},
+			{"until", shown.Until.Format(time.RFC3339)}, {"serial", shown.Serial}})
 	})
 }
 
@@ -292,9 +299,11 @@ func (c *certsShowCmd) Run(a *cli.App) error {
 		list = append(list, one...)
 	}
 	return a.Print(list, func(w io.Writer) {
-		cli.WriteTable(w, []string{"file", "identity", "hosts", "from", "until", "signed by", "serial"}, list, func(s certs.Summary) []string {
-			return []string{s.File, s.Identity, cmp.Or(strings.Join(s.Hosts, ","), "-"), s.From.Format(time.RFC3339), s.Until.Format(time.RFC3339), s.Issuer, s.Serial}
-		})
+		cli.WriteTable(w, []string{"file", "identity", "hosts", "from", "until", "signed by", "serial"}, list,
+			func(s certs.Summary) []string {
+				return []string{s.File, s.Identity, cmp.Or(strings.Join(s.Hosts, ","), "-"), s.From.Format(time.RFC3339),
+					s.Until.Format(time.RFC3339), s.Issuer, s.Serial}
+			})
 	})
 }
 
@@ -320,7 +329,8 @@ func (c *certsCheckCmd) Run(a *cli.App) error {
 		issued
 		Accepted []string `json:"accepted"`
 		Refused  []string `json:"refused"`
-	}{Refused: []string{}, issued: issued{Folder: c.Dir, Identity: id.String(), Until: source.Expires(), Serial: source.Own().SerialNumber.Text(16)}}
+	}{Refused: []string{}, issued: issued{Folder: c.Dir, Identity: id.String(), Until: source.Expires(),
+		Serial: source.Own().SerialNumber.Text(16)}}
 	for _, p := range certs.Ports {
 		if slices.Contains(p.Roles, id.Role) {
 			shown.Accepted = append(shown.Accepted, p.Name)
@@ -383,7 +393,8 @@ func certificateOf(text string) (r protocol.Revocation, err error) {
 	if errors.Is(err, os.ErrNotExist) {
 		serial := strings.TrimLeft(strings.ToLower(strings.ReplaceAll(text, ":", "")), "0")
 		if !protocol.CheckSerial(serial) {
-			return r, cli.Usagef("%q is neither a file nor a serial number of at most %d hexadecimal digits", text, protocol.MaxSerial)
+			return r, cli.Usagef("%q is neither a file nor a serial number of at most %d hexadecimal digits", text,
+				protocol.MaxSerial)
 		}
 		return protocol.Revocation{Serial: serial}, nil
 	}
@@ -396,7 +407,8 @@ func certificateOf(text string) (r protocol.Revocation, err error) {
 	}
 	leaf := list[0]
 	if _, err := certs.ParseIdentity(leaf.Identity); err != nil {
-		return r, cli.Usagef("%s is no certificate of a process or a user of a cluster; to refuse an authority, delete it from every %s", text, certs.AuthorityFile)
+		return r, cli.Usagef("%s is no certificate of a process or a user of a cluster; to refuse an authority, delete it "+
+			"from every %s", text, certs.AuthorityFile)
 	}
 	return protocol.Revocation{Serial: leaf.Serial, Identity: leaf.Identity, Until: leaf.Until.Unix()}, nil
 }
@@ -445,12 +457,14 @@ type natsConfig struct {
 // and its id is drawn when it begins.
 func natsConfigOf(dir string, ids []certs.Identity) natsConfig {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tls {\n  cert_file: %q\n  key_file: %q\n  ca_file: %q\n  verify_and_map: true\n  handshake_first: true\n}\nauthorization {\n  users = [\n",
+	fmt.Fprintf(&b, "tls {\n  cert_file: %q\n  key_file: %q\n  ca_file: %q\n  verify_and_map: true\n  handshake_first: "+
+		"true\n}\nauthorization {\n  users = [\n",
 		dir+"/"+certs.CertFile, dir+"/"+certs.KeyFile, dir+"/"+certs.AuthorityFile)
 	subjects := protocol.Subjects{Cluster: "*"}
 	for _, id := range ids {
 		r := rights.OnNATS(subjects, rights.Role(id.Role), id.Name, id.Name)
-		fmt.Fprintf(&b, "    {\n      user: %q\n      permissions: {\n        publish: { allow: %s }\n        subscribe: { allow: %s }\n", id, quotedList(r.Publish), quotedList(r.Subscribe))
+		fmt.Fprintf(&b, "    {\n      user: %q\n      permissions: {\n        publish: { allow: %s }\n        subscribe: { "+
+			"allow: %s }\n", id, quotedList(r.Publish), quotedList(r.Subscribe))
 		if r.Answer > 0 {
 			fmt.Fprintf(&b, "        allow_responses: { max: 1, expires: %q }\n", r.Answer)
 		}

@@ -24,7 +24,8 @@ import (
 func TestCerts(t *testing.T) {
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "certs")
-	if e := cmdtest.Run(t, "certs", "node", "a", "--role", "coordinator", "--ca-dir", ca); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "coppice certs init --ca-dir") {
+	if e := cmdtest.Run(t, "certs", "node", "a", "--role", "coordinator", "--ca-dir", ca); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "coppice certs init --ca-dir") {
 		t.Errorf("without an authority: exit code %d: %s", e.Code, e.Stderr)
 	}
 	var made issued
@@ -36,7 +37,8 @@ func TestCerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := cmdtest.Run(t, "certs", "init", "--ca-dir", ca); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "never overwritten") {
+	if e := cmdtest.Run(t, "certs", "init", "--ca-dir", ca); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "never overwritten") {
 		t.Errorf("a second authority: exit code %d: %s", e.Code, e.Stderr)
 	}
 	if after, err := os.ReadFile(filepath.Join(ca, "ca.crt")); err != nil || string(after) != string(before) {
@@ -48,21 +50,25 @@ func TestCerts(t *testing.T) {
 		Accepted, Refused []string
 	}
 	cmdtest.JSON(t, &checked, "certs", "check", filepath.Join(dir, "w1"))
-	if checked.Identity != "coppice://prod/worker/w1" || strings.Join(checked.Accepted, ",") != "HTTP,NATS clients" || strings.Join(checked.Refused, ",") != "Raft,NATS routes" {
+	if checked.Identity != "coppice://prod/worker/w1" || strings.Join(checked.Accepted, ",") != "HTTP,NATS clients" ||
+		strings.Join(checked.Refused, ",") != "Raft,NATS routes" {
 		t.Errorf("%+v", checked)
 	}
-	if out := cmdtest.Works(t, "certs", "show", filepath.Join(dir, "w1")); !strings.Contains(out, checked.Identity) || !strings.Contains(out, "Coppice CA of prod") {
+	if out := cmdtest.Works(t, "certs", "show", filepath.Join(dir, "w1")); !strings.Contains(out, checked.Identity) ||
+		!strings.Contains(out, "Coppice CA of prod") {
 		t.Errorf("show prints %s", out)
 	}
 	node := []string{"certs", "node", "c", "--role", "coordinator", "--ca-dir", ca}
 	for _, c := range []struct {
 		args []string
 		want string
-	}{{[]string{"--host", "host1,10.0.0.1"}, "host1 10.0.0.1"}, {nil, "host1 10.0.0.1"}, {[]string{"--host", "host2"}, "host2"}, {nil, "host2"}} {
+	}{{[]string{"--host", "host1,10.0.0.1"}, "host1 10.0.0.1"}, {nil, "host1 10.0.0.1"}, {[]string{"--host", "host2"},
+		"host2"}, {nil, "host2"}} {
 		cmdtest.Works(t, append(node, c.args...)...)
 		var shown []certs.Summary
 		cmdtest.JSON(t, &shown, "certs", "show", filepath.Join(ca, "c"))
-		if got := strings.Join(shown[0].Hosts, " "); got != c.want || !strings.Contains(cmdtest.Works(t, "certs", "show", filepath.Join(ca, "c")), strings.ReplaceAll(c.want, " ", ",")) {
+		if got := strings.Join(shown[0].Hosts, " "); got != c.want ||
+			!strings.Contains(cmdtest.Works(t, "certs", "show", filepath.Join(ca, "c")), strings.ReplaceAll(c.want, " ", ",")) {
 			t.Errorf("%v: the hosts are %s, want %s", c.args, got, c.want)
 		}
 	}
@@ -80,7 +86,8 @@ func TestCerts(t *testing.T) {
 		{[]string{"certs", "check", ca}, "tls.crt"},
 		{[]string{"cluster", "--server", "127.0.0.1:1", "--tls-dir", ca}, "--tls-dir"},
 		{[]string{"coordinator", "--dir", dir, "--insecure", "--tls-dir", filepath.Join(dir, "w1")}, "exclude each other"},
-		{[]string{"coordinator", "--dir", filepath.Join(dir, "x"), "--tls-dir", filepath.Join(dir, "w1")}, "coppice://prod/worker/w1"},
+		{[]string{"coordinator", "--dir", filepath.Join(dir, "x"), "--tls-dir", filepath.Join(dir, "w1")},
+			"coppice://prod/worker/w1"},
 	} {
 		if e := cmdtest.Run(t, c.args...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, c.text) {
 			t.Errorf("%v: exit code %d: %s", c.args, e.Code, e.Stderr)
@@ -96,15 +103,19 @@ func TestCertificateQuota(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
-	}{{[]string{"submit", "--quota", "10"}, "?role=submit&quota=10"}, {[]string{"admin", "--quota", "4294967295"}, "?role=admin&quota=4294967295"}, {[]string{"submit"}, "?role=submit"}} {
+	}{{[]string{"submit", "--quota", "10"}, "?role=submit&quota=10"}, {[]string{"admin", "--quota", "4294967295"},
+		"?role=admin&quota=4294967295"}, {[]string{"submit"}, "?role=submit"}} {
 		var made issued
 		cmdtest.JSON(t, &made, append(client, c.args...)...)
-		if out := cmdtest.Works(t, "certs", "check", filepath.Join(ca, "ana")); made.Identity != "coppice://coppice/user/ana"+c.want || !strings.Contains(out, made.Identity) {
+		if out := cmdtest.Works(t, "certs", "check", filepath.Join(ca, "ana")); made.Identity != "coppice://coppice/user/ana"+
+			c.want || !strings.Contains(out, made.Identity) {
 			t.Errorf("%v: %s\n%s", c.args, made.Identity, out)
 		}
 	}
-	for _, args := range [][]string{{"read", "--quota", "1"}, {"submit", "--quota", "-1"}, {"submit", "--quota", "4294967296"}} {
-		if e := cmdtest.Run(t, append(client, args...)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--quota") {
+	for _, args := range [][]string{{"read", "--quota", "1"}, {"submit", "--quota", "-1"},
+		{"submit", "--quota", "4294967296"}} {
+		if e := cmdtest.Run(t, append(client, args...)...); e.Code != cli.ExitUsage ||
+			!strings.Contains(e.Stderr, "--quota") {
 			t.Errorf("%v: exit code %d: %s", args, e.Code, e.Stderr)
 		}
 	}
@@ -130,7 +141,8 @@ func TestValid(t *testing.T) {
 		}
 	}
 	var list []issued
-	cmdtest.JSON(t, &list, "certs", "cluster", "--name", "coppice", "--coordinators", "a=h", "--valid", "2d", "--ca-dir", ca)
+	cmdtest.JSON(t, &list, "certs", "cluster", "--name", "coppice", "--coordinators", "a=h", "--valid", "2d",
+		"--ca-dir", ca)
 	for _, one := range list {
 		if got := time.Until(one.Until).Round(time.Hour); got != 48*time.Hour {
 			t.Errorf("%s: valid for %v", one.Identity, got)
@@ -150,7 +162,8 @@ func TestValid(t *testing.T) {
 func TestCertsCluster(t *testing.T) {
 	dir := t.TempDir()
 	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "out")
-	args := []string{"certs", "cluster", "--ca-dir", ca, "--out", out, "--name", "prod", "--coordinators", "a=host1,b=host2,a=10.0.0.1", "--pools", "w,gpu", "--users", "ana=submit,prometheus=read"}
+	args := []string{"certs", "cluster", "--ca-dir", ca, "--out", out, "--name", "prod", "--coordinators",
+		"a=host1,b=host2,a=10.0.0.1", "--pools", "w,gpu", "--users", "ana=submit,prometheus=read"}
 	var first, again []issued
 	cmdtest.JSON(t, &first, args...)
 	var names []string
@@ -161,7 +174,8 @@ func TestCertsCluster(t *testing.T) {
 			t.Errorf("%+v: %v", one, err)
 		}
 	}
-	if got := strings.Join(names, " "); got != "coordinator/a coordinator/b pool/w pool/gpu user/ana?role=submit user/prometheus?role=read" {
+	if got := strings.Join(names, " "); got != "coordinator/a coordinator/b pool/w pool/gpu user/ana?role=submit "+
+		"user/prometheus?role=read" {
 		t.Errorf("issued %s", got)
 	}
 	for host, name := range map[string]string{"host1": "a", "10.0.0.1": "a", "host2": "b", "gpu": "gpu"} {
@@ -175,7 +189,8 @@ func TestCertsCluster(t *testing.T) {
 	}
 	before := cmdtest.Read(t, filepath.Join(ca, certs.AuthorityFile))
 	cmdtest.JSON(t, &again, args...)
-	if cmdtest.Read(t, filepath.Join(ca, certs.AuthorityFile)) != before || cmdtest.Read(t, filepath.Join(out, "a", certs.AuthorityFile)) != before {
+	if cmdtest.Read(t, filepath.Join(ca, certs.AuthorityFile)) != before ||
+		cmdtest.Read(t, filepath.Join(out, "a", certs.AuthorityFile)) != before {
 		t.Error("the authority has changed")
 	}
 	for i := range again {
@@ -205,7 +220,8 @@ func TestCertsCluster(t *testing.T) {
 			t.Errorf("%s: a folder was made", flags)
 		}
 	}
-	if e := cmdtest.Run(t, "certs", "cluster", "--ca-dir", ca, "--coordinators", "a=h"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "is of the cluster prod") {
+	if e := cmdtest.Run(t, "certs", "cluster", "--ca-dir", ca, "--coordinators", "a=h"); e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, "is of the cluster prod") {
 		t.Errorf("another name: exit code %d: %s", e.Code, e.Stderr)
 	}
 }
@@ -223,7 +239,8 @@ func TestSecureCluster(t *testing.T) {
 	ends := make(chan cmdtest.Ended, 2)
 	for _, args := range [][]string{
 		{"coordinator", "--dir", filepath.Join(dir, "a"), "--peers", "a=" + address, "--tls-dir", filepath.Join(ca, "a")},
-		{"worker", "--join", address, "--dir", filepath.Join(dir, "w"), "--tls-dir", filepath.Join(ca, "gpu"), "--listen", "0.0.0.0:0"},
+		{"worker", "--join", address, "--dir", filepath.Join(dir, "w"), "--tls-dir", filepath.Join(ca, "gpu"), "--listen",
+			"0.0.0.0:0"},
 	} {
 		go func() { ends <- cmdtest.RunContext(ctx, args...) }()
 	}
@@ -263,29 +280,36 @@ func checkRevocation(t *testing.T, admin []string, folder string) {
 	cmdtest.JSON(t, &shown, "certs", "show", folder)
 	serial := shown[0].Serial
 	cmdtest.Works(t, append([]string{"certs", "revoke", folder}, admin...)...)
-	cmdtest.Works(t, append([]string{"certs", "revoke", "0" + strings.ToUpper(serial)}, admin...)...) // once more, as other programs write it
+	// once more, as other programs write it
+	cmdtest.Works(t, append([]string{"certs", "revoke", "0" + strings.ToUpper(serial)}, admin...)...)
 	var revoked []protocol.Revocation
-	if cmdtest.JSON(t, &revoked, append([]string{"certs", "revoked"}, admin...)...); len(revoked) != 1 || revoked[0].Serial != serial || !strings.HasSuffix(revoked[0].Identity, "/pool/gpu") || revoked[0].Until == 0 {
+	if cmdtest.JSON(t, &revoked, append([]string{"certs", "revoked"}, admin...)...); len(revoked) != 1 ||
+		revoked[0].Serial != serial || !strings.HasSuffix(revoked[0].Identity, "/pool/gpu") || revoked[0].Until == 0 {
 		t.Errorf("revoked are %+v", revoked)
 	}
-	if out := cmdtest.Works(t, append([]string{"audit", "--limit", "5", "--since", "1h", "--caller", "admin"}, admin...)...); !strings.Contains(out, "POST /v1/revocations") || !strings.Contains(out, "/pool/gpu") {
+	if out := cmdtest.Works(t, append([]string{"audit", "--limit", "5", "--since", "1h", "--caller", "admin"},
+		admin...)...); !strings.Contains(out, "POST /v1/revocations") || !strings.Contains(out, "/pool/gpu") {
 		t.Errorf("audit prints %s", out)
 	}
 	var records []shownRecord
-	if cmdtest.JSON(t, &records, append([]string{"audit", "--since", "1d", "--caller", "admin"}, admin...)...); len(records) == 0 || records[0].Result != "allowed" {
+	if cmdtest.JSON(t, &records, append([]string{"audit", "--since", "1d", "--caller", "admin"},
+		admin...)...); len(records) == 0 || records[0].Result != "allowed" {
 		t.Errorf("audit prints %+v", records)
 	}
-	if out := cmdtest.Works(t, append([]string{"audit", "--refused", "--caller", "admin"}, admin...)...); strings.Contains(out, "admin") {
+	if out := cmdtest.Works(t, append([]string{"audit", "--refused", "--caller", "admin"},
+		admin...)...); strings.Contains(out, "admin") {
 		t.Errorf("audit --refused prints %s", out)
 	}
 	for text, args := range map[string][]string{
-		"neither a file nor a serial number": {"certs", "revoke", "xyz"}, "no certificate of a process": {"certs", "revoke", filepath.Join(folder, "ca.crt")}, "--limit": {"audit", "--limit", "0"},
+		"neither a file nor a serial number": {"certs", "revoke", "xyz"}, "no certificate of a process": {"certs", "revoke",
+			filepath.Join(folder, "ca.crt")}, "--limit": {"audit", "--limit", "0"},
 	} {
 		if e := cmdtest.Run(t, append(args, admin...)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, text) {
 			t.Errorf("%v: exit code %d: %s", args, e.Code, e.Stderr)
 		}
 	}
-	if e := cmdtest.Run(t, append([]string{"certs", "revoke", admin[len(admin)-1]}, admin...)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "with another certificate") {
+	if e := cmdtest.Run(t, append([]string{"certs", "revoke", admin[len(admin)-1]},
+		admin...)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "with another certificate") {
 		t.Errorf("the own certificate: exit code %d: %s", e.Code, e.Stderr)
 	}
 }
@@ -295,8 +319,10 @@ func checkRevocation(t *testing.T, admin []string, folder string) {
 func TestInsecure(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	_, port, _ := strings.Cut(address, ":")
-	args := []string{"coordinator", "--dir", filepath.Join(t.TempDir(), "a"), "--peers", "a=" + address, "--http", "0.0.0.0:" + port}
-	if e := cmdtest.Run(t, args...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--tls-dir") || !strings.Contains(e.Stderr, "--insecure") {
+	args := []string{"coordinator", "--dir", filepath.Join(t.TempDir(), "a"), "--peers", "a=" + address, "--http",
+		"0.0.0.0:" + port}
+	if e := cmdtest.Run(t, args...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--tls-dir") ||
+		!strings.Contains(e.Stderr, "--insecure") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	ctx, cancel := context.WithCancel(testkit.Context(t))
@@ -345,7 +371,8 @@ func TestClusterWithCertificates(t *testing.T) {
 	}
 	clear := proc.NewObserver(nil, &http.Transport{})
 	defer clear.Close()
-	for _, address := range []string{c.HTTP(c.Coordinators[0]), c.HTTP(c.Coordinators[1]), info.Workers[0].Metrics, info.Workers[1].Metrics} {
+	for _, address := range []string{c.HTTP(c.Coordinators[0]), c.HTTP(c.Coordinators[1]), info.Workers[0].Metrics,
+		info.Workers[1].Metrics} {
 		var status int
 		testkit.Until(t, address, func() bool {
 			status, _, err = c.Observer().Get(ctx, address, "/healthz", 100)

@@ -65,13 +65,14 @@ func showMembers(a *cli.App, cl *client.Client) error {
 		return err
 	}
 	return a.Print(m, func(w io.Writer) {
-		cli.WriteTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, m.Members, func(one protocol.Member) []string {
-			applied, contact := "-", "-"
-			if one.Alive {
-				applied, contact = fmt.Sprint(one.Applied), lastSeen(one.Contact)
-			}
-			return []string{one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)}
-		}, 7, 8)
+		cli.WriteTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, m.Members,
+			func(one protocol.Member) []string {
+				applied, contact := "-", "-"
+				if one.Alive {
+					applied, contact = fmt.Sprint(one.Applied), lastSeen(one.Contact)
+				}
+				return []string{one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)}
+			}, 7, 8)
 	})
 }
 
@@ -122,7 +123,8 @@ func (c *addCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	m, err := cl.Members().Add(a.Ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
+	m, err := cl.Members().Add(a.Ctx, protocol.AddRequest{ID: id,
+		HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
 	if err != nil {
 		return err
 	}
@@ -167,7 +169,8 @@ func (c *addCmd) await(a *cli.App, cl *client.Client, id string) error {
 			if a.Ctx.Err() != nil {
 				return a.Ctx.Err()
 			}
-			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice cluster members), or remove it: %s", id, c.Vote, last, a.Command("cluster remove "+id))
+			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice "+
+				"cluster members), or remove it: %s", id, c.Vote, last, a.Command("cluster remove "+id))
 		case <-time.After(addPause):
 		}
 	}
@@ -183,7 +186,8 @@ func progressOf(m *protocol.Members, id string) (votes bool, how string) {
 		case !one.Alive:
 			return false, one.Problem
 		default:
-			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied, units.Plural(one.Missing, "blob"))
+			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied,
+				units.Plural(one.Missing, "blob"))
 		}
 	}
 	return false, "it is not a member of the cluster"
@@ -310,7 +314,8 @@ func writeCluster(a *cli.App, w io.Writer, c *protocol.Cluster, tls bool) {
 		cli.WritePairs(w, [][2]string{{"warning", c.Warning}})
 	}
 	if c.Insecure {
-		cli.WritePairs(w, [][2]string{{"insecure", "connections with other machines are not encrypted, and anybody may connect; see coppice certs --help"}})
+		cli.WritePairs(w, [][2]string{{"insecure", "connections with other machines are not encrypted, and anybody may " +
+			"connect; see coppice certs --help"}})
 	}
 	fmt.Fprintln(w)
 	writeCoordinators(w, c)
@@ -318,7 +323,8 @@ func writeCluster(a *cli.App, w io.Writer, c *protocol.Cluster, tls bool) {
 	writeWorkers(w, c.Workers)
 	writeIdle(w, c.Workers)
 	if len(c.Workers) == 0 && c.Leader != "" {
-		fmt.Fprintln(w, protocol.NoWorker(protocol.StartWorker(protocol.JoinList(c.Coordinators), protocol.SecurityFlags(tls, c.Insecure))))
+		fmt.Fprintln(w, protocol.NoWorker(protocol.StartWorker(protocol.JoinList(c.Coordinators),
+			protocol.SecurityFlags(tls, c.Insecure))))
 	}
 	writeDistrusted(a, w, c.Quarantined)
 }
@@ -327,23 +333,28 @@ func writeCluster(a *cli.App, w io.Writer, c *protocol.Cluster, tls bool) {
 // recorded.
 func writeCoordinators(w io.Writer, c *protocol.Cluster) {
 	if len(c.Members) == 0 {
-		cli.WriteTable(w, []string{"coordinator", "address", "version"}, c.Coordinators, func(one protocol.MemberEntry) []string {
-			return []string{one.ID, one.HTTP, one.Version}
-		})
+		cli.WriteTable(w, []string{"coordinator", "address", "version"}, c.Coordinators,
+			func(one protocol.MemberEntry) []string {
+				return []string{one.ID, one.HTTP, one.Version}
+			})
 		return
 	}
-	cli.WriteTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"}, c.Members, func(m protocol.Coordinator) []string {
-		seen := lastSeen(m.LastSeen)
-		if m.Role == protocol.RoleLeader {
-			seen = "now"
-		}
-		return []string{m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), units.Count(m.Lag), seen, m.Version, m.Problem}
-	}, 5, 6, 7)
+	cli.WriteTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"},
+		c.Members, func(m protocol.Coordinator) []string {
+			seen := lastSeen(m.LastSeen)
+			if m.Role == protocol.RoleLeader {
+				seen = "now"
+			}
+			return []string{m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), units.Count(m.Lag), seen,
+				m.Version, m.Problem}
+		}, 5, 6, 7)
 }
 
 func writeWorkers(w io.Writer, workers []protocol.Worker) {
-	cli.WriteTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task", "last seen", "version"}, workers, func(one protocol.Worker) []string {
-		return []string{one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
+	cli.WriteTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task",
+		"last seen", "version"}, workers, func(one protocol.Worker) []string {
+		return []string{one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"),
+			fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
 			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(&one), lastSeen(one.LastSeen), cmp.Or(one.Version, "-")}
 	}, 5, 6, 7, 8, 10)
 }
@@ -417,7 +428,8 @@ func (c *clusterTrustCmd) Run(a *cli.App) error {
 	return connect.Ask(a, c, func(cl *client.Client) (map[string]string, error) {
 		return map[string]string{"worker": c.Worker}, cl.Trust(a.Ctx, c.Worker)
 	}, func(w io.Writer, _ map[string]string) {
-		fmt.Fprintf(w, "worker %s is used again; the jobs for which it computed results are still marked as suspect\n", c.Worker)
+		fmt.Fprintf(w, "worker %s is used again; the jobs for which it computed results are still marked as suspect\n",
+			c.Worker)
 	})
 }
 
@@ -447,11 +459,13 @@ func showStale(a *cli.App, cl *client.Client) error {
 }
 
 func writeOutlook(w io.Writer, o *outage.Outlook) {
-	cli.WriteTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION", "STATE"}, o.Members, func(s outage.Member) []string {
+	cli.WriteTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION",
+		"STATE"}, o.Members, func(s outage.Member) []string {
 		if !s.Answered {
 			return []string{cmp.Or(s.ID, "-"), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: " + s.Problem}
 		}
-		return []string{s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), units.Count(s.Last), units.Count(s.Applied), cmp.Or(s.Leader, "-"),
+		return []string{s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), units.Count(s.Last), units.Count(s.Applied),
+			cmp.Or(s.Leader, "-"),
 			lastSeen(s.Contact), units.Count(s.Missing), s.Version, cmp.Or(s.Problem, "-")}
 	}, 4, 5, 6, 8, 9)
 	fmt.Fprintf(w, "\n%s\n", o.Verdict)

@@ -17,15 +17,19 @@ func TestWriteCluster(t *testing.T) {
 		ID: "c", Leader: "1", Coordinators: []protocol.MemberEntry{member("1"), member("2"), member("3")},
 		Members: []protocol.Coordinator{
 			{MemberEntry: member("1"), Role: protocol.RoleLeader, Host: "alpha", Load: 1.5},
-			{MemberEntry: member("2"), Role: protocol.RoleVoter, Host: "beta", LastSeen: 1500, Lag: 1234, Problem: "the disk is full"},
+			{MemberEntry: member("2"), Role: protocol.RoleVoter, Host: "beta", LastSeen: 1500, Lag: 1234,
+				Problem: "the disk is full"},
 			{MemberEntry: member("3"), Role: protocol.RoleNonvoter, LastSeen: -1},
 		},
 		Workers: []protocol.Worker{
 			{
-				ID: "w1", State: "alive", Host: "gamma", Metrics: "10.0.0.4:9000", Address: "10.0.0.4:40312", Slots: 4, Busy: 3, Load: 3.25, Shards: 16,
-				TaskSeconds: map[string]float64{"step": 0.00312, "leaf update": 9}, MainKind: "step", LastSeen: 42, Version: "0.1.0",
+				ID: "w1", State: "alive", Host: "gamma", Metrics: "10.0.0.4:9000", Address: "10.0.0.4:40312", Slots: 4, Busy: 3,
+				Load: 3.25, Shards: 16,
+				TaskSeconds: map[string]float64{"step": 0.00312, "leaf update": 9}, MainKind: "step", LastSeen: 42,
+				Version: "0.1.0",
 			},
-			{ID: "w2", State: "alive", Host: "a\x1b[2Jb", Address: "10.0.0.5:40312", TaskSeconds: map[string]float64{"tree": 12.34}, MainKind: "tree", LastSeen: 70_000, Idle: "no job runs"},
+			{ID: "w2", State: "alive", Host: "a\x1b[2Jb", Address: "10.0.0.5:40312",
+				TaskSeconds: map[string]float64{"tree": 12.34}, MainKind: "tree", LastSeen: 70_000, Idle: "no job runs"},
 			{ID: "w3", State: "alive", Idle: "job j: it lacks the memory"},
 			{ID: "w4", State: "alive", Idle: "no job runs"},
 		},
@@ -49,14 +53,16 @@ func TestWriteCluster(t *testing.T) {
 			t.Errorf("%s is shown as %q, want %q", id, lines[id], want)
 		}
 	}
-	for _, want := range []string{"idle worker", "\nw2, w4       no job runs\n", "\nw3           job j: it lacks the memory\n"} {
+	for _, want := range []string{"idle worker", "\nw2, w4       no job runs\n",
+		"\nw3           job j: it lacks the memory\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
 	c.Members, c.Leader = nil, ""
 	b.Reset()
-	if writeCluster(new(cli.App), &b, c, false); !strings.Contains(b.String(), "10.0.0.3:7100") || !strings.Contains(b.String(), "none at present") {
+	if writeCluster(new(cli.App), &b, c, false); !strings.Contains(b.String(), "10.0.0.3:7100") ||
+		!strings.Contains(b.String(), "none at present") {
 		t.Errorf("without a leader:\n%s", b.String())
 	}
 }
@@ -64,7 +70,8 @@ func TestWriteCluster(t *testing.T) {
 // A distrusted worker is shown with the reason.
 func TestDistrustedIsShown(t *testing.T) {
 	var b strings.Builder
-	writeCluster(new(cli.App), &b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
+	writeCluster(new(cli.App), &b, &protocol.Cluster{ID: "c",
+		Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
 	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("the cluster lacks %q:\n%s", part, b.String())

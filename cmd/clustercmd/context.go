@@ -46,7 +46,8 @@ func (contextSetCmd) Help() string {
 
 // Run implements `coppice context set`.
 func (c *contextSetCmd) Run(a *cli.App) error {
-	made, err := connect.NewContext(contexts.Context{Name: c.Name, Server: c.Server, CA: c.CAFile, TokenFile: c.TokenFile, TLSDir: c.TLSDir})
+	made, err := connect.NewContext(contexts.Context{Name: c.Name, Server: c.Server, CA: c.CAFile, TokenFile: c.TokenFile,
+		TLSDir: c.TLSDir})
 	if err != nil {
 		return err
 	}

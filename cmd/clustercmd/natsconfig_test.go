@@ -40,7 +40,8 @@ func TestNATSConfig(t *testing.T) {
 	for _, name := range []string{"w1", "w2"} {
 		cmdtest.Works(t, "certs", "node", name, "--role", "worker", "--ca-dir", ca)
 	}
-	text := cmdtest.Works(t, "certs", "nats-config", "--coordinator", "a", "--worker", "w1", "--tls-dir", filepath.Join(ca, "nats"))
+	text := cmdtest.Works(t, "certs", "nats-config", "--coordinator", "a", "--worker", "w1", "--tls-dir",
+		filepath.Join(ca, "nats"))
 	opts, err := server.ProcessConfigFile(cmdtest.Write(t, dir, "nats.conf", text))
 	if err != nil {
 		t.Fatal(err)
@@ -61,15 +62,17 @@ func TestNATSConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		url := "nats://" + s.Addr().String()
-		return nats.Connect(url, nats.SetCustomDialer(early{&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}), nats.NoReconnect(),
+		return nats.Connect(url, nats.SetCustomDialer(early{&tls.Config{InsecureSkipVerify: true,
+			Certificates: []tls.Certificate{pair}}}), nats.NoReconnect(),
 			nats.Timeout(10*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	}
 	if _, err := connect("w2"); err == nil {
 		t.Error("a worker that the configuration lacks connects")
 	}
 	for who, subjects := range map[string]map[string]bool{
-		"a":  {"coppice.7f.lead": true, "coppice.7f.work.w9": true, "coppice.7f.beat.w1": false},
-		"w1": {"coppice.7f.beat.w1": true, "coppice.7f.beat.w2": false, "coppice.7f.lead": false, "coppice.7f.work.w1": false, "other": false},
+		"a": {"coppice.7f.lead": true, "coppice.7f.work.w9": true, "coppice.7f.beat.w1": false},
+		"w1": {"coppice.7f.beat.w1": true, "coppice.7f.beat.w2": false, "coppice.7f.lead": false, "coppice.7f.work.w1": false,
+			"other": false},
 	} {
 		c, err := connect(who)
 		if err != nil {

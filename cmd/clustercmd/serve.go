@@ -87,8 +87,12 @@ func (c *CoordinatorCmd) Run(a *cli.App) error {
 		return v.ended("coordinator", err)
 	}
 	return v.ended("coordinator", coordinator.Run(v.Ctx, coordinator.Config{
-		ID: c.ID, Dir: c.Dir, Peers: peers, Join: connect.WithPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP, Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
-		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics, Prefix: c.Prefix}, Log: v.log,
+		ID: c.ID, Dir: c.Dir, Peers: peers, Join: connect.WithPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP,
+			Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
+		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs,
+		SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source,
+		Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics,
+			Prefix: c.Prefix}, Log: v.log,
 		Lean: garbage.Lean.Begin,
 	}))
 }
@@ -186,7 +190,10 @@ func (c *WorkerCmd) Run(a *cli.App) error {
 	}
 	defer garbage.Frugal.Begin()()
 	return v.ended("worker", worker.Run(v.Ctx, worker.Config{
-		Join: connect.WithPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, TLS: source, Exposure: worker.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics, MetricsToken: token}, Log: v.log,
+		Join: connect.WithPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen,
+		CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors,
+		TLS: source, Exposure: worker.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics,
+			MetricsToken: token}, Log: v.log,
 	}))
 }
 
@@ -264,11 +271,13 @@ func (l *limitFlags) limits() (q coordinator.Quotas, b coordinator.Budget, err e
 	case l.KeepJobs < 0:
 		return q, b, cli.Usagef("--keep-jobs %d: want 0 (keep all) or more", l.KeepJobs)
 	case l.MessageMemory < coordinator.LeastMessages || l.MessageMemory > math.MaxInt32<<8:
-		return q, b, cli.Usagef("--message-memory %s: want %s to %s", units.Format(int64(l.MessageMemory)), units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
+		return q, b, cli.Usagef("--message-memory %s: want %s to %s", units.Format(int64(l.MessageMemory)),
+			units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
 	case l.MaxConnections < coordinator.LeastConnections || l.MaxConnections > 1<<20:
 		return q, b, cli.Usagef("--max-connections %d: want %d to %d", l.MaxConnections, coordinator.LeastConnections, 1<<20)
 	}
-	q = coordinator.Quotas{Queue: cmp.Or(l.MaxQueue, -1), JobMemory: cmp.Or(int64(l.MaxJobMemory), -1), BlobBytes: cmp.Or(int64(l.MaxBlobBytes), -1)}
+	q = coordinator.Quotas{Queue: cmp.Or(l.MaxQueue, -1), JobMemory: cmp.Or(int64(l.MaxJobMemory), -1),
+		BlobBytes: cmp.Or(int64(l.MaxBlobBytes), -1)}
 	return q, coordinator.Budget{Messages: int64(l.MessageMemory), Connections: l.MaxConnections}, nil
 }
 
@@ -282,7 +291,9 @@ func checkAddressSpace() error {
 	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err != nil || limit.Cur >= leastAddressSpace {
 		return nil
 	}
-	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s. Most of that space is never used. Raise the limit, and bound the memory by a control group, such as MemoryMax= of systemd",
+	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s. "+
+		"Most of that space is never used. Raise the limit, and bound the memory by a control group, such as MemoryMax= of "+
+		"systemd",
 		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
 }
 
@@ -306,7 +317,8 @@ func (c *NATSCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log, TLS: source, Handshake: protocol.LeastHandshake})
+	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log, TLS: source,
+		Handshake: protocol.LeastHandshake})
 	if err != nil {
 		return err
 	}
@@ -330,7 +342,8 @@ type ServeFlags struct {
 // Certificates opens the certificates of a service. Without a folder it returns nil.
 func (s *ServeFlags) Certificates(v *Service) (*certs.Source, error) {
 	if s.Insecure && s.TLSDir != "" {
-		return nil, cli.Usagef("--insecure and --tls-dir exclude each other: with certificates, every connection is encrypted")
+		return nil,
+			cli.Usagef("--insecure and --tls-dir exclude each other: with certificates, every connection is encrypted")
 	}
 	if s.TLSDir == "" {
 		return nil, nil

@@ -39,7 +39,8 @@ func threeCoordinators(t *testing.T, dir string) *proc.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := proc.Start(testkit.Context(t), proc.Config{Exe: exe, Env: []string{cmdtest.AsCommand + "=1"}, Dir: dir, Coordinators: 3})
+	c, err := proc.Start(testkit.Context(t), proc.Config{Exe: exe, Env: []string{cmdtest.AsCommand + "=1"}, Dir: dir,
+		Coordinators: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func failing(t *testing.T, dir string) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"mkfs.ext4", "-q", "-F", "-m", "0", image}, {"mount", "-t", "ext4", "-o", "loop", image, dir}} {
+	for _, args := range [][]string{{"mkfs.ext4", "-q", "-F", "-m", "0", image}, {"mount", "-t", "ext4", "-o", "loop",
+		image, dir}} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("no file system can be made to fail here (it takes root on Linux, and mkfs.ext4): %v: %s", err, out)
 		}
@@ -176,7 +178,8 @@ func TestLittleAddressSpace(t *testing.T) {
 		cmd.Env = append(os.Environ(), cmdtest.AsCommand+"=1")
 		out, _ := cmd.CombinedOutput()
 		cancel()
-		if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(string(out), "address space") || strings.Count(string(out), "\n") != 1 {
+		if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(string(out), "address space") ||
+			strings.Count(string(out), "\n") != 1 {
 			t.Errorf("%s: exit code %d: %s", args, cmd.ProcessState.ExitCode(), out)
 		}
 	}

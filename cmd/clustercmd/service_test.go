@@ -33,7 +33,8 @@ func TestServices(t *testing.T) {
 		if signal.Ignored(syscall.SIGHUP) { // these tests were started with nohup, and so were the services
 			continue
 		}
-		testkit.Until(t, n.Name+" to log", func() bool { return cmdtest.Read(t, n.Log) != "" }) // a cluster is ready without its third
+		// a cluster is ready without its third
+		testkit.Until(t, n.Name+" to log", func() bool { return cmdtest.Read(t, n.Log) != "" })
 		if err := n.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,8 @@ func TestServices(t *testing.T) {
 		if err := n.Quit(testkit.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := clitest.LastLine(t, n.Log), fmt.Sprintf(`level=INFO msg="the %s ends" reason="received SIGTERM"`, what); got != want || n.Err() != nil {
+		if got, want := clitest.LastLine(t, n.Log), fmt.Sprintf(`level=INFO msg="the %s ends" reason="received SIGTERM"`,
+			what); got != want || n.Err() != nil {
 			t.Errorf("%s ended with %v, and its last line is %s", n.Name, n.Err(), got)
 		}
 	}
@@ -68,7 +70,8 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the warning of an open folder", func() bool {
-		return strings.Contains(cmdtest.Read(t, c.Coordinators[0].Log), "(mode 0755); to prevent that: chmod 700 "+c.Coordinators[0].Dir)
+		return strings.Contains(cmdtest.Read(t, c.Coordinators[0].Log), "(mode 0755); to prevent that: chmod 700 "+
+			c.Coordinators[0].Dir)
 	})
 }
 
@@ -141,11 +144,14 @@ func TestLastLine(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{cli.Signalled{Signal: syscall.SIGTERM}, nil, cli.ExitOK, `level=INFO msg="the coordinator ends" reason="received SIGTERM"`},
+		{cli.Signalled{Signal: syscall.SIGTERM}, nil, cli.ExitOK,
+			`level=INFO msg="the coordinator ends" reason="received SIGTERM"`},
 		{cli.Signalled{Signal: syscall.SIGINT}, context.Canceled, cli.ExitOK, `reason="received SIGINT"`},
 		{errStdin, nil, cli.ExitOK, `reason="stdin was closed"`},
-		{nil, coordinator.ErrRemoved, cli.ExitFailed, `level=ERROR msg="the coordinator ends" error="this coordinator was removed from its cluster"`},
-		{cli.Signalled{Signal: syscall.SIGTERM}, errors.New("the disk"), cli.ExitFailed, `level=ERROR msg="the coordinator ends" error="the disk"`},
+		{nil, coordinator.ErrRemoved, cli.ExitFailed,
+			`level=ERROR msg="the coordinator ends" error="this coordinator was removed from its cluster"`},
+		{cli.Signalled{Signal: syscall.SIGTERM}, errors.New("the disk"), cli.ExitFailed,
+			`level=ERROR msg="the coordinator ends" error="the disk"`},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var out bytes.Buffer
@@ -203,7 +209,8 @@ func TestSeldom(t *testing.T) {
 			put(second, 0, slog.LevelWarn, "refused")
 		}
 	}
-	for text, want := range map[string]int{"a message was dropped": 2 * warnLines, "joined": 120, "failed": 120, "refused": 12, "omitted_before=59980": 1, "omitted_before": 1} {
+	for text, want := range map[string]int{"a message was dropped": 2 * warnLines, "joined": 120, "failed": 120,
+		"refused": 12, "omitted_before=59980": 1, "omitted_before": 1} {
 		if got := strings.Count(out.String(), text); got != want {
 			t.Errorf("%q is there %d times, want %d", text, got, want)
 		}
@@ -237,7 +244,8 @@ func TestNATSIsNoCoordinator(t *testing.T) {
 	testkit.Until(t, "NATS to listen", func() bool { return cmdtest.Listens(address) })
 	start := time.Now()
 	e := cmdtest.Run(t, "job", "list", "--server", address)
-	if e.Code != cli.ExitFailed || strings.Count(e.Stderr, "\n") != 1 || !strings.Contains(e.Stderr, address+" is not a coordinator: a NATS server answers there") {
+	if e.Code != cli.ExitFailed || strings.Count(e.Stderr, "\n") != 1 ||
+		!strings.Contains(e.Stderr, address+" is not a coordinator: a NATS server answers there") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	if took := time.Since(start); took > 5*time.Second {

@@ -83,7 +83,8 @@ func (c *tokenCreateCmd) Run(a *cli.App) error {
 			return err
 		}
 	}
-	request := protocol.TokenRequest{ID: id, SHA256: hex.EncodeToString(hash[:]), Role: c.Role, Owner: c.Name, Quota: c.Quota}
+	request := protocol.TokenRequest{ID: id, SHA256: hex.EncodeToString(hash[:]), Role: c.Role, Owner: c.Name,
+		Quota: c.Quota}
 	if c.Expires > 0 {
 		request.Expires = time.Now().Unix() + c.Expires.Seconds()
 	}
@@ -135,18 +136,19 @@ func (c *tokenListCmd) Run(a *cli.App) error {
 		}
 		return shown, err
 	}, func(w io.Writer, shown []shownToken) {
-		cli.WriteTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, shown, func(s shownToken) []string {
-			one := &s.Token
-			quota := "-"
-			if one.Quota > 0 {
-				quota = units.Count(int(one.Quota))
-			}
-			state, since := tokenState(one)
-			if since != 0 && state != "expired" { // the column until has the end
-				state += " at " + cli.Time(since)
-			}
-			return []string{one.ID, one.Owner, one.Role, quota, cli.Time(one.Created), endOf(one), state}
-		}, 4)
+		cli.WriteTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, shown,
+			func(s shownToken) []string {
+				one := &s.Token
+				quota := "-"
+				if one.Quota > 0 {
+					quota = units.Count(int(one.Quota))
+				}
+				state, since := tokenState(one)
+				if since != 0 && state != "expired" { // the column until has the end
+					state += " at " + cli.Time(since)
+				}
+				return []string{one.ID, one.Owner, one.Role, quota, cli.Time(one.Created), endOf(one), state}
+			}, 4)
 	})
 }
 
@@ -178,7 +180,8 @@ type tokenRevokeCmd struct {
 // Run implements `coppice token revoke`.
 func (c *tokenRevokeCmd) Run(a *cli.App) error {
 	if err := protocol.CheckTokenID(c.ID); err != nil {
-		return cli.Usagef("the argument <ID> is not the id of a token: want 16 hexadecimal digits, as coppice token list shows them")
+		return cli.Usagef("the argument <ID> is not the id of a token: want 16 hexadecimal digits, as coppice token list " +
+			"shows them")
 	}
 	cl, err := c.Connect(a)
 	if err != nil {
@@ -196,7 +199,8 @@ func (c *tokenRevokeCmd) Run(a *cli.App) error {
 	return a.Print(ended, func(w io.Writer) {
 		for i := range list {
 			if state, since := tokenState(&list[i]); list[i].ID == c.ID && since != 0 {
-				fmt.Fprintf(w, "token %s of %s had ended before: it is %s since %s\n", ended.ID, ended.Owner, state, cli.Time(since))
+				fmt.Fprintf(w, "token %s of %s had ended before: it is %s since %s\n", ended.ID, ended.Owner, state,
+					cli.Time(since))
 				return
 			}
 		}
@@ -245,16 +249,17 @@ func (c *AuditCmd) Run(a *cli.App) error {
 		}
 		return shown, err
 	}, func(w io.Writer, shown []shownRecord) {
-		cli.WriteTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"}, shown, func(r shownRecord) []string {
-			result, from := cmp.Or(r.Refused, r.Result), r.From
-			if r.Via != "" {
-				from += " via " + r.Via
-			}
-			if r.Count > 0 {
-				result = fmt.Sprintf("%s refused, the last: %s", units.Plural(int(r.Count), "request"), r.Refused)
-			}
-			return []string{cli.Time(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result}
-		})
+		cli.WriteTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"}, shown,
+			func(r shownRecord) []string {
+				result, from := cmp.Or(r.Refused, r.Result), r.From
+				if r.Via != "" {
+					from += " via " + r.Via
+				}
+				if r.Count > 0 {
+					result = fmt.Sprintf("%s refused, the last: %s", units.Plural(int(r.Count), "request"), r.Refused)
+				}
+				return []string{cli.Time(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result}
+			})
 	})
 }
 

@@ -45,7 +45,8 @@ func TestAdvice(t *testing.T) {
 		return strings.Split(strings.TrimSuffix(string(words), "\n"), "\n")
 	}
 	file := cmdtest.ArtificialFile(t, dir, "set.csv", 60, 1)
-	out := cmdtest.Works(t, append([]string{"job", "submit", "--name", "j", "--data", file, "--algorithm", "sa-bfgs"}, admin...)...)
+	out := cmdtest.Works(t, append([]string{"job", "submit", "--name", "j", "--data", file, "--algorithm", "sa-bfgs"},
+		admin...)...)
 	watch := advised(out, "job watch")
 	var worker []string
 	testkit.Until(t, "the leader", func() bool {

@@ -27,8 +27,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return cli.Run(ctx, &root{}, runOfLibrary, args, stdin, stdout, stderr)
 }
 
-// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest would
-// take longer than the training of a small model.
+// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest
+// would take longer than the training of a small model.
 func runOfLibrary(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var g cli.Grammar = &root{}
 	if len(args) > 0 && slices.Contains([]string{"train", "predict", "evaluate"}, args[0]) {

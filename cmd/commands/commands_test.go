@@ -22,7 +22,8 @@ import (
 
 // TestCommandsPage: the table of docs/reference/commands.md has every command with its help.
 func TestCommandsPage(t *testing.T) {
-	clitest.Generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n",
+	clitest.Generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n",
+		"<!-- end of commands -->\n",
 		commandTables(cli.NewParser(&root{}).Model))
 }
 
@@ -43,7 +44,8 @@ func commandTables(app *kong.Application) string {
 			leaves = []*kong.Node{top}
 		}
 		for _, leaf := range leaves {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usageLine(leaf), "|", `\|`), strings.ReplaceAll(leaf.Help, "|", `\|`))
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usageLine(leaf), "|", `\|`),
+				strings.ReplaceAll(leaf.Help, "|", `\|`))
 		}
 	}
 	return strings.ReplaceAll(b.String(), "|\n###", "|\n\n###") + "\n"
@@ -56,7 +58,8 @@ func usageLine(leaf *kong.Node) string {
 
 func required(leaf *kong.Node) (all []string) {
 	for _, p := range leaf.Positional {
-		all = append(all, strings.ToUpper(strings.NewReplacer("<", "", ">", "", "[", "", "]", "", " ...", "...").Replace(p.Summary())))
+		all = append(all, strings.ToUpper(strings.NewReplacer("<", "", ">", "", "[", "", "]", "", " ...", "...").
+			Replace(p.Summary())))
 	}
 	for _, f := range leaf.Flags {
 		if f.Required {
@@ -130,7 +133,8 @@ func TestCommandsOfLibrary(t *testing.T) {
 			t.Errorf("%s: %s", part.Name, diff)
 		}
 		var out strings.Builder
-		if code := runOfLibrary(t.Context(), []string{part.Name, "--no-such-flag"}, nil, io.Discard, &out); code != cli.ExitUsage || !strings.Contains(out.String(), "--no-such-flag") {
+		if code := runOfLibrary(t.Context(), []string{part.Name, "--no-such-flag"}, nil, io.Discard,
+			&out); code != cli.ExitUsage || !strings.Contains(out.String(), "--no-such-flag") {
 			t.Errorf("%s: exit code %d: %s", part.Name, code, &out)
 		}
 	}

@@ -165,8 +165,8 @@ func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 	return all
 }
 
-// algorithmsOf lists the algorithms that a command line may train. If the line names one, it is the only one. If a spec file may
-// name one, all are listed. Otherwise the default is listed.
+// algorithmsOf lists the algorithms that a command line may train. If the line names one, it is the only one. If a spec
+// file may name one, all are listed. Otherwise the default is listed.
 func algorithmsOf(n *kong.Node, words []string) []algorithms.Algorithm {
 	name := lineValue(words, "--algorithm")
 	if f := flagOf(n, "--algorithm"); name == "" && f != nil {

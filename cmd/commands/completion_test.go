@@ -71,7 +71,8 @@ func TestBashCompletion(t *testing.T) {
 	lines := slices.Sorted(maps.Keys(wants))
 	script := "source <(coppice completion bash); complete -p coppice > /dev/null || exit 1\n"
 	for _, line := range lines {
-		script += `COMP_LINE='` + line + `'; COMP_POINT=${#COMP_LINE}; COMPREPLY=(); _coppice coppice; echo "= ${COMPREPLY[*]}"` + "\n"
+		script += `COMP_LINE='` + line +
+			`'; COMP_POINT=${#COMP_LINE}; COMPREPLY=(); _coppice coppice; echo "= ${COMPREPLY[*]}"` + "\n"
 	}
 	answers := strings.Split(strings.TrimPrefix(shell(t, "bash", script), "="), "\n=")
 	if len(answers) != len(lines) {

@@ -56,8 +56,8 @@ func (c *composed) command(service string) (args []string) {
 	return args
 }
 
-// TestComposeCommands runs the commands of deploy/compose.yml without Docker, twice for the certificates, and scrapes all
-// processes as deploy/prometheus.yml says.
+// TestComposeCommands runs the commands of deploy/compose.yml without Docker, twice for the certificates, and scrapes
+// all processes as deploy/prometheus.yml says.
 func TestComposeCommands(t *testing.T) {
 	dir := t.TempDir()
 	c, addresses := compose(t, dir)
@@ -79,7 +79,8 @@ func TestComposeCommands(t *testing.T) {
 		}
 	}()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1)
-	cmdtest.Works(t, "train", "--data", data, "--steps", "20", "--server", addresses["coordinator-a:7100"], "--tls-dir", filepath.Join(dir, "certs", "admin"))
+	cmdtest.Works(t, "train", "--data", data, "--steps", "20", "--server", addresses["coordinator-a:7100"], "--tls-dir",
+		filepath.Join(dir, "certs", "admin"))
 	var p struct {
 		Configs []struct {
 			Scheme string
@@ -131,7 +132,8 @@ func asPrometheus(t *testing.T, c *composed, files map[string]string, host, addr
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{pair}, ServerName: host}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{pair},
+		ServerName: host}}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Get("https://" + address + "/metrics")
 	if err != nil {

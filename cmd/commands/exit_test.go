@@ -39,7 +39,8 @@ func closedAddress(t *testing.T) string {
 func TestSignals(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1)
-	endless := []string{"train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000", "--model-out"}
+	endless := []string{"train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000",
+		"--model-out"}
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			if signal.Ignored(s) {
@@ -54,7 +55,8 @@ func TestSignals(t *testing.T) {
 			testkit.Until(t, "the file to be begun", func() bool { return len(cmdtest.Contents(t, tmp)) == 1 })
 			cmd.Process.Signal(s)
 			cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != cli.ExitSignal+int(s) || cmdtest.WithoutNotes(stderr.String()) != "coppice: interrupted\n" {
+			if code := cmd.ProcessState.ExitCode(); code != cli.ExitSignal+int(s) ||
+				cmdtest.WithoutNotes(stderr.String()) != "coppice: interrupted\n" {
 				t.Errorf("the command: exit code %d, %s", code, stderr)
 			}
 			free := testkit.FreeAddress(t)
@@ -83,11 +85,17 @@ func TestErrorsInJSON(t *testing.T) {
 		args string
 		want cli.Failure
 	}{
-		{"train --lokal -o json", cli.Failure{Error: `unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, Kind: "usage", Code: 2}},
-		{"--output=json trian", cli.Failure{Error: `unexpected argument trian, did you mean "train"?; see "coppice --help"`, Kind: "usage", Code: 2}},
-		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", cli.Failure{Error: dir + "/none: no such file or folder", Kind: "not_found", Code: 1}},
-		{"train -o json --local", cli.Failure{Error: "want data to train on: give --data FILE or --dataset NAME", Kind: "usage", Code: 2}},
-		{"job list -o json --server " + nobody, cli.Failure{Error: "no coordinator answers at " + nobody + ": connection refused; is the coordinator running, and is --server right?", Kind: "unavailable", Code: 1}},
+		{"train --lokal -o json",
+			cli.Failure{Error: `unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`,
+				Kind: "usage", Code: 2}},
+		{"--output=json trian", cli.Failure{Error: `unexpected argument trian, did you mean "train"?; see "coppice --help"`,
+			Kind: "usage", Code: 2}},
+		{"predict -o json --model @/none --data @/x.csv --out @/p.csv",
+			cli.Failure{Error: dir + "/none: no such file or folder", Kind: "not_found", Code: 1}},
+		{"train -o json --local", cli.Failure{Error: "want data to train on: give --data FILE or --dataset NAME",
+			Kind: "usage", Code: 2}},
+		{"job list -o json --server " + nobody, cli.Failure{Error: "no coordinator answers at " + nobody +
+			": connection refused; is the coordinator running, and is --server right?", Kind: "unavailable", Code: 1}},
 	}
 	for _, test := range tests {
 		cmd, stdout, stderr := cmdtest.Process(t, dir, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)
@@ -107,16 +115,19 @@ func TestErrorsInJSON(t *testing.T) {
 	}
 }
 
-// TestTwoWaysAreUsage: a file that can be read in two ways ends train with exit code 2, in text and in JSON, and inspect with 0.
+// TestTwoWaysAreUsage: a file that can be read in two ways ends train with exit code 2, in text and in JSON, and
+// inspect with 0.
 func TestTwoWaysAreUsage(t *testing.T) {
 	file := cmdtest.Write(t, t.TempDir(), "a.csv", "x,class\n1,7\n2,8\n3,007\n")
 	for _, more := range [][]string{nil, {"-o", "json"}} {
-		e := cmdtest.Run(t, append([]string{"train", "--local", "--algorithm", "aa-knn", "--data", file, "--labels", "class"}, more...)...)
+		e := cmdtest.Run(t, append([]string{"train", "--local", "--algorithm", "aa-knn", "--data", file, "--labels", "class"},
+			more...)...)
 		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "write both as 7") {
 			t.Errorf("%v: exit code %d, %s", more, e.Code, e.Stderr)
 		}
 	}
-	if out := cmdtest.Works(t, "dataset", "inspect", file, "--labels", "class"); !strings.Contains(out, "write both as 7") {
+	if out := cmdtest.Works(t, "dataset", "inspect", file, "--labels", "class"); !strings.Contains(out,
+		"write both as 7") {
 		t.Errorf("inspect says %s", out)
 	}
 }

@@ -126,7 +126,8 @@ func runsIn(t *testing.T, dir string) (list []string) {
 			State, Digest         string
 		}
 	}
-	cmdtest.JSON(t, &report, "experiment", "report", filepath.Join(dir, "small.yaml"), "--dir", filepath.Join(dir, "small.results"))
+	cmdtest.JSON(t, &report, "experiment", "report", filepath.Join(dir, "small.yaml"), "--dir",
+		filepath.Join(dir, "small.results"))
 	for _, r := range report.Runs {
 		list = append(list, fmt.Sprint(r.Dataset, r.Method, r.Fold, r.State, r.Digest))
 	}
@@ -153,11 +154,14 @@ func coordinate(t *testing.T, folder string) (at string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := proc.Launch(exe, []string{cmdtest.AsCommand + "=1"}, "coordinator", filepath.Join(t.TempDir(), "log"), "coordinator", "--id", "a", "--dir", folder, "--peers", "a="+at, "--die-with-stdin")
+	n, err := proc.Launch(exe, []string{cmdtest.AsCommand + "=1"}, "coordinator", filepath.Join(t.TempDir(), "log"),
+		"coordinator", "--id", "a", "--dir", folder, "--peers", "a="+at, "--die-with-stdin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "the coordinator to be ready", func() bool { return cmdtest.Run(t, "job", "list", "--server", at).Code == cli.ExitOK })
+	testkit.Until(t, "the coordinator to be ready", func() bool {
+		return cmdtest.Run(t, "job", "list", "--server", at).Code == cli.ExitOK
+	})
 	return at, func() {
 		if err := n.Quit(t.Context()); err != nil {
 			t.Error(err)
@@ -226,7 +230,8 @@ func writeFormats(t *testing.T, dir string) {
 		case a == "ensemble":
 			args = append(args, "--data", data, "--set", "members=sa-bfgs,aa-knn")
 		case registry.Output(a) == algorithms.Number:
-			args = append(args, "--data", cmdtest.Write(t, dir, "ages.csv", ages()), "--labels", "age", "--sigma", "1", "--range", "0:9")
+			args = append(args, "--data", cmdtest.Write(t, dir, "ages.csv", ages()), "--labels", "age", "--sigma", "1",
+				"--range", "0:9")
 		default:
 			args = append(args, "--data", data)
 		}
@@ -275,14 +280,16 @@ func fill(t *testing.T, dir, folder string) (jobs, datasets []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := proc.Launch(exe, []string{cmdtest.AsCommand + "=1"}, "worker", filepath.Join(t.TempDir(), "log"), "worker", "--join", at, "--dir", filepath.Join(t.TempDir(), "worker"), "--die-with-stdin")
+	w, err := proc.Launch(exe, []string{cmdtest.AsCommand + "=1"}, "worker", filepath.Join(t.TempDir(), "log"), "worker",
+		"--join", at, "--dir", filepath.Join(t.TempDir(), "worker"), "--die-with-stdin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("COPPICE_SERVER", at)
 	data := filepath.Join(dir, "set.csv")
 	cmdtest.Works(t, "train", "--data", data, "--name", "one", "--steps", "20", "--set", "trees=2", "--set", "depth=3")
-	cmdtest.Works(t, "train", "--data", data, "--name", "folds", "--steps", "20", "--set", "trees=2", "--set", "depth=3", "--folds", "2")
+	cmdtest.Works(t, "train", "--data", data, "--name", "folds", "--steps", "20", "--set", "trees=2", "--set", "depth=3",
+		"--folds", "2")
 	cmdtest.Works(t, "experiment", "run", filepath.Join(dir, "small.yaml"), "--data", dir)
 	cmdtest.Works(t, "job", "submit", "--data", data, "--name", "cancelled", "--steps", "100000")
 	cmdtest.Works(t, "job", "cancel", "cancelled")
@@ -317,7 +324,8 @@ func pack(t *testing.T, folder, to string) {
 		if err != nil {
 			return err
 		}
-		if err := archive.WriteHeader(&tar.Header{Name: filepath.ToSlash(name), Size: int64(len(b)), Mode: 0o600}); err != nil {
+		if err := archive.WriteHeader(&tar.Header{Name: filepath.ToSlash(name), Size: int64(len(b)),
+			Mode: 0o600}); err != nil {
 			return err
 		}
 		_, err = archive.Write(b)

@@ -23,7 +23,8 @@ func TestShortHelp(t *testing.T) {
 			t.Errorf("%s is listed %d times", command.Name, listed)
 		}
 	}
-	for title := range strings.SplitSeq("Train and use models:|What a cluster holds:|Run a cluster:|Other commands:", "|") {
+	for title := range strings.SplitSeq("Train and use models:|What a cluster holds:|Run a cluster:|Other commands:",
+		"|") {
 		if !strings.Contains(help, "\n"+title+"\n") {
 			t.Errorf("no group %q", title)
 		}
@@ -37,7 +38,8 @@ func TestShortHelp(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, words := range [][]string{{}, {"job"}, {"job", "list"}, {"train"}} {
-		if behind, before := clitest.Output(t, append(words, "--help")...), clitest.Output(t, append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
+		if behind, before := clitest.Output(t, append(words, "--help")...), clitest.Output(t,
+			append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
 			t.Errorf("help of %q differs:\n%s\n%s", words, behind, before)
 		}
 	}
@@ -48,14 +50,16 @@ func TestHelpAndVersion(t *testing.T) {
 		t.Errorf("behind a command: %q", a)
 	}
 	e := cmdtest.Run(t, "help", "job", "lst")
-	if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) || strings.Count(e.Stderr, "\n") != 1 {
+	if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) ||
+		strings.Count(e.Stderr, "\n") != 1 {
 		t.Errorf("help of an unknown command: exit code %d, %s", e.Code, e.Stderr)
 	}
 }
 
 // TestHelpAll: every command takes --help-all, which shows its flags. Without many rare flags, --help shows the same.
 func TestHelpAll(t *testing.T) {
-	for _, command := range []string{"", "coordinator", "worker", "certs", "certs node", "token", "token create", "context", "context set", "job list"} {
+	for _, command := range []string{"", "coordinator", "worker", "certs", "certs node", "token", "token create",
+		"context", "context set", "job list"} {
 		args := strings.Fields(command)
 		all, help := clitest.Output(t, append(args, "--help-all")...), clitest.Output(t, append(args, "--help")...)
 		if all != help || !strings.HasPrefix(all, "Usage: coppice "+command) {
@@ -80,7 +84,8 @@ func TestTrainHelp(t *testing.T) {
 			if !strings.Contains(all, "--"+f.Name) {
 				t.Errorf("train --help-all has no --%s", f.Name)
 			}
-			listed := strings.Contains(help, "  --"+f.Name+" ") || strings.Contains(help, "  --"+f.Name+"=") || strings.Contains(help, ", --"+f.Name)
+			listed := strings.Contains(help, "  --"+f.Name+" ") || strings.Contains(help, "  --"+f.Name+"=") ||
+				strings.Contains(help, ", --"+f.Name)
 			if listed == f.Tag.Has("seldom") {
 				t.Errorf("--%s is in the help of train: %v", f.Name, listed)
 			}
@@ -89,13 +94,15 @@ func TestTrainHelp(t *testing.T) {
 			}
 		}
 	}
-	if want := fmt.Sprintf("\n\"coppice train --help-all\" shows %d flags that few people need.\n", left); !strings.HasSuffix(help, want) || strings.Contains(all, "few people need.\n\"") {
+	if want := fmt.Sprintf("\n\"coppice train --help-all\" shows %d flags that few people need.\n",
+		left); !strings.HasSuffix(help, want) || strings.Contains(all, "few people need.\n\"") {
 		t.Errorf("train --help does not end with %q:\n%s", want, help)
 	}
 	if strings.Contains(all, "leaf_iterations") {
 		t.Errorf("train --help-all has settings:\n%s", all)
 	}
-	for title := range strings.SplitSeq("What to train:|How to test:|What to write:|Which cluster:|How a data file is read:", "|") {
+	for title := range strings.SplitSeq("What to train:|How to test:|What to write:|Which cluster:|How a data file is "+
+		"read:", "|") {
 		if !strings.Contains(help, "\n"+title+"\n") {
 			t.Errorf("train --help has no group %q", title)
 		}
@@ -115,7 +122,8 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestHelpWithoutRoom(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"help", "train"}, {"train", "--help"}} {
 		var stderr strings.Builder
-		if code := cmdtest.RunWith(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != cli.ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
+		if code := cmdtest.RunWith(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != cli.ExitFailed ||
+			!strings.Contains(stderr.String(), "stdout: cannot be written") {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
 		}
 	}

@@ -24,7 +24,8 @@ func BenchmarkMemory(b *testing.B) {
 	const features, labels = 100, 5
 	rows, trees := number(b, "COPPICE_MEMORY_ROWS", 25_000), number(b, "COPPICE_MEMORY_TREES", 8)
 	file := filepath.Join(b.TempDir(), "set.npz")
-	peak(b, "dataset", "generate", "--kind", "random", "--out", file, "--rows", fmt.Sprint(rows), "--features", fmt.Sprint(features), "--labels", fmt.Sprint(labels))
+	peak(b, "dataset", "generate", "--kind", "random", "--out", file, "--rows", fmt.Sprint(rows), "--features",
+		fmt.Sprint(features), "--labels", fmt.Sprint(labels))
 	shards := float64(4 * rows * (features + labels + 1))
 	for _, samples := range []int{20, 2} {
 		b.Run(fmt.Sprintf("rows=%d/trees=%d/min_samples=%d", rows, trees, samples), func(b *testing.B) {

@@ -24,7 +24,8 @@ const escape = "\x1b[31m\u009b2J\u202e\a"
 // obeyed reports whether a terminal would do anything but show a text.
 func obeyed(text string) bool {
 	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 &&
+			r <= 0x2069
 	})
 }
 
@@ -87,12 +88,14 @@ func TestNothingIsObeyed(t *testing.T) {
 	if b, err := os.ReadFile(out); err != nil || !bytes.Contains(b, []byte(row)) {
 		t.Errorf("a file of predictions lacks the name as it is: %q, error %v", b, err)
 	}
-	if piped := cmdtest.Works(t, "predict", "--model", model, "--data", file, "--out", "-"); !strings.Contains(piped, row) {
+	if piped := cmdtest.Works(t, "predict", "--model", model, "--data", file, "--out",
+		"-"); !strings.Contains(piped, row) {
 		t.Errorf("stdout in place of a file lacks the name as it is: %q", piped)
 	}
 	shows(t, cli.ExitOK, "evaluate", "--model", model, "--data", file, "--per-sample")
 
-	job := &protocol.JobInfo{ID: 1, Name: "j", State: protocol.Failed, Error: "worker w2: step 3: cannot " + escape + "\xff read"}
+	job := &protocol.JobInfo{ID: 1, Name: "j", State: protocol.Failed, Error: "worker w2: step 3: cannot " + escape +
+		"\xff read"}
 	at := fakeCluster(t, &protocol.Dataset{Name: "d", Digest: m.Digest(), Manifest: m}, job)
 	shows(t, cli.ExitOK, "dataset", "show", "d", "--server", at)
 	shows(t, cli.ExitOK, "job", "show", "j", "--server", at)
@@ -100,12 +103,14 @@ func TestNothingIsObeyed(t *testing.T) {
 
 	e := cmdtest.Run(t, "job", "show", "j", "--server", at, "-o", "json")
 	var shown protocol.JobInfo
-	if err := json.Unmarshal([]byte(e.Stdout), &shown); err != nil || shown.Error != strings.ToValidUTF8(job.Error, "\ufffd") || obeyed(e.Stdout) {
+	if err := json.Unmarshal([]byte(e.Stdout), &shown); err != nil ||
+		shown.Error != strings.ToValidUTF8(job.Error, "\ufffd") || obeyed(e.Stdout) {
 		t.Errorf("JSON: %q, error %v", e.Stdout, err)
 	}
 	var failed cli.Failure
 	e = cmdtest.Run(t, "train", "--local", "--data", text, "-o", "json")
-	if err := json.Unmarshal([]byte(e.Stderr), &failed); err != nil || !strings.Contains(failed.Error, `\x1b[31m`) || obeyed(e.Stderr) {
+	if err := json.Unmarshal([]byte(e.Stderr), &failed); err != nil || !strings.Contains(failed.Error, `\x1b[31m`) ||
+		obeyed(e.Stderr) {
 		t.Errorf("an error in JSON: %q, error %v", e.Stderr, err)
 	}
 }

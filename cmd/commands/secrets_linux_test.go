@@ -178,7 +178,8 @@ func (s *scan) check() {
 // list, backup or folder has it.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
-	s := &scan{t: t, dir: dir, secrets: make(map[string]string), seen: make(map[string][]byte), address: testkit.FreeAddress(t)}
+	s := &scan{t: t, dir: dir, secrets: make(map[string]string), seen: make(map[string][]byte),
+		address: testkit.FreeAddress(t)}
 	if err := os.MkdirAll(filepath.Join(dir, "secrets"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +191,10 @@ func TestSecrets(t *testing.T) {
 	cmdtest.Works(t, "certs", "node", "w", "--role", "worker", "--host", "127.0.0.1", "--ca-dir", ca)
 	scrape := s.secret("metrics", rand.Text())
 	listen := testkit.FreeAddress(t)
-	s.service("coordinator", "--dir", filepath.Join(dir, "a"), "--peers", "a="+s.address, "--tls-dir", filepath.Join(ca, "a"))
-	s.service("worker", "--join", s.address, "--id", "w", "--dir", filepath.Join(dir, "w"), "--tls-dir", filepath.Join(ca, "w"), "--listen", listen, "--metrics-token-file", scrape)
+	s.service("coordinator", "--dir", filepath.Join(dir, "a"), "--peers", "a="+s.address, "--tls-dir",
+		filepath.Join(ca, "a"))
+	s.service("worker", "--join", s.address, "--id", "w", "--dir", filepath.Join(dir, "w"), "--tls-dir",
+		filepath.Join(ca, "w"), "--listen", listen, "--metrics-token-file", scrape)
 	admin := []string{"--server", s.address, "--tls-dir", filepath.Join(ca, "admin")}
 	testkit.Until(t, "the worker", func() bool {
 		return strings.Contains(cmdtest.Run(t, append([]string{"cluster"}, admin...)...).Stdout, "alive")
@@ -232,14 +235,17 @@ func TestSecrets(t *testing.T) {
 	s.runs(cli.ExitOK, with(bob, "config", "show", "cluster")...)
 	s.runs(cli.ExitFailed, with(path("unknown"), "job", "list")...)
 	s.runs(cli.ExitUsage, with(path("broken"), "job", "list", "-o", "json")...)
-	s.runs(cli.ExitUsage, "job", "list", "--server", "http://"+s.address, "--token-file", bob, "--ca-file", filepath.Join(ca, "ca.crt"))
+	s.runs(cli.ExitUsage, "job", "list", "--server", "http://"+s.address, "--token-file", bob, "--ca-file",
+		filepath.Join(ca, "ca.crt"))
 	backup := filepath.Join(dir, "b.backup")
 	s.runs(cli.ExitOK, with(bob, "backup", backup)...)
-	if out := s.runs(cli.ExitOK, "restore", backup, "--dir", filepath.Join(dir, "restored")); !strings.Contains(out, "0 certificates revoked, as of the backup; revoke later ones again") {
+	if out := s.runs(cli.ExitOK, "restore", backup, "--dir", filepath.Join(dir, "restored")); !strings.Contains(out,
+		"0 certificates revoked, as of the backup; revoke later ones again") {
 		t.Errorf("restore prints %s", out)
 	}
 	s.revoke(rita.ID, admin)
-	if e := cmdtest.Run(t, with(path("rita"), "job", "list")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "coppice token create") {
+	if e := cmdtest.Run(t, with(path("rita"), "job", "list")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "coppice token create") {
 		t.Errorf("a revoked token: exit code %d: %s", e.Code, e.Stderr)
 	}
 	s.runs(cli.ExitOK, "token", "create", "--help")

@@ -25,12 +25,13 @@ func saved(text string) map[string]string {
 		return string(b)
 	}
 	return map[string]string{
-		"mark": "\ufeff" + text, "crlf": strings.ReplaceAll(text, "\n", "\r\n"), "le": utf16Of(binary.LittleEndian), "be": utf16Of(binary.BigEndian),
+		"mark": "\ufeff" + text, "crlf": strings.ReplaceAll(text, "\n", "\r\n"), "le": utf16Of(binary.LittleEndian),
+		"be": utf16Of(binary.BigEndian),
 	}
 }
 
-// TestSideFilesOfCommands: --spec, --names, --split, --config and the spec of an experiment are read as data files are, with a byte order
-// mark or in UTF-16; Latin-1 is refused with the file and the line.
+// TestSideFilesOfCommands: --spec, --names, --split, --config and the spec of an experiment are read as data files are,
+// with a byte order mark or in UTF-16; Latin-1 is refused with the file and the line.
 func TestSideFilesOfCommands(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -42,27 +43,35 @@ func TestSideFilesOfCommands(t *testing.T) {
 	for i := range rows {
 		split.WriteString(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(i % 2)}, ";") + "\n")
 	}
-	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nmethods:\n  - {algorithm: aa-knn, settings: {k: 3}}\n"
+	const table = "# größe\nname: small\nfolds: {k: 2}\ndatasets:\n  - {file: kinds.csv, labels: class}\nmethods:\n  - " +
+		"{algorithm: aa-knn, settings: {k: 3}}\n"
 	splits, specs := saved(split.String()), saved("# größe\nalgorithm: aa-knn\nk: 3\n")
-	names, configs, tables := saved("{\"labels\": [\"größe\", \"ash\", \"elm\"]}\n"), saved("train:\n  set: k=2 # größe\n"), saved(table)
+	names, configs, tables := saved("{\"labels\": [\"größe\", \"ash\", \"elm\"]}\n"),
+		saved("train:\n  set: k=2 # größe\n"), saved(table)
 	for kind := range specs {
 		in := t.TempDir()
 		cmdtest.Write(t, in, "kinds.csv", content)
 		var r results.Result
-		cmdtest.JSON(t, &r, "train", "--local", "--data", data, "--labels", "class", "--spec", cmdtest.Write(t, in, "s.yaml", specs[kind]),
+		cmdtest.JSON(t, &r, "train", "--local", "--data", data, "--labels", "class", "--spec",
+			cmdtest.Write(t, in, "s.yaml", specs[kind]),
 			"--names", cmdtest.Write(t, in, "n.json", names[kind]), "--split", cmdtest.Write(t, in, "f.csv", splits[kind]))
 		if len(r.Folds) != 2 {
 			t.Errorf("%s: %+v", kind, r)
 		}
-		cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "aa-knn", "--config", cmdtest.Write(t, in, "c.yaml", configs[kind]))
+		cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "aa-knn", "--config",
+			cmdtest.Write(t, in, "c.yaml", configs[kind]))
 		cmdtest.Works(t, "experiment", "run", cmdtest.Write(t, in, "e.yaml", tables[kind]), "--local")
 	}
 	for file, command := range map[string][]string{
-		"s.yaml": {"train", "--local", "--data", data, "--labels", "class", "--spec"}, "n.json": {"train", "--local", "--data", data, "--labels", "class", "--names"},
-		"c.yaml": {"train", "--local", "--data", data, "--labels", "class", "--config"}, "e.yaml": {"experiment", "run", "--local"},
+		"s.yaml": {"train", "--local", "--data", data, "--labels", "class", "--spec"}, "n.json": {"train", "--local",
+			"--data", data, "--labels", "class", "--names"},
+		"c.yaml": {"train", "--local", "--data", data, "--labels", "class", "--config"}, "e.yaml": {"experiment", "run",
+			"--local"},
 	} {
 		path := cmdtest.Write(t, dir, file, "\n# gr\xf6\xdfe\n")
-		if e := cmdtest.Run(t, append(command, path)...); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, filepath.Base(path)) || !strings.Contains(e.Stderr, "line 2") || !strings.Contains(e.Stderr, "UTF-8") {
+		if e := cmdtest.Run(t, append(command, path)...); e.Code == cli.ExitOK ||
+			!strings.Contains(e.Stderr, filepath.Base(path)) || !strings.Contains(e.Stderr, "line 2") ||
+			!strings.Contains(e.Stderr, "UTF-8") {
 			t.Errorf("%s: exit code %d, %s", file, e.Code, e.Stderr)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package connect has the flags that name a cluster, and connects a command to it. While the cluster does not answer, the
-// package says why. It also has what commands say when they have changed something on a cluster.
+// Package connect has the flags that name a cluster, and connects a command to it. While the cluster does not answer,
+// the package says why. It also has what commands say when they have changed something on a cluster.
 package connect
 
 import (
@@ -136,7 +136,8 @@ type route struct {
 func choose(levels ...route) (at route, err error) {
 	for _, l := range levels {
 		if l.folder != "" && (l.token != "" || l.ca != "") {
-			return at, cli.Usagef("{tls-dir} excludes {token-file} and {ca-file}: the folder has a certificate and ca.crt; leave one out")
+			return at, cli.Usagef("{tls-dir} excludes {token-file} and {ca-file}: the folder has a certificate and ca.crt; " +
+				"leave one out")
 		}
 		if len(at.server) == 0 {
 			at.server, at.explicit = l.server, l.explicit && len(l.server) > 0
@@ -152,13 +153,15 @@ func choose(levels ...route) (at route, err error) {
 		at.ca = ""
 	}
 	if at.token != "" && at.ca == "" {
-		return at, cli.Usagef("{token-file=%s}: a token is never sent in the clear; name the authorities of the cluster with {ca-file}, a copy of ca.crt", at.token)
+		return at, cli.Usagef("{token-file=%s}: a token is never sent in the clear; name the authorities of the cluster "+
+			"with {ca-file}, a copy of ca.crt", at.token)
 	}
 	return at, nil
 }
 
 // errTokenGiven does not repeat the token.
-var errTokenGiven = cli.Usagef("{token-file}: the value looks like a token; write the token to a file that only you can read, and give its path")
+var errTokenGiven = cli.Usagef("{token-file}: the value looks like a token; write the token to a file that only you " +
+	"can read, and give its path")
 
 // route finds the cluster of a command: by a flag, then by a variable or the file of --config, then by a
 // context. If --context is on the command line, variables do not count.
@@ -210,9 +213,11 @@ func (s *ServerFlags) route(a *cli.App) (route, error) {
 			return strings.HasPrefix(strings.ToLower(strings.TrimSpace(server)), "http://")
 		}
 		if i := slices.IndexFunc(named, isPlain); i >= 0 && asks {
-			return route{}, cli.Usagef("{server=%s}: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
+			return route{}, cli.Usagef("{server=%s}: http is in the clear, but the context %s asks for TLS; leave out http://",
+				named[i], name)
 		}
-		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir, explicit: s.Context != ""})
+		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir,
+			explicit: s.Context != ""})
 	}
 	return choose(levels...)
 }
@@ -319,7 +324,8 @@ func ReadSecret(path string) (string, error) {
 		return "", err
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&strangers != 0 {
-		return "", fmt.Errorf("%s: the mode is %04o, but other users must not use a token; run: chmod 600 %s", path, info.Mode().Perm(), path)
+		return "", fmt.Errorf("%s: the mode is %04o, but other users must not use a token; run: chmod 600 %s", path,
+			info.Mode().Perm(), path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -338,7 +344,8 @@ func ReadSecret(path string) (string, error) {
 func WithPort(address string) string {
 	var missing *net.AddrError
 	_, _, err := net.SplitHostPort(address)
-	if !errors.As(err, &missing) || missing.Err != "missing port in address" || address == "" || strings.Trim(address, "0123456789") == "" || strings.Contains(address, "/") {
+	if !errors.As(err, &missing) || missing.Err != "missing port in address" || address == "" ||
+		strings.Trim(address, "0123456789") == "" || strings.Contains(address, "/") {
 		return address
 	}
 	return net.JoinHostPort(strings.Trim(address, "[]"), strconv.Itoa(coordinator.DefaultPort))
@@ -478,8 +485,8 @@ type SharedFlag struct {
 	Shared bool `group:"cluster" help:"Let all users of the cluster read what this command makes there (default: only you and admins)."`
 }
 
-// NoteNotShared says that --shared has changed nothing, since what it is about existed before and is private. kind is dataset,
-// job or experiment.
+// NoteNotShared says that --shared has changed nothing, since what it is about existed before and is private. kind is
+// dataset, job or experiment.
 func NoteNotShared(a *cli.App, kind, name string) {
 	a.Note("note: %s %s was there before and is private; to share it: %s", kind, name, a.Command(kind+" share "+name))
 }
@@ -509,7 +516,8 @@ func Freed(d *protocol.Deletion) string {
 
 // whenFreed says when the space of deleted data is free.
 func whenFreed() string {
-	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age", protocol.BlobGrace.Minutes())
+	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age",
+		protocol.BlobGrace.Minutes())
 }
 
 // FreedLater is Freed for a deletion that does not know how much it frees.

@@ -10,8 +10,9 @@ import (
 
 func TestWithPort(t *testing.T) {
 	for text, want := range map[string]string{
-		"host1": "host1:7100", "10.0.0.1": "10.0.0.1:7100", "host1:80": "host1:80", "[::1]": "[::1]:7100", "[::1]:9": "[::1]:9",
-		"::1": "::1", "7100": "7100", "": "", "http://host1": "http://host1", "host1:": "host1:", "a/b": "a/b",
+		"host1": "host1:7100", "10.0.0.1": "10.0.0.1:7100", "host1:80": "host1:80", "[::1]": "[::1]:7100",
+		"[::1]:9": "[::1]:9",
+		"::1":     "::1", "7100": "7100", "": "", "http://host1": "http://host1", "host1:": "host1:", "a/b": "a/b",
 	} {
 		if got := WithPort(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
@@ -23,7 +24,10 @@ func TestWithPort(t *testing.T) {
 // long after, they are asked anew.
 func TestOldAnswersExplainNothing(t *testing.T) {
 	now, surveys := time.Unix(1000, 0), 0
-	l := &looks{survey: func() *outage.Outlook { surveys++; return &outage.Outlook{Voters: surveys} }, now: func() time.Time { return now }}
+	l := &looks{survey: func() *outage.Outlook {
+		surveys++
+		return &outage.Outlook{Voters: surveys}
+	}, now: func() time.Time { return now }}
 	for _, test := range []struct {
 		later time.Duration
 		want  int // the survey that explains

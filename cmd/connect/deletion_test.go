@@ -9,7 +9,8 @@ import (
 // A deletion says how much room it makes on the disks, and when: what other jobs need as well stays.
 func TestWhatIsFreed(t *testing.T) {
 	t.Parallel()
-	const when = " on the disk of each coordinator within seconds if the files are older than 60 minutes, and otherwise when they reach that age"
+	const when = " on the disk of each coordinator within seconds if the files are older than 60 minutes, and otherwise " +
+		"when they reach that age"
 	jobs := []protocol.DeletedJob{{ID: 1, Bytes: 1 << 20}, {ID: 2, Bytes: 1 << 20}}
 	for _, test := range []struct {
 		d    protocol.Deletion

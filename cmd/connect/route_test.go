@@ -28,13 +28,20 @@ func TestPrecedence(t *testing.T) {
 		want    route
 	}{
 		{"nothing", "", nil, nil, route{}},
-		{"the current context", "prod", nil, nil, route{server: []string{"p:1", "q:2"}, ca: "/prod/ca", token: "/prod/token"}},
-		{"a variable names a context", "prod", env{"CONTEXT": "lab"}, nil, route{server: []string{"lab:1"}, folder: "/lab", explicit: true}},
-		{"a flag names a context", "prod", env{"CONTEXT": "prod", "SERVER": "v:1", "TLS_DIR": "/v"}, []string{"--context", "lab"}, route{server: []string{"lab:1"}, folder: "/lab", explicit: true}},
-		{"variables", "prod", env{"SERVER": "v:1", "TOKEN_FILE": "/v/token"}, nil, route{server: []string{"v:1"}, ca: "/prod/ca", token: "/v/token", explicit: true}},
-		{"a certificate in a variable", "prod", env{"TLS_DIR": "/v"}, nil, route{server: []string{"p:1", "q:2"}, folder: "/v"}},
-		{"flags", "lab", env{"SERVER": "v:1", "TLS_DIR": "/v"}, []string{"--server", "f:1", "--token-file", "/f", "--ca-file", "/fca"}, route{server: []string{"f:1"}, ca: "/fca", token: "/f", explicit: true}},
-		{"a server and a context", "", nil, []string{"--server", "f:1", "--context", "prod"}, route{server: []string{"f:1"}, ca: "/prod/ca", token: "/prod/token", explicit: true}},
+		{"the current context", "prod", nil, nil, route{server: []string{"p:1", "q:2"}, ca: "/prod/ca",
+			token: "/prod/token"}},
+		{"a variable names a context", "prod", env{"CONTEXT": "lab"}, nil, route{server: []string{"lab:1"}, folder: "/lab",
+			explicit: true}},
+		{"a flag names a context", "prod", env{"CONTEXT": "prod", "SERVER": "v:1", "TLS_DIR": "/v"},
+			[]string{"--context", "lab"}, route{server: []string{"lab:1"}, folder: "/lab", explicit: true}},
+		{"variables", "prod", env{"SERVER": "v:1", "TOKEN_FILE": "/v/token"}, nil,
+			route{server: []string{"v:1"}, ca: "/prod/ca", token: "/v/token", explicit: true}},
+		{"a certificate in a variable", "prod", env{"TLS_DIR": "/v"}, nil, route{server: []string{"p:1", "q:2"},
+			folder: "/v"}},
+		{"flags", "lab", env{"SERVER": "v:1", "TLS_DIR": "/v"}, []string{"--server", "f:1", "--token-file", "/f", "--ca-file",
+			"/fca"}, route{server: []string{"f:1"}, ca: "/fca", token: "/f", explicit: true}},
+		{"a server and a context", "", nil, []string{"--server", "f:1", "--context", "prod"},
+			route{server: []string{"f:1"}, ca: "/prod/ca", token: "/prod/token", explicit: true}},
 		{"authorities and a certificate", "lab", env{"CA_FILE": "/v"}, nil, route{server: []string{"lab:1"}, folder: "/lab"}},
 	} {
 		f.Current = c.current
@@ -73,7 +80,8 @@ func routeOf(t *testing.T, flags []string) route {
 	t.Helper()
 	var g routes
 	var notes strings.Builder
-	if code := cli.Run(t.Context(), &g, nil, append([]string{"show"}, flags...), nil, io.Discard, &notes); code != cli.ExitOK {
+	if code := cli.Run(t.Context(), &g, nil, append([]string{"show"}, flags...), nil, io.Discard,
+		&notes); code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, &notes)
 	}
 	return g.Show.found

@@ -61,7 +61,8 @@ func (f *FileFlags) Options() (o read.OpenOptions, err error) {
 		o.CSV.Header = dataset.Header(f.Header)
 	}
 	o.FeatureColumns, o.Drop, o.CSV.Categories = f.FeatureColumns, f.Drop, f.Categories
-	o.CSV.Images, o.Arrays.FeaturesVariable, o.Libsvm.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
+	o.CSV.Images, o.Arrays.FeaturesVariable, o.Libsvm.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased,
+		f.DataFormat
 	if f.DataFormat != "" && !slices.Contains(read.Formats(), f.DataFormat) {
 		return o, cli.Usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(read.Formats(), ", "))
 	}
@@ -80,7 +81,8 @@ func (f *FileFlags) Options() (o read.OpenOptions, err error) {
 			return o, cli.WrongOption(err)
 		}
 		if f.Decimal == f.Thousands {
-			return o, cli.Usagef("{decimal} and {thousands} are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
+			return o, cli.Usagef("{decimal} and {thousands} are both %s: the decimal mark and the thousands separator must "+
+				"differ", f.Decimal)
 		}
 	}
 	if f.Encoding != "" {
@@ -140,7 +142,8 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 		return o, checks, cli.Usagef("{tolerance=%v}: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, checks, cli.Usagef("{intervals}: want two columns, with the least and the greatest number of each sample; got %d", n)
+		return o, checks, cli.Usagef("{intervals}: want two columns, with the least and the greatest number of each "+
+			"sample; got %d", n)
 	}
 	o.Beside = read.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	checks = importer.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
@@ -201,7 +204,8 @@ func (d *DataFlags) BelongTo(data string) error {
 		return nil
 	}
 	if given := d.Given(); len(given) > 0 {
-		return cli.Usagef("%s says how to read a data file: it needs {data}; for a dataset, give it to {coppice dataset import}", cli.FlagText(given[0].Name))
+		return cli.Usagef("%s says how to read a data file: it needs {data}; for a dataset, give it to {coppice dataset "+
+			"import}", cli.FlagText(given[0].Name))
 	}
 	return nil
 }
@@ -252,7 +256,8 @@ func File(a *cli.App, path string, o *read.OpenOptions) (string, error) {
 		return path, nil
 	}
 	if o.Format == "" {
-		return "", cli.Usagef("- is stdin, whose format is unknown; give {data-format} with one of %s", strings.Join(read.Formats(), ", "))
+		return "", cli.Usagef("- is stdin, whose format is unknown; give {data-format} with one of %s",
+			strings.Join(read.Formats(), ", "))
 	}
 	dir, err := tempdir.Make("stdin")
 	if err != nil {
@@ -343,7 +348,8 @@ func (u *Unseen) String() string {
 	if u == nil || u.Rows == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", units.Plural(u.Rows, "sample"), u.First)
+	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s",
+		units.Plural(u.Rows, "sample"), u.First)
 }
 
 // LeftOut has the row numbers of the samples that a command left out because of missing values.
@@ -364,7 +370,8 @@ func (l LeftOut) String() string {
 	if len(l) > maxLeftOutShown {
 		numbers = append(numbers, "...")
 	}
-	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", units.Plural(len(l), "sample"), strings.Join(numbers, ", "))
+	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", units.Plural(len(l), "sample"),
+		strings.Join(numbers, ", "))
 }
 
 const maxLeftOutShown = 20

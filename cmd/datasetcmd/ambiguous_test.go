@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// A file that can be read in two ways is refused by what trains, predicts and evaluates, with exit code 2. inspect lists the ways, and
-// each of its commands works.
+// A file that can be read in two ways is refused by what trains, predicts and evaluates, with exit code 2. inspect
+// lists the ways, and each of its commands works.
 func TestTwoWays(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -25,16 +25,19 @@ func TestTwoWays(t *testing.T) {
 		says    []string
 		ways    int
 	}{
-		"marks.tsv":    {"a\tb\tlabel_x\tlabel_y\n12,345\t1\t0\t1\n999\t2\t1\t0\n", []string{"--thousands ,", "--decimal ,"}, 2},
-		"mixed.csv":    {"a;b;label_x;label_y\n1,024;1.5;0;1\n999;2;1;0\n", []string{"--thousands ,", "--decimal ,"}, 1},
-		"header.csv":   {"400,500,600,700\n.1,.2,.5,.5\n.3,.1,1,0\n.2,.2,0,1\n", []string{"--header yes", "--header no"}, 1},
-		"counts.csv":   {"0,1,2,3\n.1,.2,.5,.5\n.3,.1,1,0\n.2,.2,0,1\n", []string{"--header yes", "--header no"}, 1},
-		"prefixes.csv": {"a,y_b,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n", []string{"--label-prefix label_", "--label-prefix y_"}, 1},
-		"twins.csv":    {"a,a,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n", []string{"--drop 1", "--drop 0"}, 2},
+		"marks.tsv": {"a\tb\tlabel_x\tlabel_y\n12,345\t1\t0\t1\n999\t2\t1\t0\n", []string{"--thousands ,", "--decimal ,"},
+			2},
+		"mixed.csv":  {"a;b;label_x;label_y\n1,024;1.5;0;1\n999;2;1;0\n", []string{"--thousands ,", "--decimal ,"}, 1},
+		"header.csv": {"400,500,600,700\n.1,.2,.5,.5\n.3,.1,1,0\n.2,.2,0,1\n", []string{"--header yes", "--header no"}, 1},
+		"counts.csv": {"0,1,2,3\n.1,.2,.5,.5\n.3,.1,1,0\n.2,.2,0,1\n", []string{"--header yes", "--header no"}, 1},
+		"prefixes.csv": {"a,y_b,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n",
+			[]string{"--label-prefix label_", "--label-prefix y_"}, 1},
+		"twins.csv": {"a,a,label_x,label_y\n1,2,.5,.5\n3,4,.25,.75\n", []string{"--drop 1", "--drop 0"}, 2},
 	} {
 		path := cmdtest.Write(t, dir, name, c.content)
 		for _, args := range [][]string{
-			{"train", "--local", "--data", path}, {"predict", "--model", model, "--out", out, "--data", path}, {"evaluate", "--model", model, "--data", path},
+			{"train", "--local", "--data", path}, {"predict", "--model", model, "--out", out, "--data", path},
+			{"evaluate", "--model", model, "--data", path},
 		} {
 			e := cmdtest.Run(t, args...)
 			if name == "prefixes.csv" && args[0] != "train" { // the model knows its labels
@@ -77,11 +80,14 @@ func TestGivenFlagsInCommands(t *testing.T) {
 		args  []string
 		wants string
 	}{
-		{[]string{boxes, "--labels", "counts"}, "coppice train --local --data " + boxes + " --label-prefix label_ --labels counts --row-names id"},
-		{[]string{boxes, "--labels", "counts", "--drop", "y_min", "--label-prefix", "label_"}, "coppice train --local --data " + boxes + " --labels counts --label-prefix label_ --drop y_min --row-names id"},
+		{[]string{boxes, "--labels", "counts"}, "coppice train --local --data " + boxes +
+			" --label-prefix label_ --labels counts --row-names id"},
+		{[]string{boxes, "--labels", "counts", "--drop", "y_min", "--label-prefix", "label_"},
+			"coppice train --local --data " + boxes + " --labels counts --label-prefix label_ --drop y_min --row-names id"},
 		{
 			[]string{people, "--labels", "age", "--sigma", "2.5", "--range", "20:50", "--drop", `a\,b`},
-			`coppice train --local --data '` + strings.ReplaceAll(people, "'", `'\''`) + `' --labels age --drop 'a\,b' --sigma 2.5 --range 20:50 --label-columns Age --row-names who`,
+			`coppice train --local --data '` + strings.ReplaceAll(people, "'", `'\''`) +
+				`' --labels age --drop 'a\,b' --sigma 2.5 --range 20:50 --label-columns Age --row-names who`,
 		},
 	} {
 		var f inspect.Inspection
@@ -113,12 +119,14 @@ func TestNotes(t *testing.T) {
 	if got := strings.Join(r.Notes, "\n"); got != path+": "+strings.Join(want, "\n"+path+": ") {
 		t.Errorf("in JSON: %s", got)
 	}
-	if e := cmdtest.Run(t, append(args, "-o", "json")...); e.Code != cli.ExitOK || strings.Contains(e.Stderr, "is the header") {
+	if e := cmdtest.Run(t, append(args, "-o", "json")...); e.Code != cli.ExitOK ||
+		strings.Contains(e.Stderr, "is the header") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	var f inspect.Inspection
 	cmdtest.JSON(t, &f, "dataset", "inspect", path, "--labels", "class")
-	if got := strings.Join(f.Notes, "\n"); got != strings.Join(want, "\n") || f.Columns[0].Role != inspect.RoleClass || f.Encoding != "UTF-8" {
+	if got := strings.Join(f.Notes, "\n"); got != strings.Join(want, "\n") || f.Columns[0].Role != inspect.RoleClass ||
+		f.Encoding != "UTF-8" {
 		t.Errorf("inspect: %s, %+v", got, f.Columns)
 	}
 }

@@ -57,7 +57,8 @@ func (c *importCmd) Run(a *cli.App) error {
 	}
 	m := progress.New(a)
 	m.Quiet = a.JSON
-	d, err := cl.Datasets().Import(a.Ctx, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, m.Reading(a.Ctx, "reading data", checks))
+	d, err := cl.Datasets().Import(a.Ctx, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src,
+		m.Reading(a.Ctx, "reading data", checks))
 	m.Clear()
 	if err != nil {
 		return err
@@ -139,9 +140,11 @@ func (c *listCmd) Run(a *cli.App) error {
 		return infos, err
 	}, func(w io.Writer, infos []*datasetInfo) {
 		owner := func(d *datasetInfo) string { return cli.Owner(d.Owner, d.Private) }
-		cli.WriteOwned(w, []string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"}, infos, owner, func(d *datasetInfo) []string {
-			return []string{d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(), units.Format(d.Bytes), cli.Time(d.Imported), cli.ShortDigest(d.Digest)}
-		}, 2, 3, 4, 6)
+		cli.WriteOwned(w, []string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"}, infos,
+			owner, func(d *datasetInfo) []string {
+				return []string{d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(),
+					units.Format(d.Bytes), cli.Time(d.Imported), cli.ShortDigest(d.Digest)}
+			}, 2, 3, 4, 6)
 	})
 }
 

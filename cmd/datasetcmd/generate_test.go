@@ -49,14 +49,17 @@ func TestGeneratedImages(t *testing.T) {
 	}
 	folder := filepath.Join(dir, "t")
 	cmdtest.Works(t, "dataset", "generate", "--kind", "textures", "--out", folder)
-	if e := cmdtest.Run(t, "dataset", "generate", "--kind", "textures", "--out", folder); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "not empty") {
+	if e := cmdtest.Run(t, "dataset", "generate", "--kind", "textures", "--out", folder); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "not empty") {
 		t.Errorf("into a folder that is not empty: %d, %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "dataset", "generate", "--kind", "textures", "--out", folder, "--rows", "3"); e.Code != cli.ExitUsage {
+	if e := cmdtest.Run(t, "dataset", "generate", "--kind", "textures", "--out", folder, "--rows",
+		"3"); e.Code != cli.ExitUsage {
 		t.Errorf("rows of textures: %d", e.Code)
 	}
 	var cut cutImages
-	cmdtest.JSON(t, &cut, "dataset", "patches", "--images", filepath.Join(folder, "images"), "--maps", filepath.Join(folder, "maps"), "--out", filepath.Join(dir, "p.npz"), "--stride", "40")
+	cmdtest.JSON(t, &cut, "dataset", "patches", "--images", filepath.Join(folder, "images"), "--maps",
+		filepath.Join(folder, "maps"), "--out", filepath.Join(dir, "p.npz"), "--stride", "40")
 	if cut.Images != 60 || cut.Train.Rows != 240 || len(cut.Classes) != 4 {
 		t.Errorf("%+v, %+v", cut, cut.Train)
 	}
@@ -66,7 +69,8 @@ func TestGenerate(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.csv", "a.csv.gz", "a.npz"} {
 		path := filepath.Join(dir, name)
-		cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "80", "--features", "20", "--labels", "4", "--density", "0.1", "--seed", "3", "--out", path)
+		cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "80", "--features", "20", "--labels", "4",
+			"--density", "0.1", "--seed", "3", "--out", path)
 		var r results.Result
 		cmdtest.JSON(t, &r, clitest.TrainArgs(path)...)
 		if want := "a"; r.Dataset != want {

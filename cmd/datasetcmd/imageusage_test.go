@@ -17,6 +17,7 @@ func TestImageUsage(t *testing.T) {
 		"--shape 2x4x4":              "want 1 (grey) or 3",
 		"--shape 1x4x4 --drop class": "--images cannot be combined with",
 	} {
-		cmdtest.Refused(t, files, "train --local --data @/x.csv --images @ --labels class "+args, cli.ExitUsage, []string{says})
+		cmdtest.Refused(t, files, "train --local --data @/x.csv --images @ --labels class "+args, cli.ExitUsage,
+			[]string{says})
 	}
 }

@@ -154,16 +154,18 @@ func writeProfiles(w io.Writer, columns []inspect.ColumnProfile) {
 		return
 	}
 	fmt.Fprintln(w)
-	cli.WriteTable(w, []string{"column", "name", "seems to be", "missing", "distinct", "marks", "examples", "flags"}, columns[:min(maxColumnsShown, len(columns))], func(c inspect.ColumnProfile) []string {
-		var marks []string
-		if c.Decimals != "" {
-			marks = append(marks, c.Decimals+" decimals")
-		}
-		if c.Between != "" {
-			marks = append(marks, c.Between+" thousands")
-		}
-		return []string{strconv.Itoa(c.Column), c.Name, string(c.Role), units.Count(c.Missing), units.Count(c.Distinct), strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint}
-	}, 1, 4, 5)
+	cli.WriteTable(w, []string{"column", "name", "seems to be", "missing", "distinct", "marks", "examples", "flags"},
+		columns[:min(maxColumnsShown, len(columns))], func(c inspect.ColumnProfile) []string {
+			var marks []string
+			if c.Decimals != "" {
+				marks = append(marks, c.Decimals+" decimals")
+			}
+			if c.Between != "" {
+				marks = append(marks, c.Between+" thousands")
+			}
+			return []string{strconv.Itoa(c.Column), c.Name, string(c.Role), units.Count(c.Missing), units.Count(c.Distinct),
+				strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint}
+		}, 1, 4, 5)
 	if n := len(columns) - maxColumnsShown; n > 0 {
 		fmt.Fprintf(w, "and %s more; -o json lists all\n", units.Count(n))
 	}
@@ -183,7 +185,8 @@ func writeReadings(w io.Writer, readings []inspect.TriedReading) {
 			fmt.Fprintf(w, "cannot be read: %s: %s\n", cmp.Or(r.What, "without other flags"), r.Refused)
 			continue
 		}
-		fmt.Fprintf(w, "can be read: %s (%s, %s, %s)\n", cmp.Or(r.What, "without other flags"), units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"), units.Plural(r.Labels, "label"))
+		fmt.Fprintf(w, "can be read: %s (%s, %s, %s)\n", cmp.Or(r.What, "without other flags"),
+			units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"), units.Plural(r.Labels, "label"))
 		for _, command := range r.Commands {
 			fmt.Fprintf(w, "  %s\n", command)
 		}
@@ -198,7 +201,8 @@ func writeColumns(w io.Writer, what string, columns []inspect.ColumnSummary) {
 	fmt.Fprintln(w)
 	t := cli.NewTable(w, []string{what, "name", "least", "greatest", "zeros", "missing"}, 1, 3, 4, 5, 6)
 	for i, c := range columns[:min(maxColumnsShown, len(columns))] {
-		t.AppendRow(cli.Row(strconv.Itoa(i), c.Name, limit(c.Least), limit(c.Most), units.Count(c.Zeros), units.Count(c.Missing)))
+		t.AppendRow(cli.Row(strconv.Itoa(i), c.Name, limit(c.Least), limit(c.Most), units.Count(c.Zeros),
+			units.Count(c.Missing)))
 	}
 	t.Render()
 	if n := len(columns) - maxColumnsShown; n > 0 {

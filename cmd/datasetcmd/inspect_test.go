@@ -38,19 +38,22 @@ func TestInspectCommand(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40))
 	text := cmdtest.Works(t, "dataset", "inspect", data)
-	for _, part := range []string{"samples     40", "2 features in 2 samples", "label sums  1 to 1", `";" between columns, a comma before decimals`} {
+	for _, part := range []string{"samples     40", "2 features in 2 samples", "label sums  1 to 1",
+		`";" between columns, a comma before decimals`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
 	}
 	var f inspect.Inspection
 	cmdtest.JSON(t, &f, "dataset", "inspect", data)
-	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 || f.Missing.Rows != 2 {
+	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 ||
+		f.Missing.Rows != 2 {
 		t.Errorf("%+v", f)
 	}
 	piped := fed(t, clitest.Survey(40), "dataset", "inspect", "-", "--data-format", "csv")
 	commands := regexp.MustCompile(`(?m)^  coppice .*\n`)
-	if got, want := commands.ReplaceAllString(piped.Stdout, ""), strings.ReplaceAll(commands.ReplaceAllString(text, ""), data, "stdin"); got != want {
+	if got, want := commands.ReplaceAllString(piped.Stdout, ""), strings.ReplaceAll(commands.ReplaceAllString(text, ""),
+		data, "stdin"); got != want {
 		t.Errorf("of stdin it says\n%s", piped.Stdout)
 	}
 	if diff := cmp.Diff([]string{"s.csv"}, cmdtest.Contents(t, dir)); diff != "" {
@@ -62,13 +65,15 @@ func TestInspectCommand(t *testing.T) {
 func TestInspectFaults(t *testing.T) {
 	data := cmdtest.Write(t, t.TempDir(), "s.csv", "a,mood\n1,x\n1e39,NaN\n3,\nNA,y\n")
 	text := cmdtest.Works(t, "dataset", "inspect", data, "--labels", "class", "--label-columns", "mood")
-	for _, part := range []string{"missing     1 feature and 2 labels in 3 samples", `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32`} {
+	for _, part := range []string{"missing     1 feature and 2 labels in 3 samples",
+		`row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	code := cmdtest.RunWith(t.Context(), []string{"dataset", "inspect", "-", "--data-format", "libsvm"}, strings.NewReader(""), &stdout, &stderr)
+	code := cmdtest.RunWith(t.Context(), []string{"dataset", "inspect", "-", "--data-format", "libsvm"},
+		strings.NewReader(""), &stdout, &stderr)
 	if code != cli.ExitFailed || !strings.Contains(stderr.String(), "stdin: the file is empty") {
 		t.Errorf("of an empty stdin: exit code %d, %s", code, &stderr)
 	}
@@ -78,19 +83,22 @@ func TestInspectFaults(t *testing.T) {
 func TestMissingAsTrained(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model, out := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), filepath.Join(dir, "m.coppice"),
+		filepath.Join(dir, "p.csv")
 	folds := "row,fold\n"
 	for i := range 40 {
 		folds += fmt.Sprintf("%d,%d\n", i, i%2)
 	}
 	cmdtest.Works(t, clitest.TrainArgs(data, "--missing", "drop", "--split", cmdtest.Write(t, dir, "f.csv", folds))...)
 	e := cmdtest.Run(t, clitest.TrainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
-	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "s.csv: 2 of 40 samples have missing values and are left out") || strings.Contains(e.Stderr, `"id"`) {
+	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr,
+		"s.csv: 2 of 40 samples have missing values and are left out") || strings.Contains(e.Stderr, `"id"`) {
 		t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	e = cmdtest.Run(t, "predict", "--model", model, "--data", data, "--drop", "id", "--out", out)
 	predicted := clitest.ReadCSV(t, out)
-	if !strings.Contains(e.Stderr, "2 samples (rows counted from 0: 3, 8)") || len(predicted) != 39 || predicted[4][0] != "4" || predicted[8][0] != "9" {
+	if !strings.Contains(e.Stderr, "2 samples (rows counted from 0: 3, 8)") || len(predicted) != 39 ||
+		predicted[4][0] != "4" || predicted[8][0] != "9" {
 		t.Errorf("%d lines, row %s: %s", len(predicted), predicted[4][0], e.Stderr)
 	}
 	var r struct {
@@ -108,7 +116,8 @@ func TestMissingAsTrained(t *testing.T) {
 		if r.Rows != 40 || r.LeftOut != nil {
 			t.Errorf("%s with --missing 0.5: %+v", command[0], r)
 		}
-		if e := cmdtest.Run(t, append(args, "--missing", "refuse")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "row 3") {
+		if e := cmdtest.Run(t, append(args, "--missing", "refuse")...); e.Code != cli.ExitFailed ||
+			!strings.Contains(e.Stderr, "row 3") {
 			t.Errorf("%s with --missing refuse: exit code %d, %s", command[0], e.Code, e.Stderr)
 		}
 	}
@@ -138,7 +147,8 @@ func TestStdin(t *testing.T) {
 		t.Error(diff)
 	}
 	e = fed(t, string(b), append([]string{"evaluate", "--model", model, "--data", "-"}, piped...)...)
-	if file := cmdtest.Works(t, "evaluate", "--model", model, "--data", data); strings.ReplaceAll(e.Stdout, " on -:", " on "+data+":") != file {
+	if file := cmdtest.Works(t, "evaluate", "--model", model, "--data", data); strings.ReplaceAll(e.Stdout, " on -:",
+		" on "+data+":") != file {
 		t.Errorf("%s\nwant\n%s", e.Stdout, file)
 	}
 	if left := cmdtest.Contents(t, temp); left != nil {
@@ -160,7 +170,8 @@ func TestStdinInterrupted(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	code := cmdtest.RunWith(ctx, []string{"dataset", "inspect", "-", "--data-format", "csv"}, in, &stdout, &stderr)
-	if code != cli.ExitSignal+int(syscall.SIGINT) || !strings.Contains(stderr.String(), "interrupted") || cmdtest.Contents(t, temp) != nil {
+	if code != cli.ExitSignal+int(syscall.SIGINT) || !strings.Contains(stderr.String(), "interrupted") ||
+		cmdtest.Contents(t, temp) != nil {
 		t.Errorf("exit code %d: %s; left behind: %v", code, &stderr, cmdtest.Contents(t, temp))
 	}
 }
@@ -177,7 +188,8 @@ func TestZeroBasedAsTrained(t *testing.T) {
 		fmt.Fprintf(&table, "0,%d,1\n", b)
 	}
 	model, out, want := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv"), filepath.Join(dir, "q.csv")
-	cmdtest.Works(t, clitest.TrainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
+	cmdtest.Works(t, clitest.TrainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class",
+		"--model-out", model)...)
 	cmdtest.Works(t, "predict", "--model", model, "--data", cmdtest.Write(t, dir, "s.svm", some.String()), "--out", out)
 	cmdtest.Works(t, "predict", "--model", model, "--data", cmdtest.Write(t, dir, "s.csv", table.String()), "--out", want)
 	if diff := cmp.Diff(clitest.ReadCSV(t, want), clitest.ReadCSV(t, out)); diff != "" {
@@ -194,17 +206,21 @@ func TestCountedFromOne(t *testing.T) {
 		fmt.Fprintf(&train, "%d 1:%d 2:%d 3:1\n", i%2, i%5, i%3)
 	}
 	model := filepath.Join(dir, "m.coppice")
-	cmdtest.Works(t, clitest.TrainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
+	cmdtest.Works(t, clitest.TrainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class",
+		"--model-out", model)...)
 	args := "predict --model " + model + " --data @/s.svm --out @/p.csv"
-	cmdtest.Refused(t, map[string]string{"s.svm": "0:1 1:2 2:3\n"}, args, cli.ExitFailed, []string{"s.svm", "from 0", "from 1", "--zero-based"})
-	cmdtest.Works(t, strings.Fields(strings.ReplaceAll(args+" --zero-based", "@", filepath.Dir(cmdtest.Write(t, dir, "s.svm", "0:1 1:2 2:3\n"))))...)
+	cmdtest.Refused(t, map[string]string{"s.svm": "0:1 1:2 2:3\n"}, args, cli.ExitFailed,
+		[]string{"s.svm", "from 0", "from 1", "--zero-based"})
+	cmdtest.Works(t, strings.Fields(strings.ReplaceAll(args+" --zero-based", "@",
+		filepath.Dir(cmdtest.Write(t, dir, "s.svm", "0:1 1:2 2:3\n"))))...)
 }
 
 // TestImportWarns: what an inspection warns of is said when the data is used.
 func TestImportWarns(t *testing.T) {
 	data := cmdtest.Write(t, t.TempDir(), "s.csv", clitest.Survey(40))
 	e := cmdtest.Run(t, clitest.TrainArgs(data, "--missing", "drop")...)
-	for _, part := range []string{`s.csv: ";" between columns`, `warning: ` + data + `: 2 of 40 samples have missing values and are left out`} {
+	for _, part := range []string{`s.csv: ";" between columns`, `warning: ` + data +
+		`: 2 of 40 samples have missing values and are left out`} {
 		if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, part) {
 			t.Errorf("exit code %d, it lacks %q:\n%s", e.Code, part, e.Stderr)
 		}

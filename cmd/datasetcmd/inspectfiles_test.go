@@ -22,7 +22,8 @@ func sixRows(row string) string {
 	var b strings.Builder
 	for i := range 6 {
 		d := float64(i*5%6+1) / 8
-		b.WriteString(strings.NewReplacer("#", fmt.Sprint(i*5%7+3), "$", fmt.Sprint(d), "%", fmt.Sprint(1-d), "@", string(rune('a'+i)), "&", []string{"oak", "elm"}[i%2]).Replace(row) + "\n")
+		b.WriteString(strings.NewReplacer("#", fmt.Sprint(i*5%7+3), "$", fmt.Sprint(d), "%", fmt.Sprint(1-d), "@",
+			string(rune('a'+i)), "&", []string{"oak", "elm"}[i%2]).Replace(row) + "\n")
 	}
 	return b.String()
 }
@@ -49,7 +50,8 @@ func messyFiles() []messy {
 		{"numbered.csv", "id,a,b,label_x,label_y\n1,3,1,.5,.5\n2,1,4,.25,.75\n3,2,2,.5,.5\n", "3 2 2"},
 		{"subjects.csv", "who;a;y_1;y_2\n" + sixRows("subj-000_@;#;$;%"), "6 1 2"},
 		{"categories.csv", "a,tree,label_x,label_y\n" + sixRows("#,&,$,%"), "6 3 2"},
-		{"missingcategory.csv", "a,tree,size,label_x,label_y\n" + strings.Replace(sixRows("#,&,&,$,%"), ",elm,elm", ",,elm", 1), "5 5 2"},
+		{"missingcategory.csv", "a,tree,size,label_x,label_y\n" + strings.Replace(sixRows("#,&,&,$,%"), ",elm,elm", ",,elm",
+			1), "5 5 2"},
 		{"coded.csv", "a,\"tree, kind\",label_x,label_y\n" + sixRows("#,&,$,%"), "6 3 2"},
 		{"dates.csv", "day,a,label_x,label_y\n" + sixRows("2021-03-0#,#,$,%"), "6 1 2"},
 		{"localdates.csv", "a,day,label_x,label_y\n" + sixRows("#,0#.03.2021,$,%"), "6 1 2"},
@@ -66,7 +68,8 @@ func messyFiles() []messy {
 		{"comments.csv", "# survey 2021\n# units: mm, kg\na,b,label_x,label_y\n" + plain, "6 2 2"},
 		{"savetxt.csv", "# label_x,label_y,a\n" + sixRows("$,%,#"), "6 1 2"},
 		{"savetxt_blanks.csv", "# label_x label_y a\n" + sixRows("$ % #"), "6 1 2"},
-		{"thousands.tsv", "income\tage\tlabel_x\tlabel_y\n12,345\t31\t0\t1\n999\t40\t1\t0\n1,024\t55\t0\t1\n870\t22\t1\t0\n", "4 2 2"},
+		{"thousands.tsv", "income\tage\tlabel_x\tlabel_y\n12,345\t31\t0\t1\n999\t40\t1\t0\n1,024\t55\t0\t1\n870\t22\t1\t0\n",
+			"4 2 2"},
 		{"thousands.csv", "income;age;label_x;label_y\n12.345,5;31;0,5;0,5\n999;40;1;0\n1.024;55;0;1\n", "3 2 2"},
 		{"quotedthousands.csv", "income,age,label_x,label_y\n\"12,345\",31,0.5,0.5\n999,40,1,0\n\"1,024\",55,0,1\n", "3 2 2"},
 		{"quoteddecimals.csv", "a,b,label_x,label_y\n\"3,5\",31,\"0,5\",\"0,5\"\n\"2,25\",40,1,0\n", "2 2 2"},
@@ -81,12 +84,14 @@ func messyFiles() []messy {
 		{"percent.csv", "a,b,label_x,label_y\n" + sixRows("#,1.5,2#.5,7#.5"), "6 2 2"},
 		{"age.csv", "Age,a,b\n" + sixRows("2#,#,1.5"), "6 2 7"},
 		{"utf16.csv", utf16LE("a\tb\tlabel_x\tlabel_y\n" + sixRows("#\t1.5\t$\t%")), "6 2 2"},
-		{"sep.csv", "sep=;\r\n" + comma(strings.ReplaceAll("a;b;label_x;label_y\n"+sixRows("#;1.5;$;%"), "\n", "\r\n")), "6 2 2"},
+		{"sep.csv", "sep=;\r\n" + comma(strings.ReplaceAll("a;b;label_x;label_y\n"+sixRows("#;1.5;$;%"), "\n", "\r\n")),
+			"6 2 2"},
 		{"mac.csv", strings.ReplaceAll("a,b,label_x,label_y\n"+plain, "\n", "\r"), "6 2 2"},
 		{"boxes.csv", "x_min,y_min,x_max,y_max,label_joy,label_sad\n" + sixRows("1#,2#,3#,4#,$,%"), "6 4 2"},
 		{"ragged.csv", "a,b,label_x,label_y\n1,2,.5,.5\n1,2,3,.5,.5\n", "found 5 columns, want 4 as in the first line"},
 		{"people.csv", "person,a,label_x,label_y\n" + sixRows("&,#,$,%"), "6 1 2"},
-		{"flags.csv", "a,smokes,label_x,label_y\n" + strings.NewReplacer("oak", "TRUE", "elm", "FALSE").Replace(sixRows("#,&,$,%")), "6 3 2"},
+		{"flags.csv", "a,smokes,label_x,label_y\n" + strings.NewReplacer("oak", "TRUE", "elm", "FALSE").
+			Replace(sixRows("#,&,$,%")), "6 3 2"},
 		{"it's a file.csv", "a,\"x,1\",\"label_x, y\",label_z\n" + sixRows("#,&,$,%"), "6 3 2"},
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestKilledImport: what an import that was killed left in the folder for temporary files goes with the next command that
-// needs one.
+// TestKilledImport: what an import that was killed left in the folder for temporary files goes with the next command
+// that needs one.
 func TestKilledImport(t *testing.T) {
 	dir, tmp := t.TempDir(), t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1)
@@ -54,7 +54,8 @@ func TestKilledImport(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(protocol.Problem{Error: "no"})
 	}))
 	t.Cleanup(refuses.Close)
-	if e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "d", "--server", refuses.URL); e.Code != cli.ExitFailed {
+	if e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "d", "--server",
+		refuses.URL); e.Code != cli.ExitFailed {
 		t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
@@ -68,7 +69,8 @@ func TestNoTemporaryFolder(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 20, 1)
 	none := filepath.Join(dir, "none")
 	t.Setenv("TMPDIR", none)
-	want := "coppice: TMPDIR is " + none + ": the folder does not exist; set TMPDIR to a folder that exists and is writable\n"
+	want := "coppice: TMPDIR is " + none + ": the folder does not exist; set TMPDIR to a folder that exists and is " +
+		"writable\n"
 	for _, args := range [][]string{
 		{"dataset", "import", "--data", data, "--name", "d", "--server", "127.0.0.1:1"},
 		{"dataset", "inspect", "-", "--data-format", "csv"},

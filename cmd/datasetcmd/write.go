@@ -137,11 +137,13 @@ type written struct {
 
 func writtenAs(out string, src dataset.Source) *written {
 	info := src.Info()
-	return &written{out, info.Rows, info.Features, info.Labels, info.Shape.String(), strings.Join(write.ReadFlags(&info), " ")}
+	return &written{Out: out, Rows: info.Rows, Features: info.Features, Labels: info.Labels, Shape: info.Shape.String(),
+		Read: strings.Join(write.ReadFlags(&info), " ")}
 }
 
 func (r *written) text(w io.Writer) {
-	fmt.Fprintf(w, "%s x %s, %s: %s\n", units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"), units.Plural(r.Labels, "label"), cli.OutputName(r.Out))
+	fmt.Fprintf(w, "%s x %s, %s: %s\n", units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"),
+		units.Plural(r.Labels, "label"), cli.OutputName(r.Out))
 	flags := r.Read
 	if ending, _ := write.FormatOf(r.Out); r.Shape != "" && ending != write.NPZ {
 		flags += " --shape " + r.Shape
@@ -163,7 +165,8 @@ func writeData(a *cli.App, path string, f *cli.FormatFlag, src dataset.Source) e
 	}
 	defer out.Discard()
 	m := progress.New(a)
-	err = write.Write(out, format, src, m.Reading(a.Ctx, "writing", importer.Checks{}), write.NPZOptions{Store: cli.IsDescriptor(path)})
+	err = write.Write(out, format, src, m.Reading(a.Ctx, "writing", importer.Checks{}),
+		write.NPZOptions{Store: cli.IsDescriptor(path)})
 	m.Clear()
 	if err != nil {
 		return err
@@ -191,7 +194,8 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	case "ages":
 		return generate.Ages(rows, seed), nil
 	case "random":
-		o := generate.Options{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+		o := generate.Options{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10),
+			Density: orDefault(c.Density, 1), Seed: seed}
 		src, err := generate.New(o)
 		if err != nil {
 			return nil, cli.Usage(err)
@@ -204,7 +208,8 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 // textures writes the images and the maps of the set of textures to a new folder.
 func (c *generateCmd) textures(a *cli.App, seed uint64) error {
 	if c.Rows != nil || c.Format != "" {
-		return cli.Usagef("{rows} and {format} are not allowed with {kind=textures}, which writes %d images", patches.TextureImages)
+		return cli.Usagef("{rows} and {format} are not allowed with {kind=textures}, which writes %d images",
+			patches.TextureImages)
 	}
 	if err := newFolder(c.Out); err != nil {
 		return err
@@ -236,7 +241,8 @@ func writeTextures(ctx context.Context, set patches.Set, pictures, maps string) 
 	}
 	for i := range set.Len() {
 		name := set.NameOf(i) + ".png"
-		if err := cmp.Or(ctx.Err(), writeImage(filepath.Join(pictures, name), set, i), writeClasses(filepath.Join(maps, name), set, i)); err != nil {
+		if err := cmp.Or(ctx.Err(), writeImage(filepath.Join(pictures, name), set, i), writeClasses(filepath.Join(maps, name),
+			set, i)); err != nil {
 			return err
 		}
 	}
@@ -334,7 +340,8 @@ func (c *patchesCmd) Run(a *cli.App) error {
 	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
 		return cli.Usagef("{test-images=N} and {test-out=FILE} need each other; give both")
 	}
-	if err := cli.CheckDistinct(cli.OutputFlag{Flag: "--out", Path: c.Out}, cli.OutputFlag{Flag: "--test-out", Path: c.TestOut}); err != nil {
+	if err := cli.CheckDistinct(cli.OutputFlag{Flag: "--out", Path: c.Out},
+		cli.OutputFlag{Flag: "--test-out", Path: c.TestOut}); err != nil {
 		return err
 	}
 	for _, path := range []string{c.Out, c.TestOut} {
@@ -350,7 +357,8 @@ func (c *patchesCmd) Run(a *cli.App) error {
 		return err
 	}
 	if c.TestImages >= set.Len() {
-		return cli.Usagef("{test-images=%d}: there are %s, and {out} needs at least one of them", c.TestImages, units.Plural(set.Len(), "image"))
+		return cli.Usagef("{test-images=%d}: there are %s, and {out} needs at least one of them", c.TestImages,
+			units.Plural(set.Len(), "image"))
 	}
 	m := progress.New(a)
 	o.Progress = func(done, of int) error {

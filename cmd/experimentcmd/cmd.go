@@ -30,7 +30,8 @@ type Cmd struct {
 }
 
 // ask is connect.Ask about an experiment.
-func ask[T any](a *cli.App, c *changedExperiment, request func(client.Experiments) (T, error), text func(io.Writer, T)) error {
+func ask[T any](a *cli.App, c *changedExperiment, request func(client.Experiments) (T, error),
+	text func(io.Writer, T)) error {
 	return connect.Ask(a, c, func(cl *client.Client) (T, error) {
 		answer, err := request(cl.Experiments())
 		if client.IsNotFound(err) {
@@ -41,7 +42,8 @@ func ask[T any](a *cli.App, c *changedExperiment, request func(client.Experiment
 }
 
 // change sends a request about the jobs that have not ended, and prints its answer.
-func (c *changedExperiment) change(a *cli.App, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
+func (c *changedExperiment) change(a *cli.App, change func(client.Experiments, context.Context,
+	string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
 	return ask(a, c, func(all client.Experiments) (*protocol.ExperimentChange, error) {
 		return change(all, a.Ctx, c.Name)
 	}, func(w io.Writer, x *protocol.ExperimentChange) {
@@ -102,7 +104,8 @@ func (c *retryCmd) Run(a *cli.App) error {
 			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
 			return
 		}
-		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", units.Plural(p.Runs, "run"), a.Command("experiment watch "+c.Name))
+		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", units.Plural(p.Runs, "run"),
+			a.Command("experiment watch "+c.Name))
 	})
 }
 

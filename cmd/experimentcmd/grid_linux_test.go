@@ -14,15 +14,17 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestGridOnTerminal: if both outputs are terminals, a run shows a grid of its methods and datasets. If stdout is a file,
-// it shows one line.
+// TestGridOnTerminal: if both outputs are terminals, a run shows a grid of its methods and datasets. If stdout is a
+// file, it shows one line.
 func TestGridOnTerminal(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1)
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [set.csv]\nfolds: 2\nmeasures: [kl]\nmethods:\n  - {algorithm: ldlf, name: endless, settings: {steps: 1000000000, patience: 1000000}}\n  - aa-knn\n")
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [set.csv]\nfolds: 2\nmeasures: [kl]\nmethods:\n  - "+
+		"{algorithm: ldlf, name: endless, settings: {steps: 1000000000, patience: 1000000}}\n  - aa-knn\n")
 	for _, grid := range []bool{true, false} {
 		screen, tty := clitest.Terminal(t, 80)
-		cmd, _, _ := cmdtest.Process(t, dir, "experiment", "run", spec, "--local", "--threads", "2", "--dir", filepath.Join(dir, fmt.Sprint("cells-", grid)))
+		cmd, _, _ := cmdtest.Process(t, dir, "experiment", "run", spec, "--local", "--threads", "2", "--dir",
+			filepath.Join(dir, fmt.Sprint("cells-", grid)))
 		cmd.Stderr = tty
 		if grid {
 			cmd.Stdout = tty
@@ -32,7 +34,8 @@ func TestGridOnTerminal(t *testing.T) {
 		}
 		tty.Close()
 		defer time.AfterFunc(testkit.Limit, func() { cmd.Process.Kill() }).Stop()
-		sign, unseen := "of 4 runs", "done/all" // the legend of the grid; the line may name a method, if the time left is estimated from it
+		// the legend of the grid; the line may name a method, if the time left is estimated from it
+		sign, unseen := "of 4 runs", "done/all"
 		if grid {
 			sign, unseen = "aa-knn", "\x00"
 		}

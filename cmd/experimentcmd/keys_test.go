@@ -13,9 +13,11 @@ import (
 func TestErrorsNameKeys(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	cmdtest.Write(t, dir, "marks.tsv", "income\tage\tlabel_x\tlabel_y\n12,345\t31\t0\t1\n999\t40\t1\t0\n1,024\t55\t0\t1\n870\t22\t1\t0\n")
+	cmdtest.Write(t, dir, "marks.tsv",
+		"income\tage\tlabel_x\tlabel_y\n12,345\t31\t0\t1\n999\t40\t1\t0\n1,024\t55\t0\t1\n870\t22\t1\t0\n")
 	run := func(keys string) cmdtest.Ended {
-		spec := cmdtest.Write(t, dir, "e.yaml", "name: e\nmethods: [aa-knn]\nfolds: 2\ndatasets:\n  - {file: marks.tsv"+keys+"}\n")
+		spec := cmdtest.Write(t, dir, "e.yaml", "name: e\nmethods: [aa-knn]\nfolds: 2\ndatasets:\n  - {file: marks.tsv"+keys+
+			"}\n")
 		return cmdtest.Run(t, "experiment", "run", spec, "--local", "--yes")
 	}
 	r := run("")

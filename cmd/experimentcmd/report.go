@@ -29,7 +29,8 @@ type reportFlags struct {
 // check refuses, before anything is run, a level that is none, a folder for figures that cannot be one, and
 // a file that cannot be written or is one of the inputs.
 func (f *reportFlags) check(inputs ...string) error {
-	if err := cmp.Or(results.CheckFigures("--figures", f.Figures), cli.CheckNotInput("--out", f.Out, inputs...), cli.CheckWritable(f.Out)); err != nil {
+	if err := cmp.Or(results.CheckFigures("--figures", f.Figures), cli.CheckNotInput("--out", f.Out, inputs...),
+		cli.CheckWritable(f.Out)); err != nil {
 		return err
 	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
@@ -72,7 +73,8 @@ func (f *reportFlags) writeTo(w io.Writer, asJSON bool, t *tables.Table) error {
 }
 
 func (f *reportFlags) options() reporting.Options {
-	return reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests, Pictures: f.pictures(), Notes: f.notes}
+	return reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests,
+		Pictures: f.pictures(), Notes: f.notes}
 }
 
 // pictures is the folder of the figures, as seen from the report.
@@ -112,7 +114,8 @@ func (f *reportFlags) drawFigures(a *cli.App, t *tables.Table) error {
 		all = append(all, figure.Named{Name: figures[i].Name, Figure: drawn})
 	}
 	if len(all) == 0 {
-		a.Note("%s: there is nothing to draw; run the experiment with --record curve,predictions to draw learning curves and predictions", f.Figures)
+		a.Note("%s: there is nothing to draw; run the experiment with --record curve,predictions to draw learning curves "+
+			"and predictions", f.Figures)
 		return nil
 	}
 	return results.WriteFigures(a, f.Figures, all)

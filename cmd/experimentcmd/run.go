@@ -78,7 +78,11 @@ func (c *runCmd) runHere(a *cli.App, s *experiment.Spec) error {
 	run := local.Run{
 		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
 		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.ThreadsFlag.Number(),
-		Note: func(text string) { a.Note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: func(s local.Status, grid func(columns, lines int) []string) {
+		Note: func(text string) {
+			a.Note("%s", text)
+		}, Agree: func(p *protocol.ExperimentPlan) error {
+			return c.agree(a, p)
+		}, Show: func(s local.Status, grid func(columns, lines int) []string) {
 			live.Experiment(progress.Runs{Runs: s.Runs, Done: s.Done + s.Failed, SecondsLeft: s.Estimate.Seconds})
 			live.ShowAll(s.Line(), grid)
 		},
@@ -93,7 +97,8 @@ func (c *runCmd) runHere(a *cli.App, s *experiment.Spec) error {
 	t, err := run.Do(a.Ctx)
 	live.Clear()
 	if errors.Is(err, local.ErrInterrupted) {
-		return cli.Interrupted(fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command does the other runs", run.Folder))
+		return cli.Interrupted(fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command "+
+			"does the other runs", run.Folder))
 	}
 	if err != nil {
 		return err
@@ -142,7 +147,8 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 	return nil
 }
 
-// readFor reads the spec with the flags of a command. If the spec has mistakes, the error also lists mistakes in its data.
+// readFor reads the spec with the flags of a command. If the spec has mistakes, the error also lists mistakes in its
+// data.
 func (s *specArg) readFor(a *cli.App, flags *cellFlags, local bool) (*experiment.Spec, error) {
 	of, err := s.read(a.Ctx)
 	if of != nil && err != nil {
@@ -158,12 +164,14 @@ func (s *specArg) readFor(a *cli.App, flags *cellFlags, local bool) (*experiment
 
 // noExperiment says that a cluster has no experiment of that name.
 func noExperiment(name string) error {
-	return cli.NotFound(fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name))
+	return cli.NotFound(fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments",
+		name))
 }
 
-// readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
-// the file of the spec; empty: the command was not given it.
-func readThere(a *cli.App, server *connect.ServerFlags, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
+// readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended.
+// spec is the file of the spec; empty: the command was not given it.
+func readThere(a *cli.App, server *connect.ServerFlags, cl *client.Client, name string, bare bool,
+	spec string) (*remote.Experiment, error) {
 	o := remote.Options{StatesOnly: bare, Spec: spec, Flags: connect.Flags(a, server)}
 	e, err := remote.Read(a.Ctx, cl, name, o)
 	if errors.Is(err, submission.ErrNone) {
@@ -192,12 +200,14 @@ func noteGaps(a *cli.App, t *tables.Table) {
 // maxSends is how often the files of an experiment are sent, if the leader changes meanwhile.
 const maxSends = 3
 
-// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat. If shared is true, all
-// users may read the results of a new experiment, and its new datasets.
-func (s *specArg) submit(a *cli.App, cl *client.Client, of *experiment.Spec, flags *cellFlags, shared bool) (p *protocol.ExperimentPlan, err error) {
+// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat. If shared is
+// true, all users may read the results of a new experiment, and its new datasets.
+func (s *specArg) submit(a *cli.App, cl *client.Client, of *experiment.Spec, flags *cellFlags,
+	shared bool) (p *protocol.ExperimentPlan, err error) {
 	r := &protocol.ExperimentRequest{
 		File: s.Spec, Spec: of.Source, Data: s.Data, NoBudget: s.NoBudget, Shared: shared,
-		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
+		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels,
+		LeaveOut: flags.Yes,
 	}
 	send := cl.Experiments().Submit
 	if flags.DryRun {
@@ -247,8 +257,11 @@ func (f *cellFlags) agree(a *cli.App, p *protocol.ExperimentPlan) error {
 	for _, line := range overview.Plan(p) {
 		a.Note("%s", line)
 	}
-	return cli.OfKind("orphans", errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
-		units.Plural(p.Orphaned, "run"), p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned)))
+	return cli.OfKind("orphans", errtext.Errorf(errtext.WrongRequest,
+		"nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of "+
+			"reports, another name keeps both",
+		units.Plural(p.Orphaned, "run"), p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept),
+		units.Count(p.Orphaned)))
 }
 
 // printPlan prints what a submission would add.
@@ -279,7 +292,8 @@ func watchExperiment(a *cli.App, cl *client.Client, name string) (protocol.JobSt
 		return "", noExperiment(name)
 	}
 	if errors.Is(err, context.Canceled) {
-		return "", cli.Interrupted(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.Command("experiment watch "+name), a.Command("experiment cancel "+name)))
+		return "", cli.Interrupted(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel "+
+			"it: %s", name, a.Command("experiment watch "+name), a.Command("experiment cancel "+name)))
 	}
 	if err != nil {
 		return "", err
@@ -310,7 +324,8 @@ func (c *watchCmd) Run(a *cli.App) error {
 }
 
 // watchAndReport waits for the end of an experiment and reports it as readThere reads it.
-func watchAndReport(a *cli.App, cl *client.Client, name, spec string, server *connect.ServerFlags, f *reportFlags) error {
+func watchAndReport(a *cli.App, cl *client.Client, name, spec string, server *connect.ServerFlags,
+	f *reportFlags) error {
 	end, err := watchExperiment(a, cl, name)
 	if err != nil {
 		return err
@@ -324,7 +339,8 @@ func watchAndReport(a *cli.App, cl *client.Client, name, spec string, server *co
 		return err
 	}
 	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
-		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", units.Plural(n, "run"), name)
+		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run "+
+			"submits them again", units.Plural(n, "run"), name)
 	}
 	noteGaps(a, e.Table)
 	return nil

@@ -70,7 +70,8 @@ func TestShippedPlans(t *testing.T) {
 func labelsFolder(t *testing.T) string {
 	dir := t.TempDir()
 	for _, labels := range []string{"5", "40"} {
-		cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "4000", "--features", "20", "--labels", labels, "--out", filepath.Join(dir, "labels"+labels+".npz"))
+		cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "4000", "--features", "20", "--labels", labels,
+			"--out", filepath.Join(dir, "labels"+labels+".npz"))
 	}
 	return dir
 }
@@ -81,7 +82,8 @@ func texturesFolder(t *testing.T) string {
 	dir := t.TempDir()
 	images := filepath.Join(dir, "images1")
 	cmdtest.Works(t, "dataset", "generate", "--kind", "textures", "--seed", "1", "--out", images)
-	cmdtest.Works(t, "dataset", "patches", "--images", filepath.Join(images, "images"), "--maps", filepath.Join(images, "maps"), "--out", filepath.Join(dir, "textures1.npz"))
+	cmdtest.Works(t, "dataset", "patches", "--images", filepath.Join(images, "images"), "--maps",
+		filepath.Join(images, "maps"), "--out", filepath.Join(dir, "textures1.npz"))
 	var split strings.Builder
 	split.WriteString("row,test\n")
 	for row := range 47040 {

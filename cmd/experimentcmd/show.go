@@ -37,9 +37,11 @@ func (c *listCmd) Run(a *cli.App) error {
 		return cl.Experiments().List(a.Ctx)
 	}, func(w io.Writer, all []protocol.Experiment) {
 		owner := func(p protocol.Experiment) string { return cli.Owner(p.Owner, p.Private) }
-		cli.WriteOwned(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, all, owner, func(p protocol.Experiment) []string {
-			return []string{p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs), cli.Time(p.Submitted)}
-		}, 3, 4, 5)
+		cli.WriteOwned(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, all, owner,
+			func(p protocol.Experiment) []string {
+				return []string{p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs),
+					cli.Time(p.Submitted)}
+			}, 3, 4, 5)
 	})
 }
 
@@ -60,8 +62,10 @@ func (c *showCmd) Run(a *cli.App) error {
 	if c.Spec {
 		return printSpec(a, f.table.Name, f.text)
 	}
-	return a.Print(shownExperiment{f.table.Name, f.state, experiment.Count(f.table), f.skipped, f.notes, f.table}, func(w io.Writer) {
-		o := overview.Overview{Table: f.table, State: f.state, Skipped: f.skipped, Notes: f.notes, Report: "coppice experiment report " + c.said(a)}
+	return a.Print(shownExperiment{Name: f.table.Name, State: f.state, Counts: experiment.Count(f.table),
+		Skipped: f.skipped, Notes: f.notes, Table: f.table}, func(w io.Writer) {
+		o := overview.Overview{Table: f.table, State: f.state, Skipped: f.skipped, Notes: f.notes,
+			Report: "coppice experiment report " + c.said(a)}
 		o.Write(w)
 	})
 }
@@ -137,23 +141,23 @@ func (w *whatArg) whereabouts(ctx context.Context) (*whereabouts, error) {
 	switch {
 	case ships && (err != nil || info.IsDir() && !experiment.Begun(w.What)):
 		// Also an experiment with another spec may have the name: it is not compared with the shipped one.
-		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
+		return &whereabouts{is: isSpec, dir: cmp.Or(w.Dir, folderOf(w.What, w.What)), name: w.What, spec: nil}, nil
 	case err == nil && !info.IsDir():
 		s, err := (&specArg{Spec: w.What}).read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, s.Name)), s.Name, s}, nil
+		return &whereabouts{is: isSpec, dir: cmp.Or(w.Dir, folderOf(w.What, s.Name)), name: s.Name, spec: s}, nil
 	case err != nil && (protocol.CheckName(w.What) != nil || namedAsSpec(w.What)):
 		return nil, err
 	case err != nil:
-		return &whereabouts{isName, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
+		return &whereabouts{is: isName, dir: cmp.Or(w.Dir, folderOf(w.What, w.What)), name: w.What, spec: nil}, nil
 	case w.Dir != "":
 		return nil, cli.Usagef("--dir %s: %s is a folder, too; give only one folder", w.Dir, w.What)
 	case protocol.CheckName(w.What) != nil:
-		return &whereabouts{isFolder, w.What, "", nil}, nil
+		return &whereabouts{is: isFolder, dir: w.What, name: "", spec: nil}, nil
 	}
-	return &whereabouts{isFolder, w.What, w.What, nil}, nil
+	return &whereabouts{is: isFolder, dir: w.What, name: w.What, spec: nil}, nil
 }
 
 // onCluster decides whether the cluster is asked: begun tells whether a run with --local began in the
@@ -188,8 +192,8 @@ func (w *whatArg) said(a *cli.App) string {
 	return strings.Join(append([]string{w.What}, connect.Flags(a, &w.ServerFlags)...), " ")
 }
 
-// find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has ended,
-// and no values.
+// find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has
+// ended, and no values.
 func (w *whatArg) find(a *cli.App, bare bool) (*found, error) {
 	flag := "--local"
 	if w.Dir != "" {
@@ -211,15 +215,18 @@ func (w *whatArg) find(a *cli.App, bare bool) (*found, error) {
 		return w.here(a, at)
 	}
 	if at.name == "" {
-		return nil, cli.Usagef("{server}: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
+		return nil, cli.Usagef("{server}: %s is a folder of this machine; give the name that the experiment has on the "+
+			"cluster", w.What)
 	}
 	f, err := w.there(a, at, bare)
 	switch {
 	case err == nil || connect.Named(a, &w.ServerFlags) != nil:
 	case at.is == isSpec:
-		err = errtext.Errorf(errtext.WrongRequest, "%s: there is no run with {local} (--dir names another folder); on the cluster: %w", at.dir, err)
+		err = errtext.Errorf(errtext.WrongRequest, "%s: there is no run with {local} (--dir names another folder); on the "+
+			"cluster: %w", at.dir, err)
 	case begun:
-		err = errtext.Errorf(errtext.WrongRequest, "%w; a run with {local} has results in %s: read them with {local}", err, at.dir)
+		err = errtext.Errorf(errtext.WrongRequest, "%w; a run with {local} has results in %s: read them with {local}",
+			err, at.dir)
 	}
 	return f, err
 }
@@ -269,10 +276,12 @@ func kinOf(spec *experiment.Spec, l *experiment.Layout, place, other string) ([]
 	what := strings.Join(changes, "; ")
 	switch kinship {
 	case experiment.OtherSpec:
-		return nil, cli.Usagef("%s has the results of another spec, %s, with the same name (%s); to print them: %s; to get results of this spec, give it another name, or run it",
+		return nil, cli.Usagef("%s has the results of another spec, %s, with the same name (%s); to print them: %s; to get "+
+			"results of this spec, give it another name, or run it",
 			place, l.Table.Spec.File, what, other)
 	case experiment.EditedSpec:
-		return []string{fmt.Sprintf("The spec %s has changed since these results were computed. Changed: %s. To get results of the new spec, run the experiment again.", l.Table.Spec.File, what)}, nil
+		return []string{fmt.Sprintf("The spec %s has changed since these results were computed. Changed: %s. To get "+
+			"results of the new spec, run the experiment again.", l.Table.Spec.File, what)}, nil
 	}
 	return nil, nil
 }
@@ -297,5 +306,6 @@ func (w *whatArg) there(a *cli.App, at *whereabouts, bare bool) (*found, error) 
 		return nil, err
 	}
 	noteAll(a, e.Notes)
-	return &found{e.Table, e.Layout.Skipped, string(e.State), e.Layout.Text, notes}, nil
+	return &found{table: e.Table, skipped: e.Layout.Skipped, state: string(e.State), text: e.Layout.Text,
+		notes: notes}, nil
 }

@@ -58,11 +58,13 @@ func (s *specArg) specText() ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && protocol.CheckName(s.Spec) == nil && !namedAsSpec(s.Spec):
-		return nil, cli.NotFound(fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec))
+		return nil, cli.NotFound(fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice "+
+			"experiment list --shipped lists the shipped specs", s.Spec))
 	case err != nil:
 		return nil, err
 	case info.Size() > experiment.MaxBytes:
-		return nil, cli.Usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, units.Count(info.Size()), units.Count(experiment.MaxBytes))
+		return nil, cli.Usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, units.Count(info.Size()),
+			units.Count(experiment.MaxBytes))
 	}
 	return read.ReadText(s.Spec)
 }
@@ -110,13 +112,14 @@ func listShipped(a *cli.App) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, shippedSpec{s.Name, len(of.Datasets), len(of.Methods), s.About})
+		list = append(list, shippedSpec{Name: s.Name, Datasets: len(of.Datasets), Methods: len(of.Methods), About: s.About})
 	}
 	return a.Print(list, func(w io.Writer) {
 		cli.WriteTable(w, []string{"spec", "datasets", "methods", "about"}, list, func(s shippedSpec) []string {
 			return []string{s.Name, units.Count(s.Datasets), units.Count(s.Methods), s.About}
 		}, 2, 3)
-		fmt.Fprintln(w, "\nto run one: coppice experiment run SPEC --data FOLDER; to print one: coppice experiment show SPEC --spec")
+		fmt.Fprintln(w, "\nto run one: coppice experiment run SPEC --data FOLDER; to print one: coppice experiment show "+
+			"SPEC --spec")
 	})
 }
 

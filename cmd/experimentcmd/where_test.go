@@ -40,7 +40,8 @@ func TestReportWhere(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
-	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"
+	text := "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: structrf, settings: {trees: 2, " +
+		"min_samples: 2}}]\n"
 	spec := cmdtest.Write(t, dir, "e.yaml", text)
 	cmdtest.Works(t, "experiment", "run", spec, "--local")
 	folder := filepath.Join(dir, "e.experiment")
@@ -55,10 +56,12 @@ func TestReportWhere(t *testing.T) {
 	if e := cmdtest.Run(t, "experiment", "show", spec); !strings.Contains(e.Stderr, "read from "+folder) {
 		t.Errorf("%s does not say what was read", e.Stderr)
 	}
-	if text := cmdtest.Works(t, "experiment", "show", spec, "--dir", folder); !strings.Contains(text, "coppice experiment report "+spec+" --dir "+folder+"\n") {
+	if text := cmdtest.Works(t, "experiment", "show", spec, "--dir", folder); !strings.Contains(text,
+		"coppice experiment report "+spec+" --dir "+folder+"\n") {
 		t.Errorf("what is shown does not say where its report is:\n%s", text)
 	}
-	if e := cmdtest.Run(t, "experiment", "show", "none", "--local", "-o", "json"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, `"kind":"not_found"`) {
+	if e := cmdtest.Run(t, "experiment", "show", "none", "--local", "-o", "json"); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, `"kind":"not_found"`) {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	other := cmdtest.Write(t, dir, "f.yaml", strings.Replace(text, "name: e", "name: f", 1))
@@ -69,7 +72,8 @@ func TestReportWhere(t *testing.T) {
 	}{
 		{"report " + other, cli.ExitFailed, []string{"f.experiment: there is no run with --local", "on the cluster: "}},
 		{"report " + other + " --local", cli.ExitFailed, []string{"f.experiment: no experiment was started in this folder"}},
-		{"report " + spec + " --server " + os.Getenv("COPPICE_SERVER"), cli.ExitFailed, []string{os.Getenv("COPPICE_SERVER")}},
+		{"report " + spec + " --server " + os.Getenv("COPPICE_SERVER"), cli.ExitFailed,
+			[]string{os.Getenv("COPPICE_SERVER")}},
 		{"report " + spec + " --local --server h", cli.ExitUsage, []string{"--server", "--local"}},
 		{"report " + spec + " --dir d --wait 3s", cli.ExitUsage, []string{"--wait", "--dir"}},
 		{"report " + folder + " --dir d", cli.ExitUsage, []string{"--dir d"}},
@@ -91,12 +95,14 @@ func TestReportWhere(t *testing.T) {
 	}
 }
 
-// TestReportWithoutPlan: a folder with runs and no plan is not called empty, and the command that the error names mends it.
+// TestReportWithoutPlan: a folder with runs and no plan is not called empty, and the command that the error names mends
+// it.
 func TestReportWithoutPlan(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 40, 1)
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}]\n")
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [{algorithm: aa-knn, "+
+		"settings: {k: 3}}]\n")
 	want := cmdtest.Works(t, "experiment", "run", spec, "--local")
 	folder := filepath.Join(dir, "e.experiment")
 	plan := filepath.Join(folder, "plan.json")
@@ -110,13 +116,15 @@ func TestReportWithoutPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := cmdtest.Run(t, append([]string{"experiment", "report"}, c.args...)...)
-		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "plan.json is missing, though cells.log has runs; coppice "+strings.Join(c.advice, " ")) {
+		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr,
+			"plan.json is missing, though cells.log has runs; coppice "+strings.Join(c.advice, " ")) {
 			t.Errorf("%q: exit code %d, %s", c.args, e.Code, e.Stderr)
 		}
 		for i := range c.advice {
 			c.advice[i] = strings.Replace(c.advice[i], "SPEC", spec, 1)
 		}
-		if e := cmdtest.Run(t, c.advice...); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 2 runs ended before") {
+		if e := cmdtest.Run(t, c.advice...); e.Code != cli.ExitOK ||
+			!strings.Contains(e.Stderr, "0 runs to do, 2 runs ended before") {
 			t.Errorf("%q: exit code %d, %s", c.advice, e.Code, e.Stderr)
 		}
 		if got := cmdtest.Works(t, append([]string{"experiment", "report"}, c.args...)...); got != want {

@@ -147,6 +147,7 @@ func writePruned(w io.Writer, d *protocol.Deletion) {
 	if d.DryRun {
 		did = "would be deleted"
 	}
-	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", units.Plural(len(d.Jobs), "job"), did, units.Format(int64(bytes)))
+	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", units.Plural(len(d.Jobs), "job"), did,
+		units.Format(int64(bytes)))
 	fmt.Fprintln(w, connect.Freed(d))
 }

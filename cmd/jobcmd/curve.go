@@ -117,19 +117,21 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 		cli.WritePairs(w, append(lines, [2]string{"points", noPoints(c.State)}))
 		return
 	}
-	cli.WritePairs(w, append(append(lines, [2]string{"points", units.Count(len(c.Points)) + " (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
+	cli.WritePairs(w, append(append(lines, [2]string{"points", units.Count(len(c.Points)) +
+		" (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
 	fmt.Fprintln(w)
-	cli.WriteTable(w, []string{"step", "training loss", "validation loss", "time"}, tabled(c.Points), func(p curve.Point) []string {
-		time := "-"
-		if s, known := p.Seconds(); known {
-			time = units.Duration(s)
-		}
-		return []string{units.Count(p.Step), cli.Measure(p.Training), cli.Measure(p.Validation), time}
-	}, 1, 2, 3, 4)
+	cli.WriteTable(w, []string{"step", "training loss", "validation loss", "time"}, tabled(c.Points),
+		func(p curve.Point) []string {
+			time := "-"
+			if s, known := p.Seconds(); known {
+				time = units.Duration(s)
+			}
+			return []string{units.Count(p.Step), cli.Measure(p.Training), cli.Measure(p.Validation), time}
+		}, 1, 2, 3, 4)
 }
 
-// tabled returns points for a table, at equal distances and with the last one. If some have a validation loss, it returns
-// only such points.
+// tabled returns points for a table, at equal distances and with the last one. If some have a validation loss, it
+// returns only such points.
 func tabled(points []curve.Point) (some []curve.Point) {
 	without := func(p curve.Point) bool { return math.IsNaN(p.Validation) }
 	if validated := slices.DeleteFunc(slices.Clone(points), without); len(validated) > 0 {

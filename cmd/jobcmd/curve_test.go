@@ -42,9 +42,12 @@ func TestEstimate(t *testing.T) {
 		want   *progress.Estimate
 	}{
 		{"by its seconds", running(round.Progress{Step: 50, Steps: 100}), nil, &progress.Estimate{Seconds: 30}},
-		{"by its curve", running(round.Progress{Step: 200, Steps: 300}), slowStart, &progress.Estimate{Rate: 10, Seconds: 10}},
-		{"early stopping", running(round.Progress{Step: 200, Steps: 300, MostSteps: 300}), slowStart, &progress.Estimate{Rate: 10, Seconds: 10, AtMost: true}},
-		{"a refit to come", running(round.Progress{Step: 200, Steps: 300, MostSteps: 600}), slowStart, &progress.Estimate{Rate: 10, Seconds: 40, AtMost: true}},
+		{"by its curve", running(round.Progress{Step: 200, Steps: 300}), slowStart,
+			&progress.Estimate{Rate: 10, Seconds: 10}},
+		{"early stopping", running(round.Progress{Step: 200, Steps: 300, MostSteps: 300}), slowStart,
+			&progress.Estimate{Rate: 10, Seconds: 10, AtMost: true}},
+		{"a refit to come", running(round.Progress{Step: 200, Steps: 300, MostSteps: 600}), slowStart,
+			&progress.Estimate{Rate: 10, Seconds: 40, AtMost: true}},
 		{"no step yet", running(round.Progress{Steps: 100}), nil, nil},
 		{"nothing known", &protocol.JobInfo{State: protocol.Running}, nil, nil},
 		{"not running", &protocol.JobInfo{State: protocol.Paused, Progress: &round.Progress{Step: 5, Steps: 9}}, nil, nil},
@@ -63,7 +66,8 @@ func TestEstimate(t *testing.T) {
 // long they take, their steps tell.
 func TestStepsOfUnits(t *testing.T) {
 	of := func(units, collected int, p *round.Progress) *protocol.JobInfo {
-		return &protocol.JobInfo{State: protocol.Running, Ran: 30, Since: 1000, Tasks: units, Gathered: collected, Progress: p}
+		return &protocol.JobInfo{State: protocol.Running, Ran: 30, Since: 1000, Tasks: units, Gathered: collected,
+			Progress: p}
 	}
 	now := time.Unix(1000, 0)
 	for _, test := range []struct {
@@ -105,7 +109,8 @@ func TestLossThatIsNotKnown(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, dir, "x.csv", 100, 1)
 	args := []string{"train", "--local", "--data", data, "--steps", "20", "--set", "preset=paper"}
 	text := cmdtest.Works(t, args...)
-	if strings.Contains(text, "-1.0") || strings.Contains(text, "samples/s") || !strings.Contains(text, "training loss  not known") {
+	if strings.Contains(text, "-1.0") || strings.Contains(text, "samples/s") ||
+		!strings.Contains(text, "training loss  not known") {
 		t.Errorf("20 steps without gradient:\n%s", text)
 	}
 	var r map[string]any
@@ -120,7 +125,8 @@ func TestCurveOut(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "x.csv", 200, 1)
 	out := filepath.Join(dir, "c.csv")
-	train := []string{"train", "--local", "--data", data, "--steps", "40", "--set", "leaf_batches=10", "--set", "trees=2", "--set", "depth=3", "--curve-out", out}
+	train := []string{"train", "--local", "--data", data, "--steps", "40", "--set", "leaf_batches=10", "--set", "trees=2",
+		"--set", "depth=3", "--curve-out", out}
 	var r struct {
 		Curve string
 		Steps uint64
@@ -129,15 +135,18 @@ func TestCurveOut(t *testing.T) {
 	cmdtest.JSON(t, &r, train...)
 	records := clitest.ReadCSV(t, out)
 	last := records[len(records)-1]
-	if diff := cmp.Diff([]string{"step", "training_loss", "validation_loss", "seconds"}, records[0]); diff != "" || last[0] != strconv.FormatUint(r.Steps, 10) || r.Curve != out || last[3] == "" {
+	if diff := cmp.Diff([]string{"step", "training_loss", "validation_loss", "seconds"}, records[0]); diff != "" ||
+		last[0] != strconv.FormatUint(r.Steps, 10) || r.Curve != out || last[3] == "" {
 		t.Errorf("%d lines, the last %q: %s", len(records), last, diff)
 	}
 	cmdtest.JSON(t, &r, append(train, "--folds", "2")...)
 	records = clitest.ReadCSV(t, out)
-	if last = records[len(records)-1]; records[0][0] != "fold" || last[0] != "1" || last[1] != strconv.FormatUint(r.Folds[1].Steps, 10) || last[4] != "" {
+	if last = records[len(records)-1]; records[0][0] != "fold" || last[0] != "1" ||
+		last[1] != strconv.FormatUint(r.Folds[1].Steps, 10) || last[4] != "" {
 		t.Errorf("of folds: %q to %q", records[0], last)
 	}
-	for _, wrong := range [][]string{{"--curve-out", filepath.Join(dir, "c.npz")}, {"--curve-out", "-"}, {"--curve-out", out, "--model-out", out}} {
+	for _, wrong := range [][]string{{"--curve-out", filepath.Join(dir, "c.npz")}, {"--curve-out", "-"},
+		{"--curve-out", out, "--model-out", out}} {
 		e := cmdtest.Run(t, append(train[:len(train)-2:len(train)-2], wrong...)...)
 		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, wrong[1]) || strings.Count(e.Stderr, "\n") != 1 {
 			t.Errorf("%v: exit code %d, %s", wrong, e.Code, e.Stderr)
@@ -147,7 +156,8 @@ func TestCurveOut(t *testing.T) {
 
 // What a command cannot print is refused, naming what it can.
 func TestOutputs(t *testing.T) {
-	for _, wrong := range [][]string{{"job", "list", "-o", "csv"}, {"job", "curve", "x", "-o", "jsonl"}, {"version", "-o", "jsonl"}, {"job", "watch", "x", "-o", "csv"}} {
+	for _, wrong := range [][]string{{"job", "list", "-o", "csv"}, {"job", "curve", "x", "-o", "jsonl"},
+		{"version", "-o", "jsonl"}, {"job", "watch", "x", "-o", "csv"}} {
 		e := cmdtest.Run(t, wrong...)
 		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "prints text") {
 			t.Errorf("%v: exit code %d, %s", wrong, e.Code, e.Stderr)
@@ -163,7 +173,8 @@ func TestCurveOfACluster(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, dir, "x.csv", 300, 1)
 	here, there := filepath.Join(dir, "here.csv"), filepath.Join(dir, "there.csv")
 	for _, more := range [][]string{{"--name", "plain"}, {"--name", "folds", "--folds", "2"}} {
-		train := append([]string{"train", "--data", data, "--steps", "600", "--set", "leaf_batches=10", "--set", "trees=2", "--set", "depth=3"}, more...)
+		train := append([]string{"train", "--data", data, "--steps", "600", "--set", "leaf_batches=10", "--set", "trees=2",
+			"--set", "depth=3"}, more...)
 		cmdtest.Works(t, append(train, "--curve-out", there)...)
 		cmdtest.Works(t, append(train, "--curve-out", here, "--local")...)
 		a, b := clitest.ReadCSV(t, here), clitest.ReadCSV(t, there)
@@ -181,16 +192,20 @@ func TestCurveOfACluster(t *testing.T) {
 		}
 	}
 	var line protocol.JobCurve
-	if cmdtest.JSON(t, &line, "job", "curve", "plain"); line.Name != "plain" || len(line.Points) < 30 || line.Points[9].Millis < 0 {
+	if cmdtest.JSON(t, &line, "job", "curve", "plain"); line.Name != "plain" || len(line.Points) < 30 ||
+		line.Points[9].Millis < 0 {
 		t.Errorf("the curve is %+v", line)
 	}
-	if text := cmdtest.Works(t, "job", "curve", "plain"); !strings.Contains(text, "first") || !strings.Contains(text, "least") {
+	if text := cmdtest.Works(t, "job", "curve", "plain"); !strings.Contains(text, "first") ||
+		!strings.Contains(text, "least") {
 		t.Errorf("shown as\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "curve", "folds"); strings.Count(text, "least") < 2 || !strings.Contains(text, "fold 1") {
+	if text := cmdtest.Works(t, "job", "curve", "folds"); strings.Count(text, "least") < 2 ||
+		!strings.Contains(text, "fold 1") {
 		t.Errorf("shown as\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "show", "plain"); !strings.Contains(text, "validation loss curve") || !strings.Contains(text, "least") {
+	if text := cmdtest.Works(t, "job", "show", "plain"); !strings.Contains(text, "validation loss curve") ||
+		!strings.Contains(text, "least") {
 		t.Errorf("shown as\n%s", text)
 	}
 	watchedCurve(t)
@@ -214,10 +229,12 @@ func watchedCurve(t *testing.T) {
 		}
 		return all
 	}
-	if all := lines(cmdtest.Works(t, "job", "watch", "plain", "-o", "jsonl")); len(all) != 1 || all[0].State != protocol.Done {
+	if all := lines(cmdtest.Works(t, "job", "watch", "plain", "-o", "jsonl")); len(all) != 1 ||
+		all[0].State != protocol.Done {
 		t.Errorf("a job that is done is watched as %d lines", len(all))
 	}
-	cmdtest.Works(t, "job", "submit", "--dataset", "x", "--name", "long", "--steps", "1000000", "--set", "validation_fraction=0")
+	cmdtest.Works(t, "job", "submit", "--dataset", "x", "--name", "long", "--steps", "1000000", "--set",
+		"validation_fraction=0")
 	cmdtest.Works(t, "job", "pause", "long")
 	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), "job", "watch", "long", "-o", "jsonl")
 	if err := cmd.Start(); err != nil {

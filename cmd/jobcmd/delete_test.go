@@ -54,11 +54,13 @@ func TestDeletion(t *testing.T) {
 	failed := func(says string, args ...string) {
 		t.Helper()
 		e := cmdtest.Run(t, args...)
-		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, says) || strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
+		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, says) ||
+			strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
 			t.Errorf("%v: exit code %d: %s", args, e.Code, e.Stderr)
 		}
 	}
-	cmdtest.Works(t, "job", "submit", "--dataset", "set", "--name", "waits", "--steps", "1000000000", "--set", "patience=1000000000")
+	cmdtest.Works(t, "job", "submit", "--dataset", "set", "--name", "waits", "--steps", "1000000000", "--set",
+		"patience=1000000000")
 	cmdtest.Works(t, "job", "pause", "waits") // it would compute as long as this test takes
 	failed("(waits) is ", "job", "delete", "one", "waits")
 
@@ -83,7 +85,8 @@ func TestDeletion(t *testing.T) {
 		failed("(one) was deleted", "job", "predictions", key, "--out", filepath.Join(t.TempDir(), "p.csv"))
 	}
 	failed("(one) was deleted", "model", "download", "one", "--out", filepath.Join(t.TempDir(), "m"))
-	if text := cmdtest.Works(t, "job", "delete", fmt.Sprint(one.ID)); !strings.Contains(text, "(one) had been deleted before") {
+	if text := cmdtest.Works(t, "job", "delete", fmt.Sprint(one.ID)); !strings.Contains(text,
+		"(one) had been deleted before") {
 		t.Errorf("deleted again: %s", text)
 	}
 	withoutModel(t, data, three, failed)
@@ -97,13 +100,18 @@ func TestDeletion(t *testing.T) {
 func withoutModel(t *testing.T, data string, j *protocol.JobInfo, failed func(says string, args ...string)) {
 	t.Helper()
 	failed("folds are deleted together", "model", "delete", "three/1")
-	if text := cmdtest.Works(t, "model", "delete", "three"); !strings.Contains(text, "\n"+"data that nothing else needs are deleted from the disks within seconds if the files are older than 60 minutes, and otherwise when they reach that age"+"\n") {
+	if text := cmdtest.Works(t, "model", "delete", "three"); !strings.Contains(text,
+		"\n"+"data that nothing else needs are deleted from the disks within seconds if the files are older than 60 "+
+			"minutes, and otherwise when they reach that age"+"\n") {
 		t.Errorf("its deletion says\n%s", text)
 	}
 	failed(fmt.Sprintf("the model of job %d (three) was deleted", j.ID), "model", "show", "three")
 	again := cmdtest.Train(data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"))
-	failed("the model of job three was deleted", slices.DeleteFunc(again, func(arg string) bool { return arg == "-o" || arg == "json" })...)
-	if text := cmdtest.Works(t, "job", "show", "three"); !strings.Contains(text, "model          deleted 20") || !strings.Contains(text, j.Models[0].Digest) {
+	failed("the model of job three was deleted", slices.DeleteFunc(again, func(arg string) bool {
+		return arg == "-o" || arg == "json"
+	})...)
+	if text := cmdtest.Works(t, "job", "show", "three"); !strings.Contains(text, "model          deleted 20") ||
+		!strings.Contains(text, j.Models[0].Digest) {
 		t.Errorf("its job is shown as\n%s", text)
 	}
 	if text := cmdtest.Works(t, "model", "list"); strings.Contains(text, "three") {
@@ -119,19 +127,24 @@ func prune(t *testing.T) {
 		t.Errorf("younger than an hour: %+v", d)
 	}
 	text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state", "done,failed", "--dry-run")
-	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") || !strings.Contains(text, "\nthis would free ") {
+	if !strings.Contains(text, "three") || strings.Contains(text, "waits") ||
+		!strings.Contains(text, "1 job would be deleted") || !strings.Contains(text, "\nthis would free ") {
 		t.Errorf("a dry run says\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "no job that has ended is old enough and in one of the states\n" {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state",
+		"failed"); text != "no job that has ended is old enough and in one of the states\n" {
 		t.Errorf("failed ones:\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") || !strings.Contains(text, "\nthis frees ") {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") ||
+		!strings.Contains(text, "three") || !strings.Contains(text, "\nthis frees ") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); text != "no job that has ended is old enough and in one of the states\n" {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than",
+		"0"); text != "no job that has ended is old enough and in one of the states\n" {
 		t.Errorf("again:\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "no job that has ended is old enough and in one of the states\n" {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "1h", "--state",
+		"done,failed"); text != "no job that has ended is old enough and in one of the states\n" {
 		t.Errorf("of an hour:\n%s", text)
 	}
 	var list []protocol.JobInfo

@@ -99,7 +99,8 @@ func surveyNames(t *testing.T, dir string) string {
 // one process and on a cluster, of a file and of a dataset that was imported before.
 func TestHeldOutRowsOfTheFile(t *testing.T) {
 	dir := t.TempDir()
-	reading := []string{"--data", cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), "--missing", "drop", "--drop", "id", "--names", surveyNames(t, dir)}
+	reading := []string{"--data", cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), "--missing", "drop", "--drop", "id",
+		"--names", surveyNames(t, dir)}
 	split := clitest.SurveyFolds(t, dir)
 	c := cmdtest.Start(t, 1, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
@@ -114,7 +115,8 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 			{"--dataset", "before", "--name", name + "-before"}, {"--dataset", "before", "--local"},
 		} {
 			var r results.Result
-			cmdtest.JSON(t, &r, slices.Concat([]string{"train", "--predictions-out", csv, "--split-out", list}, cmdtest.Small, how, args)...)
+			cmdtest.JSON(t, &r, slices.Concat([]string{"train", "--predictions-out", csv, "--split-out", list}, cmdtest.Small,
+				how, args)...)
 			rows, folds := rowsOfCSV(t, csv)
 			if first == nil {
 				first = rows
@@ -136,7 +138,8 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 // linesOfSurvey checks that the result in lines of JSON counts the rows that -o json counts.
 func linesOfSurvey(t *testing.T) {
 	t.Helper()
-	args := slices.Concat([]string{"train", "--dataset", "before", "--name", "lines", "--test-fraction", "0.3"}, cmdtest.Small)
+	args := slices.Concat([]string{"train", "--dataset", "before", "--name", "lines", "--test-fraction", "0.3"},
+		cmdtest.Small)
 	lines := strings.Split(strings.TrimSpace(cmdtest.Works(t, append(args, "-o", "jsonl")...)), "\n")
 	var last struct {
 		Result results.Result `json:"result"`
@@ -191,13 +194,15 @@ func deletedSurvey(t *testing.T, cl *client.Client, dir string) {
 	}
 	for range 2 {
 		a := &cli.App{Ctx: t.Context(), Stderr: new(bytes.Buffer)}
-		if err := AddDataset(a, cl, &r, j, true); err == nil || !strings.Contains(err.Error(), "--split-out: dataset before was deleted") {
+		if err := AddDataset(a, cl, &r, j, true); err == nil ||
+			!strings.Contains(err.Error(), "--split-out: dataset before was deleted") {
 			t.Errorf("a division without the dataset: %v", err)
 		}
 		if err := AddDataset(a, cl, &r, j, false); err != nil || r.On != nil {
 			t.Errorf("without --split-out: %v, %v", r.On, err)
 		}
-		cmdtest.Works(t, "dataset", "import", "--name", "before", "--data", cmdtest.ArtificialFile(t, dir, "other.csv", 40, 2))
+		cmdtest.Works(t, "dataset", "import", "--name", "before", "--data",
+			cmdtest.ArtificialFile(t, dir, "other.csv", 40, 2))
 	}
 }
 
@@ -213,12 +218,14 @@ func TestSameRowsOfOtherFiles(t *testing.T) {
 	whole, short := cmdtest.Write(t, dir, "whole.csv", clitest.Survey(40)), cmdtest.Write(t, dir, "short.csv", without)
 	cmdtest.Works(t, append([]string{"dataset", "import", "--name", "whole", "--data", short}, reading...)...)
 	e := cmdtest.Run(t, append([]string{"dataset", "import", "--name", "whole", "--data", whole}, reading...)...)
-	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "(0 rows, in the new dataset 2)") || !strings.Contains(e.Stderr, "choose another name") {
+	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "(0 rows, in the new dataset 2)") ||
+		!strings.Contains(e.Stderr, "choose another name") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	var r results.Result
 	csv := filepath.Join(dir, "p.csv")
-	cmdtest.JSON(t, &r, append(append(append([]string{"train", "--data", whole}, reading...), cmdtest.Small...), "--folds", "2", "--predictions-out", csv)...)
+	cmdtest.JSON(t, &r, append(append(append([]string{"train", "--data", whole}, reading...), cmdtest.Small...), "--folds",
+		"2", "--predictions-out", csv)...)
 	if rows, _ := rowsOfCSV(t, csv); r.Dataset == "whole" || len(rows) != 38 || rows[37] != 39 {
 		t.Errorf("dataset %s, rows %v", r.Dataset, rows)
 	}

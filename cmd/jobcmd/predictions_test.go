@@ -30,16 +30,19 @@ func TestPredictionsOut(t *testing.T) {
 	data := m.File(t, dir, "moods.csv", append(m.Header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
 	out, model, split := filepath.Join(dir, "p.csv"), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "s.csv")
 	var r results.Result
-	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out, "--split-out", split)...)
+	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out,
+		"--split-out", split)...)
 	lists := clitest.HeldOut(t, split)
 	records := clitest.ReadCSV(t, out)
-	want := []string{"row", "name", "fold", "true_happy", "true_sad", "true_angry", "predicted_happy", "predicted_sad", "predicted_angry"}
+	want := []string{"row", "name", "fold", "true_happy", "true_sad", "true_angry", "predicted_happy", "predicted_sad",
+		"predicted_angry"}
 	if diff := cmp.Diff(want, records[0]); diff != "" || len(records) != 91 || r.Predictions != out {
 		t.Fatalf("%d lines at %q: %s", len(records), r.Predictions, diff)
 	}
 	var byFold [3][][]string
 	for fold := range byFold {
-		cmdtest.Works(t, "predict", "--model", filepath.Join(dir, fmt.Sprintf("m-fold%d.coppice", fold)), "--data", data, "--out", filepath.Join(dir, "all.csv"))
+		cmdtest.Works(t, "predict", "--model", filepath.Join(dir, fmt.Sprintf("m-fold%d.coppice", fold)), "--data", data,
+			"--out", filepath.Join(dir, "all.csv"))
 		byFold[fold] = clitest.ReadCSV(t, filepath.Join(dir, "all.csv"))
 	}
 	truth := clitest.ReadCSV(t, data)
@@ -60,11 +63,13 @@ func TestPredictionsOut(t *testing.T) {
 	npz := filepath.Join(dir, "p.npz")
 	cmdtest.Works(t, clitest.TrainArgs(data, "--folds", "3", "--predictions-out", npz)...)
 	values, texts := clitest.Arrays(t, npz)
-	if len(values["rows"]) != 90 || values["rows"][89] != 89 || len(values["folds"]) != 90 || len(values["labels"]) != 270 || len(values["predictions"]) != 270 ||
+	if len(values["rows"]) != 90 || values["rows"][89] != 89 || len(values["folds"]) != 90 ||
+		len(values["labels"]) != 270 || len(values["predictions"]) != 270 ||
 		texts["row_names"][89] != "row 89" || texts["label_names"][2] != "angry" {
 		t.Errorf("in .npz: %d rows, %d folds, %v", len(values["rows"]), len(values["folds"]), texts)
 	}
-	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--test-fraction", "0.1", "--predictions-out", out, "--split-out", split)...)
+	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--test-fraction", "0.1", "--predictions-out", out,
+		"--split-out", split)...)
 	var held []string
 	for _, row := range clitest.HeldOut(t, split)[0] {
 		held = append(held, strconv.Itoa(row))
@@ -82,17 +87,20 @@ func TestPredictionsRefusals(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "x.csv", 100, 1)
 	for args, says := range map[string]string{
-		"--predictions-out @/p.csv":                                                     "no samples are held out",
-		"--test-fraction 0.1 --predictions-out @/p.txt":                                 "p.txt: the format of the file to write is unknown",
-		"--test-fraction 0.1 --predictions-out -":                                       "stdout",
-		"--test-fraction 0.1 --predictions-out @/p.csv --set keep_predictions=100":      "the predictions take 300 bytes, more than the setting keep_predictions; give --set keep_predictions=300",
+		"--predictions-out @/p.csv": "no samples are held out",
+		"--test-fraction 0.1 --predictions-out @/p.txt": "p.txt: the format of the file to " +
+			"write is unknown",
+		"--test-fraction 0.1 --predictions-out -": "stdout",
+		"--test-fraction 0.1 --predictions-out @/p.csv --set keep_predictions=100": "the predictions take 300 bytes, " +
+			"more than the setting keep_predictions; give --set keep_predictions=300",
 		"--folds 2 --predictions-out @/p.csv --set keep_predictions=2999":               "keep_predictions=3000",
 		"--folds 2 --set keep_predictions=-1":                                           "keep_predictions",
 		"--folds 2 --predictions-out @/p.csv --set keep_predictions=0 --set bias=false": "keep_predictions=3000",
 	} {
 		cmdtest.Refused(t, nil, "train --local --steps 2 --data "+data+" "+args, cli.ExitUsage, []string{says})
 	}
-	if text := cmdtest.Works(t, clitest.TrainArgs(data, "--folds", "2", "--set", "keep_predictions=2999")...); !strings.Contains(text, "not kept (keep_predictions)") {
+	if text := cmdtest.Works(t, clitest.TrainArgs(data, "--folds", "2", "--set",
+		"keep_predictions=2999")...); !strings.Contains(text, "not kept (keep_predictions)") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -107,7 +115,8 @@ func TestClusterPredictions(t *testing.T) {
 	}
 	data := m.File(t, dir, "moods.csv", append(m.Header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
 	large := filepath.Join(dir, "large.npz")
-	cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "20000", "--features", "2", "--labels", "30", "--out", large)
+	cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "20000", "--features", "2", "--labels", "30",
+		"--out", large)
 	var list strings.Builder
 	for i := range 90 {
 		fmt.Fprintf(&list, "%d,%d\n", i, i%2)
@@ -125,9 +134,12 @@ func TestClusterPredictions(t *testing.T) {
 		here, there := filepath.Join(dir, name+"-here.csv"), filepath.Join(dir, name+"-there.csv")
 		var local, remote results.Result
 		cmdtest.JSON(t, &local, append([]string{"train", "--local", "--predictions-out", here, "--data"}, args...)...)
-		cmdtest.JSON(t, &remote, append([]string{"train", "--audit", "0.5", "--name", name, "--predictions-out", there, "--data"}, args...)...)
-		if local.ModelDigest != remote.ModelDigest || cmdtest.Read(t, here) != cmdtest.Read(t, there) || len(cmdtest.Read(t, here)) == 0 {
-			t.Errorf("%s: models %.12s and %.12s, %d and %d bytes of predictions", name, local.ModelDigest, remote.ModelDigest, len(cmdtest.Read(t, here)), len(cmdtest.Read(t, there)))
+		cmdtest.JSON(t, &remote, append([]string{"train", "--audit", "0.5", "--name", name, "--predictions-out", there,
+			"--data"}, args...)...)
+		if local.ModelDigest != remote.ModelDigest || cmdtest.Read(t, here) != cmdtest.Read(t, there) ||
+			len(cmdtest.Read(t, here)) == 0 {
+			t.Errorf("%s: models %.12s and %.12s, %d and %d bytes of predictions", name, local.ModelDigest, remote.ModelDigest,
+				len(cmdtest.Read(t, here)), len(cmdtest.Read(t, there)))
 		}
 		if local.HeldOut != remote.HeldOut {
 			t.Errorf("%s: %d rows were held out, on the cluster %d", name, local.HeldOut, remote.HeldOut)
@@ -141,12 +153,14 @@ func TestClusterPredictions(t *testing.T) {
 	if j.Predictions == nil || j.Predictions.Bytes == 0 {
 		t.Errorf("predictions %+v", j.Predictions)
 	}
-	if text := cmdtest.Works(t, "job", "show", "single"); !strings.Contains(text, "coppice job predictions single --out FILE") {
+	if text := cmdtest.Works(t, "job", "show", "single"); !strings.Contains(text,
+		"coppice job predictions single --out FILE") {
 		t.Errorf("shown as\n%s", text)
 	}
 	cmdtest.Works(t, append([]string{"train", "--name", "none", "--data"}, clitest.TrainArgs(data)[3:]...)...)
 	cmdtest.Refused(t, nil, "job predictions none --out @/p.csv", cli.ExitFailed, []string{"job none held out no samples"})
-	cmdtest.Works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1", "--data"}, clitest.TrainArgs(data)[3:]...)...)
+	cmdtest.Works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1",
+		"--data"}, clitest.TrainArgs(data)[3:]...)...)
 	cmdtest.Refused(t, nil, "job predictions few --out @/p.csv", cli.ExitFailed, []string{"job few kept no predictions"})
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 13 {
 		t.Errorf("%d files, %v", len(left), err)
@@ -177,23 +191,27 @@ func TestSplitOut(t *testing.T) {
 		var want, got results.Result
 		cmdtest.JSON(t, &want, clitest.TrainArgs(data, slices.Concat(args, c.how, []string{"--split-out", list})...)...)
 		lines := strings.Split(cmdtest.Read(t, list), "\n")
-		if empty := "3" + strings.Repeat(",", strings.Count(c.header, ",")); lines[0] != c.header || len(lines) != 42 || lines[4] != empty || lines[41] != "" {
+		if empty := "3" + strings.Repeat(",", strings.Count(c.header, ",")); lines[0] != c.header || len(lines) != 42 ||
+			lines[4] != empty || lines[41] != "" {
 			t.Errorf("%q: %q", c.how, lines)
 		}
 		if i := slices.Index(c.how, "--seed"); i >= 0 {
 			args = append(args, c.how[i:]...)
 		}
 		again := filepath.Join(dir, "again.csv")
-		cmdtest.JSON(t, &got, clitest.TrainArgs(data, slices.Concat(args, []string{"--split", list, "--split-out", again})...)...)
+		cmdtest.JSON(t, &got, clitest.TrainArgs(data,
+			slices.Concat(args, []string{"--split", list, "--split-out", again})...)...)
 		digest := got.ModelDigest
 		if len(want.Folds) == 0 && len(got.Folds) == 1 {
 			digest = got.Folds[0].ModelDigest
 		}
 		if digest != want.ModelDigest || got.HeldOut != want.HeldOut || cmdtest.Read(t, again) != cmdtest.Read(t, list) {
-			t.Errorf("%q: the digest is %.12s, again %.12s; %d samples held out, again %d", c.how, want.ModelDigest, digest, want.HeldOut, got.HeldOut)
+			t.Errorf("%q: the digest is %.12s, again %.12s; %d samples held out, again %d", c.how, want.ModelDigest, digest,
+				want.HeldOut, got.HeldOut)
 		}
 	}
-	cmdtest.Refused(t, nil, "train --local --missing 0 --drop id --data "+data+" --split "+list, cli.ExitFailed, []string{"line 5", "want 1 for a test sample"})
+	cmdtest.Refused(t, nil, "train --local --missing 0 --drop id --data "+data+" --split "+list, cli.ExitFailed,
+		[]string{"line 5", "want 1 for a test sample"})
 	for args, says := range map[string]string{
 		"--split-out @/s.csv":                                       "--split-out: no samples are held out",
 		"--folds 2 --split-out @/s.npz":                             "the name must end in .csv",
@@ -201,6 +219,7 @@ func TestSplitOut(t *testing.T) {
 		"--folds 2 --split-out @/s.csv --predictions-out @/./s.csv": "--predictions-out writes to this file",
 		"--split " + list + " --split-out " + list:                  "reads that file",
 	} {
-		cmdtest.Refused(t, nil, "train --local --steps 2 --missing drop --drop id --data "+data+" "+args, cli.ExitUsage, []string{says})
+		cmdtest.Refused(t, nil, "train --local --steps 2 --missing drop --drop id --data "+data+" "+args, cli.ExitUsage,
+			[]string{says})
 	}
 }

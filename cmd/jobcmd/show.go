@@ -37,7 +37,8 @@ func jobRow(j *protocol.JobInfo, now time.Time) []string {
 		algorithm = j.Job.Algorithm
 	}
 	seconds := secondsOf(j, now)
-	return []string{fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, cli.Time(j.Submitted)}
+	return []string{fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm,
+		j.Dataset, cli.Time(j.Submitted)}
 }
 
 // stateOf writes the state of a job, what it waits for, and whether its result may be wrong.
@@ -137,7 +138,8 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	if j.AuditPPM > 0 {
 		lines = append(lines, [2]string{"audit", fmt.Sprintf("%v of the tasks are computed twice", float64(j.AuditPPM)/1e6)})
 	}
-	lines = append(lines, [2]string{"submitted", cli.Time(j.Submitted)}, [2]string{"started", cli.Time(j.Started)}, [2]string{"ended", cli.Time(j.Ended)})
+	lines = append(lines, [2]string{"submitted", cli.Time(j.Submitted)}, [2]string{"started", cli.Time(j.Started)},
+		[2]string{"ended", cli.Time(j.Ended)})
 	if j.Started != 0 && j.State != protocol.Done {
 		lines = append(lines, [2]string{"time", units.Duration(ranOf(j, time.Now()))})
 	}
@@ -159,7 +161,8 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	if err != nil {
 		if j.Job != nil {
 			lines = append(lines, [2]string{"algorithm", j.Job.Algorithm}, [2]string{"dataset", j.Dataset},
-				[2]string{"seed", fmt.Sprint(j.Job.Seed)}, [2]string{"split", results.Split(j.Job, "")}, [2]string{"settings", results.Settings(j.Job.Params)})
+				[2]string{"seed", fmt.Sprint(j.Job.Seed)}, [2]string{"split", results.Split(j.Job, "")},
+				[2]string{"settings", results.Settings(j.Job.Params)})
 		}
 		cli.WritePairs(w, lines)
 		return
@@ -214,11 +217,13 @@ func (c *listCmd) Run(a *cli.App) error {
 		if c.After > 0 {
 			which = "the next"
 		}
-		defer a.Note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, units.Count(len(jobs)), units.Plural(list.Total, "job"), q.Sort, list.Next)
+		defer a.Note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which,
+			units.Count(len(jobs)), units.Plural(list.Total, "job"), q.Sort, list.Next)
 	}
 	return a.Print(jobs, func(w io.Writer) {
 		owner := func(j protocol.JobInfo) string { return cli.Owner(j.Owner, j.Private) }
-		cli.WriteOwned(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, jobs, owner, func(j protocol.JobInfo) []string {
+		cli.WriteOwned(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset",
+			"submitted"}, jobs, owner, func(j protocol.JobInfo) []string {
 			return jobRow(&j, time.Now())
 		}, 1, 4, 5, 6, 7, 8)
 	})
@@ -281,7 +286,8 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 	if p := j.Progress; p != nil {
 		lines = append(lines, [2]string{"step", progress.Step(p)}, [2]string{"training loss", progress.Loss(p.Loss)})
 		if p.ValidatedAt > 0 {
-			lines = append(lines, [2]string{"validation loss", progress.Loss(p.Validation) + " at step " + units.Count(p.ValidatedAt)})
+			lines = append(lines, [2]string{"validation loss", progress.Loss(p.Validation) + " at step " +
+				units.Count(p.ValidatedAt)})
 		}
 		if p.BestStep > 0 {
 			lines = append(lines, [2]string{"best so far", progress.Loss(p.BestLoss) + " at step " + units.Count(p.BestStep)})
@@ -337,8 +343,11 @@ func (c *predictionsCmd) Run(a *cli.App) error {
 		return err
 	}
 	if j.Experiment != "" {
-		return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test samples of each run "+
-			"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
+		return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the "+
+			"predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test "+
+			"samples of each run "+
+			"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict "+
+			"(coppice model download %s/DIGEST --out FILE)",
 			j.Name, j.Experiment, j.Experiment, j.Name)
 	}
 	r, o, err := results.Finished(j)
@@ -379,14 +388,16 @@ func (c *predictionsCmd) Run(a *cli.App) error {
 		Out         string `json:"out"`
 	}{j.Name, r.ModelDigest, len(set.Row), c.Out}
 	return a.PrintBeside(c.Out, shown, func(w io.Writer) {
-		fmt.Fprintf(w, "predictions for %s held out by job %s: %s\n", units.Plural(shown.Rows, "sample"), j.Name, cli.OutputName(c.Out))
+		fmt.Fprintf(w, "predictions for %s held out by job %s: %s\n", units.Plural(shown.Rows, "sample"), j.Name,
+			cli.OutputName(c.Out))
 	})
 }
 
 // NoPredictions says why a job has no predictions.
 func NoPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
-		return errtext.Errorf(errtext.WrongRequest, "%s held out no samples for testing: train with {test-fraction}, {folds} or {split}", job)
+		return errtext.Errorf(errtext.WrongRequest, "%s held out no samples for testing: train with {test-fraction}, "+
+			"{folds} or {split}", job)
 	}
 	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }

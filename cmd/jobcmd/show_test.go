@@ -39,7 +39,8 @@ func TestSuspectIsShown(t *testing.T) {
 // A job's time leaves its pauses out, and its ETA follows.
 func TestTimesOfAPausedJob(t *testing.T) {
 	now := time.Unix(10_000, 0)
-	j := &protocol.JobInfo{State: protocol.Running, Started: 1000, Since: 9990, Ran: 20, Progress: &round.Progress{Step: 50, Steps: 100}}
+	j := &protocol.JobInfo{State: protocol.Running, Started: 1000, Since: 9990, Ran: 20,
+		Progress: &round.Progress{Step: 50, Steps: 100}}
 	if got := secondsOf(j, now); got != (times{"30.0 s", "30.0 s"}) {
 		t.Errorf("running: %+v", got)
 	}
@@ -78,11 +79,13 @@ func TestJobListPages(t *testing.T) {
 	defer func() { cancel(); testkit.Receive(t, "the end of the coordinator", ends) }()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 60, 1)
 	for seed, name := range []string{"a", "b", "c"} {
-		cmdtest.Works(t, "job", "submit", "--wait", "5m", "--name", name, "--data", data, "--algorithm", "sa-bfgs", "--seed", strconv.Itoa(seed), "--server", address)
+		cmdtest.Works(t, "job", "submit", "--wait", "5m", "--name", name, "--data", data, "--algorithm", "sa-bfgs", "--seed",
+			strconv.Itoa(seed), "--server", address)
 	}
 	list := []string{"job", "list", "--server", address, "--sort", "name", "--limit", "2"}
 	e := cmdtest.Run(t, list...)
-	next := regexp.MustCompile(`the first 2 of 3 jobs, sorted by name; --after (\d+) lists more`).FindStringSubmatch(e.Stderr)
+	next := regexp.MustCompile(`the first 2 of 3 jobs, sorted by name; --after (\d+) lists more`).
+		FindStringSubmatch(e.Stderr)
 	if next == nil {
 		t.Fatalf("job list notes %q", e.Stderr)
 	}
@@ -90,7 +93,8 @@ func TestJobListPages(t *testing.T) {
 	if cmdtest.JSON(t, &rest, append(list, "--after", next[1])...); len(rest) != 1 || rest[0].Name != "c" {
 		t.Errorf("then follow %+v", rest)
 	}
-	if e := cmdtest.Run(t, append(list, "--after", "999")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "job 999") {
+	if e := cmdtest.Run(t, append(list, "--after", "999")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "job 999") {
 		t.Errorf("after an unknown job: exit code %d: %s", e.Code, e.Stderr)
 	}
 	if e := cmdtest.Run(t, append(list, "--after", "x")...); e.Code != cli.ExitUsage {
@@ -122,17 +126,20 @@ func TestJobListFlags(t *testing.T) {
 			names = append(names, strings.Fields(row)[1])
 		}
 		cut := strings.Contains(line, "limit")
-		if got := strings.Join(names, " "); e.Code != cli.ExitOK || got != want || strings.Contains(e.Stderr, "of 3 jobs") != cut {
+		if got := strings.Join(names, " "); e.Code != cli.ExitOK || got != want ||
+			strings.Contains(e.Stderr, "of 3 jobs") != cut {
 			t.Errorf("%q: exit code %d, %s, want %s; %s", line, e.Code, got, want, e.Stderr)
 		}
 	}
 	var list []protocol.JobInfo
 	cmdtest.JSON(t, &list, "job", "list", "--sort", "kl")
-	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] || list[0].EvaluatedOn != "test samples" {
+	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] ||
+		list[0].EvaluatedOn != "test samples" {
 		t.Errorf("by kl: %+v", list)
 	}
 	text := cmdtest.Works(t, "job", "list", "--sort", "name")
-	for _, want := range []string{cli.Measure(list[0].Measures["kl"]) + " test", cli.Measure(list[2].Measures["kl"]) + " training"} {
+	for _, want := range []string{cli.Measure(list[0].Measures["kl"]) + " test", cli.Measure(list[2].Measures["kl"]) +
+		" training"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q:\n%s", want, text)
 		}

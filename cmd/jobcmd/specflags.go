@@ -102,12 +102,14 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 	all := []setting{
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
-		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures}, {"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
+		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures},
+		{"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
 	}
 	for _, pair := range s.Set {
 		all = append(all, setting{flag: "--set", value: pair})
 	}
-	all = append(all, setting{"--steps", "steps", s.Steps}, setting{"--members", "members", s.Members}, setting{"--init-from", network.SettingInitFrom, s.InitFrom})
+	all = append(all, setting{"--steps", "steps", s.Steps}, setting{"--members", "members", s.Members},
+		setting{"--init-from", network.SettingInitFrom, s.InitFrom})
 	given := make(map[string]string) // the flag that gave a key
 	for _, f := range all {
 		if f.flag == "--set" {
@@ -119,7 +121,8 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 			continue
 		}
 		if first, ok := given[f.key]; ok {
-			return cli.Usagef("%s is given twice, by %s and by %s; give it once", f.key, cli.FlagText(first), cli.FlagText(f.flag))
+			return cli.Usagef("%s is given twice, by %s and by %s; give it once", f.key, cli.FlagText(first),
+				cli.FlagText(f.flag))
 		}
 		given[f.key] = f.flag
 		err := spec.Set(to, f.key, f.value)
@@ -144,8 +147,8 @@ type ResolvedJob struct {
 	Weights  []byte   // of init_from; nil if it names none
 }
 
-// Resolve makes the job of a spec on a dataset, so that errors name lines of the spec. It reads the folds of --split and
-// the weights of init_from, and has the spec name them by their digests. cl is nil if there is no cluster.
+// Resolve makes the job of a spec on a dataset, so that errors name lines of the spec. It reads the folds of --split
+// and the weights of init_from, and has the spec name them by their digests. cl is nil if there is no cluster.
 func (s *SpecFlags) Resolve(a *cli.App, cl *client.Client, file *spec.File, m *dataset.Manifest) (*ResolvedJob, error) {
 	r := new(ResolvedJob)
 	if s.Split != "" || s.draws() {
@@ -239,8 +242,8 @@ type unread struct{ error }
 
 func (u *unread) Unwrap() error { return u.error }
 
-// findWeights reads the weights of a file, or else of a model of the cluster, or else of a blob that was sent before. The
-// error is of type *unread if the file or the model does not exist, or could not be read.
+// findWeights reads the weights of a file, or else of a model of the cluster, or else of a blob that was sent before.
+// The error is of type *unread if the file or the model does not exist, or could not be read.
 func findWeights(a *cli.App, cl *client.Client, from string) (*network.Weights, error) {
 	b, err := os.ReadFile(from)
 	switch {

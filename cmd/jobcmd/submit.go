@@ -38,7 +38,8 @@ type SubmitFlags struct {
 // spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
 // refuses a job that would not keep its predictions. An interrupted request has grace more time for its answer. made is
 // true if there was no such job before.
-func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags, file *spec.File, flags SubmitFlags, keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
+func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags, file *spec.File, flags SubmitFlags,
+	keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
 	set, err := s.dataset(a, cl, d, file, flags.Shared)
 	if err != nil {
 		return nil, false, err
@@ -72,7 +73,8 @@ func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags,
 	ctx, stop := lasting(a.Ctx, grace)
 	defer stop()
 	err = cl.Blobs().Sending(ctx, sent, func() error {
-		job, err = cl.Jobs().SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(flags.Audit), Shared: flags.Shared})
+		job, err = cl.Jobs().SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(flags.Audit),
+			Shared: flags.Shared})
 		return err
 	})
 	if errors.Is(err, context.Canceled) {
@@ -93,13 +95,16 @@ func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags,
 // wasThere says that a submission made no new job.
 func wasThere(j *protocol.JobInfo) errtext.Text {
 	if j.State == protocol.Done {
-		return errtext.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another {name}", j.Name, cli.Time(j.Ended))
+		return errtext.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, "+
+			"give another {name}", j.Name, cli.Time(j.Ended))
 	}
-	return errtext.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, cli.Time(j.Submitted), j.State)
+	return errtext.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name,
+		cli.Time(j.Submitted), j.State)
 }
 
 // dataset returns the dataset to train on. It imports a data file, and if shared is true, all users may read that.
-func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlags, file *spec.File, shared bool) (*protocol.Dataset, error) {
+func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlags, file *spec.File,
+	shared bool) (*protocol.Dataset, error) {
 	if s.Data == "" {
 		return cl.Datasets().Get(a.Ctx, file.Spec.Dataset)
 	}
@@ -110,7 +115,8 @@ func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlag
 	m := progress.New(a)
 	m.Quiet = a.JSON
 	defer m.Clear()
-	set, err := cl.Datasets().ImportFree(a.Ctx, protocol.DatasetPut{Name: dataflags.DatasetName(s.Data), Shared: shared}, src, m.Reading(a.Ctx, "reading data", checks))
+	set, err := cl.Datasets().ImportFree(a.Ctx, protocol.DatasetPut{Name: dataflags.DatasetName(s.Data), Shared: shared},
+		src, m.Reading(a.Ctx, "reading data", checks))
 	a.Notes = m.Notes
 	if err == nil && shared && set.Private {
 		connect.NoteNotShared(a, "dataset", set.Name)
@@ -132,9 +138,11 @@ func CheckKept(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	}
 	switch bytes := pipeline.PredictionBytes(j, m, n); {
 	case bytes > spec.MaxPredictions:
-		return cli.Usagef("{predictions-out}: the predictions take %s bytes; at most %s are possible", units.Count(bytes), units.Count(spec.MaxPredictions))
+		return cli.Usagef("{predictions-out}: the predictions take %s bytes; at most %s are possible", units.Count(bytes),
+			units.Count(spec.MaxPredictions))
 	case bytes > j.Predictions:
-		return cli.Usagef("{predictions-out}: the predictions take %s bytes, more than the setting keep_predictions; give {set=keep_predictions=%d}", units.Count(bytes), bytes)
+		return cli.Usagef("{predictions-out}: the predictions take %s bytes, more than the setting keep_predictions; give "+
+			"{set=keep_predictions=%d}", units.Count(bytes), bytes)
 	}
 	return nil
 }
@@ -165,7 +173,8 @@ func jobContinues(a *cli.App, job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return cli.Interrupted(fmt.Sprintf("job %s continues without this command; to watch it: %s; to cancel it: %s", job, a.Command("job watch "+job), a.Command("job cancel "+job)))
+	return cli.Interrupted(fmt.Sprintf("job %s continues without this command; to watch it: %s; to cancel it: %s", job,
+		a.Command("job watch "+job), a.Command("job cancel "+job)))
 }
 
 // SubmitGrace is how long the answer to an interrupted submission is awaited. It is less than endWithin.
@@ -183,7 +192,8 @@ func Withdraw(a *cli.App, cl *client.Client, j *protocol.JobInfo, within time.Du
 	ctx, stop := context.WithTimeout(context.WithoutCancel(a.Ctx), within)
 	defer stop()
 	if _, err := cl.Jobs().Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
-		return cli.Interrupted(fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: %s", j.Name, cli.Message(err), a.Command("job cancel "+j.Name)))
+		return cli.Interrupted(fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: %s", j.Name,
+			cli.Message(err), a.Command("job cancel "+j.Name)))
 	}
 	return cli.Interrupted(fmt.Sprintf("interrupted; job %s was cancelled", j.Name))
 }
@@ -220,7 +230,8 @@ func AddDataset(a *cli.App, cl *client.Client, r *results.Result, j *protocol.Jo
 	case !divide:
 		return nil
 	case client.IsNotFound(err) || err == nil && r.On == nil:
-		return errtext.Errorf(errtext.WrongRequest, "{split-out}: dataset %s was deleted, together with the row numbers of its file; import the file again under this name, and repeat the command", j.Dataset)
+		return errtext.Errorf(errtext.WrongRequest, "{split-out}: dataset %s was deleted, together with the row numbers of "+
+			"its file; import the file again under this name, and repeat the command", j.Dataset)
 	case err != nil:
 		return err
 	}

@@ -13,18 +13,21 @@ import (
 
 // An audit that cannot be is wrong usage.
 func TestAuditUsage(t *testing.T) {
-	for _, args := range [][]string{{"--audit", "1.5"}, {"--audit", "-0.1"}, {"--audit", "NaN"}, {"--audit", "some"}, {"--audit", "0.5", "--local"}} {
+	for _, args := range [][]string{{"--audit", "1.5"}, {"--audit", "-0.1"}, {"--audit", "NaN"}, {"--audit", "some"},
+		{"--audit", "0.5", "--local"}} {
 		for _, command := range [][]string{{"train"}, {"job", "submit"}} {
 			if command[0] == "job" && len(args) > 2 {
 				continue
 			}
 			e := cmdtest.Run(t, append(append(command, "--dataset", "x"), args...)...)
-			if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "audit") || strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
+			if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "audit") ||
+				strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
 				t.Errorf("%v %v: exit code %d, %s", command, args, e.Code, e.Stderr)
 			}
 		}
 	}
-	if e := cmdtest.Run(t, "coordinator", "--dir", t.TempDir(), "--max-queue", "-1"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--max-queue") {
+	if e := cmdtest.Run(t, "coordinator", "--dir", t.TempDir(), "--max-queue", "-1"); e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, "--max-queue") {
 		t.Errorf("a negative queue: exit code %d, %s", e.Code, e.Stderr)
 	}
 }
@@ -55,7 +58,8 @@ func TestQuotas(t *testing.T) {
 	refused := func(flag string, args ...string) {
 		t.Helper()
 		e := cmdtest.Run(t, args...)
-		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, flag) || !strings.Contains(e.Stderr, "at most") || strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
+		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, flag) || !strings.Contains(e.Stderr, "at most") ||
+			strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
 			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stderr)
 		}
 	}

@@ -85,7 +85,8 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
-	e := &evaluation{algorithm: m.File.Algorithm, ModelDigest: m.File.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
+	e := &evaluation{algorithm: m.File.Algorithm, ModelDigest: m.File.Digest, Data: c.Data, Matched: matched,
+		Unseen: unseen}
 	if read.IsNamedArrays(c.Data) {
 		e.Data = read.NamedArrays
 	}
@@ -193,7 +194,8 @@ type rowMeasures struct {
 }
 
 func (e *evaluation) text(w io.Writer) {
-	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", cli.ShortDigest(e.ModelDigest), e.Data, units.Plural(e.Rows, "sample"), results.ClipText(e.Clip))
+	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", cli.ShortDigest(e.ModelDigest),
+		e.Data, units.Plural(e.Rows, "sample"), results.ClipText(e.Clip))
 	results.WriteMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	results.WriteAgainst(w, e.algorithm, "samples", e.Against)
 	if e.confusion != nil {
@@ -279,7 +281,8 @@ func (s *shownRows) take(p *predict.Block, i int) {
 
 // figures draws the figures of an evaluation of a model.
 func (s *shownRows) figures(m *predict.Model, e *evaluation) ([]figure.Named, error) {
-	v := &plots.Evaluated{Title: dataflags.DatasetName(e.Data) + ": " + m.File.Algorithm, Type: e.plan.Type, LabelNames: m.Provenance.LabelNames, Rows: s.rows}
+	v := &plots.Evaluated{Title: dataflags.DatasetName(e.Data) + ": " + m.File.Algorithm, Type: e.plan.Type,
+		LabelNames: m.Provenance.LabelNames, Rows: s.rows}
 	_, v.Rows.Labels = m.Shape()
 	results.SetBeside(v, e.Added)
 	if s.plane && s.taken < mostShown {

@@ -30,21 +30,24 @@ func TestNotBetterThanBaseline(t *testing.T) {
 	cmdtest.JSON(t, &r, args...)
 	var e evaluation
 	cmdtest.JSON(t, &e, evaluate...)
-	if r.Against == nil || r.Against.Verdict != measures.NotBetter || r.Against.Samples != 10 || e.Against == nil || e.Against.Verdict != measures.NotBetter || e.Against.Samples != 40 {
+	if r.Against == nil || r.Against.Verdict != measures.NotBetter || r.Against.Samples != 10 || e.Against == nil ||
+		e.Against.Verdict != measures.NotBetter || e.Against.Samples != 40 {
 		t.Errorf("train says %+v, evaluate %+v", r.Against, e.Against)
 	}
 	for on, text := range map[string]string{
 		"test samples": cmdtest.Works(t, args...) + cmdtest.Works(t, "model", "show", model),
 		"samples":      cmdtest.Works(t, evaluate...) + cmdtest.Works(t, evaluate...),
 	} {
-		if strings.Count(text, "warning: aa-knn is not better than the mean baseline: its K-L on the "+on+" differs by 0.00000 (standard error 0.00000).\n") != 2 {
+		if strings.Count(text, "warning: aa-knn is not better than the mean baseline: its K-L on the "+on+
+			" differs by 0.00000 (standard error 0.00000).\n") != 2 {
 			t.Errorf("the text does not say it of the %s:\n%s", on, text)
 		}
 	}
 	if text := cmdtest.Works(t, append(all, "--set", "k=40")...); strings.Contains(text, "than the mean baseline") {
 		t.Errorf("without test samples:\n%s", text)
 	}
-	if text := cmdtest.Works(t, append(all, "--set", "k=3", "--folds", "4")...); strings.Contains(text, "than the mean baseline") {
+	if text := cmdtest.Works(t, append(all, "--set", "k=3", "--folds", "4")...); strings.Contains(text,
+		"than the mean baseline") {
 		t.Errorf("a better model:\n%s", text)
 	}
 }
@@ -61,7 +64,8 @@ func TestPredictAndEvaluate(t *testing.T) {
 	}
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
 	predicted := clitest.ReadCSV(t, out)
-	if diff := cmp.Diff([]string{"row", "label_0", "label_1", "label_2"}, predicted[0]); diff != "" || len(predicted) != 301 || predicted[300][0] != "299" {
+	if diff := cmp.Diff([]string{"row", "label_0", "label_1", "label_2"}, predicted[0]); diff != "" ||
+		len(predicted) != 301 || predicted[300][0] != "299" {
 		t.Errorf("%d lines, header differs: %s", len(predicted), diff)
 	}
 	var e evaluation
@@ -71,8 +75,10 @@ func TestPredictAndEvaluate(t *testing.T) {
 	}
 	kl := 0.0
 	for i, m := range measures.All {
-		if !near(e.Measures[i].Mean, trained.Measures[i].Mean) || !near(e.MeanPredictor[i].Mean, trained.MeanPredictor[i].Mean) {
-			t.Errorf("%s: %+v and %+v when training, %+v and %+v now", m.Name, trained.Measures[i], trained.MeanPredictor[i], e.Measures[i], e.MeanPredictor[i])
+		if !near(e.Measures[i].Mean, trained.Measures[i].Mean) ||
+			!near(e.MeanPredictor[i].Mean, trained.MeanPredictor[i].Mean) {
+			t.Errorf("%s: %+v and %+v when training, %+v and %+v now", m.Name, trained.Measures[i], trained.MeanPredictor[i],
+				e.Measures[i], e.MeanPredictor[i])
 		}
 	}
 	truth := clitest.ReadCSV(t, data)
@@ -104,12 +110,14 @@ func TestMoreMeasures(t *testing.T) {
 		t.Errorf("digests %s and %s, clip %q", plain.ModelDigest, more.ModelDigest, more.Clip)
 	}
 	own, mean := more.Added.Model.Distribution, more.Added.MeanPredictor.Distribution
-	if !(own.Spearman.Mean > mean.Spearman.Mean && own.JensenShannon.Mean < mean.JensenShannon.Mean && own.ZeroOne.Mean <= mean.ZeroOne.Mean && own.ErrorProbability.Mean <= mean.ErrorProbability.Mean) {
+	if !(own.Spearman.Mean > mean.Spearman.Mean && own.JensenShannon.Mean < mean.JensenShannon.Mean &&
+		own.ZeroOne.Mean <= mean.ZeroOne.Mean && own.ErrorProbability.Mean <= mean.ErrorProbability.Mean) {
 		t.Errorf("%+v, of the mean baseline %+v", own, mean)
 	}
 	var e evaluation
 	cmdtest.JSON(t, &e, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
-	if got := e.Added.Model.Distribution; !near(got.Spearman.Mean, own.Spearman.Mean) || !near(got.JensenShannon.Mean, own.JensenShannon.Mean) || !near(e.Measures[0].Mean, more.Measures[0].Mean) {
+	if got := e.Added.Model.Distribution; !near(got.Spearman.Mean, own.Spearman.Mean) ||
+		!near(got.JensenShannon.Mean, own.JensenShannon.Mean) || !near(e.Measures[0].Mean, more.Measures[0].Mean) {
 		t.Errorf("evaluated %+v, trained %+v", got, own)
 	}
 	cmdtest.JSON(t, &folds, clitest.TrainArgs(data, "--folds", "2", "--set", "measures=all")...)
@@ -120,7 +128,8 @@ func TestMoreMeasures(t *testing.T) {
 		t.Errorf("the model does not say how it was measured:\n%s", shown)
 	}
 	text := cmdtest.Works(t, "evaluate", "--model", model, "--data", data, "--measures", "all", "--clip", "pyldl")
-	for _, says := range []string{"Spearman", "Jensen-Shannon", "Zero-one loss", "Error probability", "probabilities clipped as pyldl does"} {
+	for _, says := range []string{"Spearman", "Jensen-Shannon", "Zero-one loss", "Error probability",
+		"probabilities clipped as pyldl does"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the text does not say %q:\n%s", says, text)
 		}
@@ -133,7 +142,9 @@ func TestEvaluatePerSample(t *testing.T) {
 	data, model := cmdtest.ArtificialFile(t, dir, "set.csv", 50, 1), filepath.Join(dir, "m.coppice")
 	cmdtest.Works(t, clitest.TrainArgs(data, "--model-out", model)...)
 	text := cmdtest.Works(t, "evaluate", "--model", model, "--data", data, "--per-sample")
-	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") || !strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") || !strings.Contains(text, "mean baseline") {
+	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[0], "row,kl,euclidean,") ||
+		!strings.Contains(lines[0], "mean_kl") || !strings.HasPrefix(lines[50], "49,") ||
+		!strings.Contains(text, "mean baseline") {
 		t.Errorf("got\n%s", text)
 	}
 	out := filepath.Join(dir, "rows.csv")
@@ -147,7 +158,8 @@ func TestEvaluatePerSample(t *testing.T) {
 func TestEvaluateRange(t *testing.T) {
 	dir := t.TempDir()
 	data, model := cmdtest.Write(t, dir, "x.csv", "a,label_1,label_2,label_3\n1,1,0,0\n2,0,1,0\n3,0,0,1\n"), dir+"/m.model"
-	cmdtest.Works(t, "train", "--local", "--data", data, "--range", "1:3", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)
+	cmdtest.Works(t, "train", "--local", "--data", data, "--range", "1:3", "--algorithm", "aa-knn", "--set", "k=1",
+		"--model-out", model)
 	for _, r := range []string{"0:2", "101:103", "0:3"} {
 		end := cmdtest.Run(t, "evaluate", "--model", model, "--data", data, "--range", r)
 		if end.Code != cli.ExitUsage || !strings.Contains(end.Stderr, "give --range 1:3") {
@@ -163,7 +175,8 @@ func TestRoundedAgesAreNoted(t *testing.T) {
 	data, model := cmdtest.Write(t, dir, "x.csv", "a,age\n1,25.5\n2,26.5\n3,30\n"), dir+"/m.model"
 	const want = "the ages of 2 samples are not whole numbers"
 	flags := []string{"--data", data, "--labels", "age", "--sigma", "2", "--range", "0:69"}
-	end := cmdtest.Run(t, slices.Concat([]string{"train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model}, flags)...)
+	end := cmdtest.Run(t, slices.Concat([]string{"train", "--local", "--algorithm", "aa-knn", "--set", "k=1",
+		"--model-out", model}, flags)...)
 	if end.Code != cli.ExitOK || strings.Count(end.Stderr, want) != 1 {
 		t.Errorf("train: %d, %s", end.Code, end.Stderr)
 	}
@@ -181,7 +194,8 @@ func TestRoundedAgesAreNoted(t *testing.T) {
 func TestMissingOtherThanTrained(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data := cmdtest.Write(t, dir, "t.csv", "a,b,label_p,label_q\n0,1,.1,.9\n1,2,.2,.8\n2,1,.3,.7\n30,2,.4,.6\n8,1,.6,.4\n40,2,.7,.3\n,1,.5,.5\n")
+	data := cmdtest.Write(t, dir, "t.csv",
+		"a,b,label_p,label_q\n0,1,.1,.9\n1,2,.2,.8\n2,1,.3,.7\n30,2,.4,.6\n8,1,.6,.4\n40,2,.7,.3\n,1,.5,.5\n")
 	later := cmdtest.Write(t, dir, "later.csv", "a,b\nNA,1\n5,1\n13.5,1\n")
 	for by, other := range map[string]string{"mean": "median", "median": "mean"} {
 		model := filepath.Join(dir, by+".model")
@@ -189,7 +203,8 @@ func TestMissingOtherThanTrained(t *testing.T) {
 		for _, args := range [][]string{{"predict", "--out", "-", "--data", later}, {"evaluate", "--data", data}} {
 			args = append(args, "--model", model, "--missing")
 			e := cmdtest.Run(t, append(args, other)...)
-			if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "the model has the "+by) || !strings.Contains(e.Stderr, "--missing "+by) {
+			if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "the model has the "+by) ||
+				!strings.Contains(e.Stderr, "--missing "+by) {
 				t.Errorf("trained with %s: exit code %d, %s", by, e.Code, e.Stderr)
 			}
 			cmdtest.Works(t, append(args, by)...)
@@ -198,9 +213,11 @@ func TestMissingOtherThanTrained(t *testing.T) {
 	// The advice of an error works.
 	model := filepath.Join(dir, "none.model")
 	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--missing", "drop")...)
-	cmdtest.Works(t, clitest.NearestNeighbour(cmdtest.Write(t, dir, "full.csv", "a,b,label_p,label_q\n0,1,.1,.9\n1,2,.2,.8\n2,1,.3,.7\n"), model)...)
+	cmdtest.Works(t, clitest.NearestNeighbour(cmdtest.Write(t, dir, "full.csv",
+		"a,b,label_p,label_q\n0,1,.1,.9\n1,2,.2,.8\n2,1,.3,.7\n"), model)...)
 	e := cmdtest.Run(t, "predict", "--model", model, "--data", later, "--out", "-")
-	if e.Code == cli.ExitOK || strings.Contains(e.Stderr, "--missing mean") || !strings.Contains(e.Stderr, "does not have the mean") {
+	if e.Code == cli.ExitOK || strings.Contains(e.Stderr, "--missing mean") ||
+		!strings.Contains(e.Stderr, "does not have the mean") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	for _, m := range []string{"drop", "0"} {
@@ -220,9 +237,11 @@ func TestNames(t *testing.T) {
 	b.WriteString("name,height,width,label_oak,label_elm\n")
 	for i := range 40 {
 		x := float64(i) / 40
-		b.WriteString(strings.Join([]string{"tree " + strconv.Itoa(i), strconv.FormatFloat(x, 'g', -1, 64), "1", strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(1-x, 'g', -1, 64)}, ",") + "\n")
+		b.WriteString(strings.Join([]string{"tree " + strconv.Itoa(i), strconv.FormatFloat(x, 'g', -1, 64), "1",
+			strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(1-x, 'g', -1, 64)}, ",") + "\n")
 	}
-	data, model, out := cmdtest.Write(t, dir, "trees.csv", b.String()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "trees.csv", b.String()), filepath.Join(dir, "m.coppice"),
+		filepath.Join(dir, "p.csv")
 	cmdtest.Works(t, clitest.TrainArgs(data, "--model-out", model)...)
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
 	predicted := clitest.ReadCSV(t, out)
@@ -266,7 +285,8 @@ func TestLabelKinds(t *testing.T) {
 		var shown modelShown
 		cmdtest.JSON(t, &shown, "model", "show", model)
 		if e.Rows != 60 || shown.Labels != test.labels || e.Measures[0].Mean >= e.MeanPredictor[0].Mean {
-			t.Errorf("%s: %d rows, %d labels, K-L %v against %v", test.name, e.Rows, shown.Labels, e.Measures[0].Mean, e.MeanPredictor[0].Mean)
+			t.Errorf("%s: %d rows, %d labels, K-L %v against %v", test.name, e.Rows, shown.Labels, e.Measures[0].Mean,
+				e.MeanPredictor[0].Mean)
 		}
 	}
 }
@@ -275,7 +295,8 @@ func TestLabelKinds(t *testing.T) {
 func TestRepeat(t *testing.T) {
 	dir := t.TempDir()
 	data, model := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1), filepath.Join(dir, "m.coppice")
-	cmdtest.Works(t, clitest.TrainArgs(data, "--model-out", model, "--seed", "5", "--test-fraction", "0.1", "--set", "optimizer=adam")...)
+	cmdtest.Works(t, clitest.TrainArgs(data, "--model-out", model, "--seed", "5", "--test-fraction", "0.1", "--set",
+		"optimizer=adam")...)
 	var shown modelShown
 	cmdtest.JSON(t, &shown, "model", "show", model)
 	var r results.Result

@@ -64,16 +64,20 @@ func TestLabelledImages(t *testing.T) {
 			Shape string
 		}
 	}
-	cmdtest.JSON(t, &cut, "dataset", "patches", "--images", at("images"), "--maps", at("maps"), "--out", at("train.npz"), "--test-images", "1", "--test-out", at("test.csv"),
+	cmdtest.JSON(t, &cut, "dataset", "patches", "--images", at("images"), "--maps", at("maps"), "--out", at("train.npz"),
+		"--test-images", "1", "--test-out", at("test.csv"),
 		"--patch", "3", "--stride", "1")
-	if cut.Images != 4 || strings.Join(cut.Classes, " ") != "2 7" || cut.Train.Rows != 3*10*14 || cut.Test.Rows != 10*14 || cut.Train.Shape != "1x3x3" {
+	if cut.Images != 4 || strings.Join(cut.Classes, " ") != "2 7" || cut.Train.Rows != 3*10*14 || cut.Test.Rows != 10*14 ||
+		cut.Train.Shape != "1x3x3" {
 		t.Errorf("%+v, %+v, %+v", cut, cut.Train, cut.Test)
 	}
-	cmdtest.Works(t, "train", "--local", "--data", at("train.npz"), "--labels", "class", "--groups", "group", "--algorithm", "rf", "--set", "trees=5", "--model-out", at("m.model"))
+	cmdtest.Works(t, "train", "--local", "--data", at("train.npz"), "--labels", "class", "--groups", "group",
+		"--algorithm", "rf", "--set", "trees=5", "--model-out", at("m.model"))
 	if shown := cmdtest.Works(t, "model", "show", at("m.model")); !strings.Contains(shown, "1x3x3") {
 		t.Errorf("the model does not show the shape:\n%s", shown)
 	}
-	cmdtest.Works(t, "evaluate", "--model", at("m.model"), "--data", at("test.csv"), "--labels", "class", "--groups", "group")
+	cmdtest.Works(t, "evaluate", "--model", at("m.model"), "--data", at("test.csv"), "--labels", "class",
+		"--groups", "group")
 	var labelled imageMap
 	cmdtest.JSON(t, &labelled, "predict", "--model", at("m.model"), "--image", at("images/d.png"), "--out", at("map.png"))
 	got, err := images.ReadMap(strings.NewReader(cmdtest.Read(t, at("map.png"))))
@@ -96,7 +100,8 @@ func TestLabelledImages(t *testing.T) {
 	if got.Height != 12 || got.Width != 16 || same < 12*16-24 {
 		t.Errorf("%d of %d pixels are right", same, len(want.Classes))
 	}
-	if l := labelled.Classes; len(l) != 2 || l[1].Class != "7" || l[1].Pixels != sevens || l[0].Share+l[1].Share != 1 || labelled.Width != 16 {
+	if l := labelled.Classes; len(l) != 2 || l[1].Class != "7" || l[1].Pixels != sevens || l[0].Share+l[1].Share != 1 ||
+		labelled.Width != 16 {
 		t.Errorf("%+v", labelled)
 	}
 	text := cmdtest.Works(t, "predict", "--model", at("m.model"), "--image", at("images/d.png"), "--out", at("map.png"))
@@ -124,8 +129,10 @@ func refusedImages(t *testing.T, dir string) {
 		{"dataset patches --images @/images --maps @/maps --out @/p.npz --patch 0", cli.ExitUsage, "patch"},
 		{"dataset patches --images @/images --maps @/maps --out @/p.txt", cli.ExitUsage, "p.txt"},
 		{"dataset patches --images @/images --maps @/maps --out @/p.npz --test-images 1", cli.ExitUsage, "--test-out"},
-		{"dataset patches --images @/images --maps @/maps --out @/p.npz --test-images 4 --test-out @/q.npz", cli.ExitUsage, "4 images"},
-		{"dataset patches --images @/images --maps @/images --out @/p.npz --patch 13", cli.ExitFailed, "smaller than a patch"},
+		{"dataset patches --images @/images --maps @/maps --out @/p.npz --test-images 4 --test-out @/q.npz", cli.ExitUsage,
+			"4 images"},
+		{"dataset patches --images @/images --maps @/images --out @/p.npz --patch 13", cli.ExitFailed,
+			"smaller than a patch"},
 		{"dataset patches --images @/images --maps @/nowhere --out @/p.npz", cli.ExitFailed, "nowhere"},
 	} {
 		e := cmdtest.Run(t, strings.Fields(strings.ReplaceAll(c.args, "@", dir))...)
@@ -139,8 +146,10 @@ func refusedImages(t *testing.T, dir string) {
 func TestModelWithoutPatches(t *testing.T) {
 	dir := t.TempDir()
 	data, model := cmdtest.Write(t, dir, "x.csv", clitest.Kinds()), filepath.Join(dir, "m")
-	cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--model-out", model)
-	if e := cmdtest.Run(t, "predict", "--model", model, "--image", data, "--out", filepath.Join(dir, "map.png")); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "does not read patches") {
+	cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "rf", "--set", "trees=2",
+		"--model-out", model)
+	if e := cmdtest.Run(t, "predict", "--model", model, "--image", data, "--out",
+		filepath.Join(dir, "map.png")); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "does not read patches") {
 		t.Errorf("%d, %s", e.Code, e.Stderr)
 	}
 }
@@ -155,14 +164,17 @@ func TestImagesOfCSV(t *testing.T) {
 	for range 12 {
 		labels += "a.png,left\nb.png,left\nc.png,right\nd.png,right\n"
 	}
-	data, folder, model := cmdtest.Write(t, dir, "labels.csv", labels), filepath.Join(dir, "images"), filepath.Join(dir, "m.model")
-	cmdtest.Works(t, "train", "--local", "--data", data, "--images", folder, "--shape", "1x3x8", "--labels", "class", "--algorithm", "rf", "--set", "trees=5", "--model-out", model)
+	data, folder, model := cmdtest.Write(t, dir, "labels.csv", labels), filepath.Join(dir, "images"),
+		filepath.Join(dir, "m.model")
+	cmdtest.Works(t, "train", "--local", "--data", data, "--images", folder, "--shape", "1x3x8", "--labels", "class",
+		"--algorithm", "rf", "--set", "trees=5", "--model-out", model)
 	if shown := cmdtest.Works(t, "model", "show", model); !strings.Contains(shown, "images of 1x3x8") {
 		t.Errorf("%s", shown)
 	}
 	wanted := cmdtest.Write(t, dir, "wanted.csv", "image\na.png\nd.png\n")
 	out := cmdtest.Works(t, "predict", "--model", model, "--data", wanted, "--images", folder, "--out", "-")
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "a.png,") || !strings.HasSuffix(lines[1], ",left") || !strings.HasSuffix(lines[2], ",right") {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "a.png,") ||
+		!strings.HasSuffix(lines[1], ",left") || !strings.HasSuffix(lines[2], ",right") {
 		t.Errorf("%s", out)
 	}
 	cmdtest.Works(t, "evaluate", "--model", model, "--data", data, "--images", folder, "--labels", "class")
@@ -179,7 +191,8 @@ func TestImagesOfCSV(t *testing.T) {
 		"dataset inspect @/labels.csv --images @/maps/a.png --labels class --shape 1x2x2":               "a.png",
 		"evaluate --model @/m.model --data @/labels.csv --images @/images --shape 3x1x8 --labels class": "3x1x8",
 	} {
-		if e := cmdtest.Run(t, strings.Fields(strings.ReplaceAll(args, "@", dir))...); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, says) {
+		if e := cmdtest.Run(t, strings.Fields(strings.ReplaceAll(args, "@", dir))...); e.Code == cli.ExitOK ||
+			!strings.Contains(e.Stderr, says) {
 			t.Errorf("%s: exit code %d, %s; want %q", args, e.Code, e.Stderr, says)
 		}
 	}

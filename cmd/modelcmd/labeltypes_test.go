@@ -33,7 +33,8 @@ func people() string {
 }
 
 // inPeople are the flags that people is read with.
-var inPeople = []string{"--labels", "age", "--sigma", "2", "--range", "0:21", "--values", "age", "--intervals", "from,to", "--groups", "who"}
+var inPeople = []string{"--labels", "age", "--sigma", "2", "--range", "0:21", "--values", "age", "--intervals",
+	"from,to", "--groups", "who"}
 
 // byRF trains a small random forest here.
 func byRF(data string, more ...string) []string {
@@ -45,7 +46,8 @@ func byRF(data string, more ...string) []string {
 func TestClassesFromTrainingToPrediction(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model, out := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), filepath.Join(dir, "m.coppice"),
+		filepath.Join(dir, "p.csv")
 	var r results.Result
 	cmdtest.JSON(t, &r, byRF(data, "--labels", "class", "--model-out", model)...)
 	var e evaluation
@@ -72,12 +74,14 @@ func TestClassesFromTrainingToPrediction(t *testing.T) {
 		t.Errorf("accuracy %v, of predictions %v", got, right/120)
 	}
 	text := cmdtest.Works(t, "evaluate", "--model", model, "--data", data, "--labels", "class", "--confusion")
-	for _, part := range []string{"Accuracy", "Mean recall", "Mean Jaccard", "Log loss", "Confusion matrix", "true  ash  elm  oak"} {
+	for _, part := range []string{"Accuracy", "Mean recall", "Mean Jaccard", "Log loss", "Confusion matrix",
+		"true  ash  elm  oak"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("without %q: %s", part, text)
 		}
 	}
-	if text := cmdtest.Works(t, "model", "show", model); !slices.Contains(strings.Fields(text), "classes") || !strings.Contains(text, "Accuracy") {
+	if text := cmdtest.Works(t, "model", "show", model); !slices.Contains(strings.Fields(text), "classes") ||
+		!strings.Contains(text, "Accuracy") {
 		t.Error(text)
 	}
 	npz := filepath.Join(dir, "p.npz")
@@ -97,7 +101,8 @@ func TestClassesFromTrainingToPrediction(t *testing.T) {
 func TestScaleFromTrainingToPrediction(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model, out := cmdtest.Write(t, dir, "people.csv", people()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "people.csv", people()), filepath.Join(dir, "m.coppice"),
+		filepath.Join(dir, "p.csv")
 	var r results.Result
 	cmdtest.JSON(t, &r, byRF(data, append(inPeople, "--model-out", model)...)...)
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
@@ -141,7 +146,8 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 	if bare.Code != cli.ExitUsage || !strings.Contains(bare.Stderr, "with --values") {
 		t.Errorf("exit code %d: %s", bare.Code, bare.Stderr)
 	}
-	if e := cmdtest.Run(t, append([]string{"evaluate", "--confusion", "--model", model, "--data", data}, inPeople...)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "of classes") {
+	if e := cmdtest.Run(t, append([]string{"evaluate", "--confusion", "--model", model, "--data", data},
+		inPeople...)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "of classes") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 }
@@ -151,9 +157,11 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 func TestFoldsOfGroups(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, out, split := cmdtest.Write(t, dir, "people.csv", people()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "s.csv")
+	data, out, split := cmdtest.Write(t, dir, "people.csv", people()), filepath.Join(dir, "p.csv"),
+		filepath.Join(dir, "s.csv")
 	var r, listed results.Result
-	cmdtest.JSON(t, &r, byRF(data, append(inPeople, "--folds", "groups", "--predictions-out", out, "--split-out", split)...)...)
+	cmdtest.JSON(t, &r, byRF(data, append(inPeople, "--folds", "groups", "--predictions-out", out, "--split-out",
+		split)...)...)
 	if len(r.Folds) != 15 {
 		t.Fatalf("%d folds", len(r.Folds))
 	}
@@ -178,13 +186,15 @@ func TestFoldsOfGroups(t *testing.T) {
 // TestOverlappingSplits: each column is a split of its own, whose rows are tested.
 func TestOverlappingSplits(t *testing.T) {
 	dir := t.TempDir()
-	data, out, again := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "again.csv")
+	data, out, again := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), filepath.Join(dir, "p.csv"),
+		filepath.Join(dir, "again.csv")
 	split := "row,first,second\n"
 	for i := range 120 {
 		split += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%3 == 0 || i%5 == 0))
 	}
 	var r results.Result
-	cmdtest.JSON(t, &r, byRF(data, "--labels", "class", "--split", cmdtest.Write(t, dir, "s.csv", split), "--predictions-out", out, "--split-out", again)...)
+	cmdtest.JSON(t, &r, byRF(data, "--labels", "class", "--split", cmdtest.Write(t, dir, "s.csv", split),
+		"--predictions-out", out, "--split-out", again)...)
 	if len(r.Folds) != 2 || r.Folds[0].HeldOut != 40 || r.Folds[1].HeldOut != 56 || r.HeldOut != 96 {
 		t.Errorf("%+v", r.Folds)
 	}
@@ -192,7 +202,8 @@ func TestOverlappingSplits(t *testing.T) {
 		t.Errorf("the split file is another one: %s", diff)
 	}
 	records := clitest.ReadCSV(t, out)
-	if len(records) != 97 || records[1][0] != "0" || records[2][0] != "0" || records[1][1] != "0" || records[2][1] != "1" || records[1][5+1] == "" {
+	if len(records) != 97 || records[1][0] != "0" || records[2][0] != "0" || records[1][1] != "0" ||
+		records[2][1] != "1" || records[1][5+1] == "" {
 		t.Errorf("%d rows: %q", len(records), records[:3])
 	}
 }
@@ -211,17 +222,29 @@ func TestLabelTypesRefuse(t *testing.T) {
 	train := "train --local --algorithm rf --data @/"
 	ages := train + "p.csv --labels age --sigma 2 --drop who"
 	for _, test := range []refusal{
-		{"a range that does not cover", map[string]string{"p.csv": people()}, ages + " --range 0:9", 1, []string{"p.csv", "row 3", "outside the range 0 to 9"}},
-		{"a range of other labels", map[string]string{"x.csv": plain}, train + "x.csv --range 0:5", 1, []string{"x.csv", "2 labels", "0:5 has 6 numbers"}},
-		{"a range of classes", map[string]string{"x.csv": plain}, train + "x.csv --labels class --range 0:1", 2, []string{"--range", "classes"}},
-		{"values without a range", map[string]string{"x.csv": plain}, train + "x.csv --values a", 2, []string{"--values", "--range"}},
-		{"a group column that lacks", map[string]string{"p.csv": people()}, ages + " --range 0:21 --groups person", 1, []string{"p.csv", "--groups", `"person"`, "from, to"}},
-		{"turned intervals", map[string]string{"p.csv": people()}, ages + " --range 0:21 --intervals to,from", 1, []string{"p.csv", "row 0", "begins at 1.5, which is above its end, 0"}},
-		{"one interval", map[string]string{"p.csv": people()}, ages + " --range 0:21 --intervals to", 2, []string{"--intervals", "two columns"}},
-		{"folds of no groups", map[string]string{"x.csv": plain}, train + "x.csv --folds groups", 2, []string{"group_folds", "--groups"}},
-		{"folds of groups and a split", map[string]string{"x.csv": plain, "s.csv": "row,fold\n"}, train + "x.csv --folds groups --split @/s.csv", 2, []string{"--split", "folds"}},
-		{"a split with a 2", map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,0\n2,2\n3,0\n"}, train + "x.csv --split @/s.csv", 1, []string{"s.csv", "line 4", `"a" is "2"`}},
-		{"a split that tests all", map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,1\n2,1\n3,1\n"}, train + "x.csv --split @/s.csv", 1, []string{"s.csv", `"a" tests every sample`}},
+		{name: "a range that does not cover", files: map[string]string{"p.csv": people()}, args: ages + " --range 0:9",
+			code: 1, says: []string{"p.csv", "row 3", "outside the range 0 to 9"}},
+		{name: "a range of other labels", files: map[string]string{"x.csv": plain}, args: train + "x.csv --range 0:5",
+			code: 1, says: []string{"x.csv", "2 labels", "0:5 has 6 numbers"}},
+		{name: "a range of classes", files: map[string]string{"x.csv": plain}, args: train +
+			"x.csv --labels class --range 0:1", code: 2, says: []string{"--range", "classes"}},
+		{name: "values without a range", files: map[string]string{"x.csv": plain}, args: train + "x.csv --values a", code: 2,
+			says: []string{"--values", "--range"}},
+		{name: "a group column that lacks", files: map[string]string{"p.csv": people()}, args: ages +
+			" --range 0:21 --groups person", code: 1, says: []string{"p.csv", "--groups", `"person"`, "from, to"}},
+		{name: "turned intervals", files: map[string]string{"p.csv": people()}, args: ages +
+			" --range 0:21 --intervals to,from", code: 1, says: []string{"p.csv", "row 0",
+			"begins at 1.5, which is above its end, 0"}},
+		{name: "one interval", files: map[string]string{"p.csv": people()}, args: ages + " --range 0:21 --intervals to",
+			code: 2, says: []string{"--intervals", "two columns"}},
+		{name: "folds of no groups", files: map[string]string{"x.csv": plain}, args: train + "x.csv --folds groups", code: 2,
+			says: []string{"group_folds", "--groups"}},
+		{name: "folds of groups and a split", files: map[string]string{"x.csv": plain, "s.csv": "row,fold\n"}, args: train +
+			"x.csv --folds groups --split @/s.csv", code: 2, says: []string{"--split", "folds"}},
+		{name: "a split with a 2", files: map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,0\n2,2\n3,0\n"},
+			args: train + "x.csv --split @/s.csv", code: 1, says: []string{"s.csv", "line 4", `"a" is "2"`}},
+		{name: "a split that tests all", files: map[string]string{"x.csv": plain, "s.csv": "row,a\n0,1\n1,1\n2,1\n3,1\n"},
+			args: train + "x.csv --split @/s.csv", code: 1, says: []string{"s.csv", `"a" tests every sample`}},
 	} {
 		t.Run(test.name, func(t *testing.T) { cmdtest.Refused(t, test.files, test.args, test.code, test.says) })
 	}
@@ -259,7 +282,8 @@ func TestTypesOnACluster(t *testing.T) {
 	cmdtest.JSON(t, &there, append([]string{"train", "--dataset", "people", "--name", "groups"}, forest...)...)
 	cmdtest.JSON(t, &fetched, append([]string{"train", "--local", "--dataset", "people"}, forest...)...)
 	for _, r := range []results.Result{there, fetched} {
-		if d := cmp.Diff(here.Added, r.Added); d != "" || r.ModelDigest != here.ModelDigest || r.Folds[3].Group != here.Folds[3].Group {
+		if d := cmp.Diff(here.Added, r.Added); d != "" || r.ModelDigest != here.ModelDigest ||
+			r.Folds[3].Group != here.Folds[3].Group {
 			t.Errorf("model %s, here %s: %s", r.ModelDigest, here.ModelDigest, d)
 		}
 	}
@@ -270,7 +294,8 @@ func TestTypesOnACluster(t *testing.T) {
 	if one.Group != here.Folds[3].Group || !strings.Contains(one.Repeat, "--folds groups") {
 		t.Errorf("group %q, again by %s", one.Group, one.Repeat)
 	}
-	e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "people", "--labels", "age", "--sigma", "2", "--range", "0:21", "--values", "age", "--intervals", "from,to", "--drop", "who")
+	e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "people", "--labels", "age", "--sigma", "2",
+		"--range", "0:21", "--values", "age", "--intervals", "from,to", "--drop", "who")
 	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "with other groups") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
@@ -280,7 +305,8 @@ func TestTypesOnACluster(t *testing.T) {
 	}
 	kinds, list := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), cmdtest.Write(t, dir, "s.csv", split)
 	cmdtest.JSON(t, &here, byRF(kinds, "--labels", "class", "--split", list)...)
-	cmdtest.JSON(t, &there, "train", "--data", kinds, "--labels", "class", "--algorithm", "rf", "--set", "trees=5", "--split", list)
+	cmdtest.JSON(t, &there, "train", "--data", kinds, "--labels", "class", "--algorithm", "rf", "--set", "trees=5",
+		"--split", list)
 	if d := cmp.Diff(here.Added, there.Added, cmpopts.EquateNaNs()); d != "" || here.ModelDigest != there.ModelDigest {
 		t.Errorf("model %s, here %s: %s", there.ModelDigest, here.ModelDigest, d)
 	}

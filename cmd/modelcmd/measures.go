@@ -45,7 +45,8 @@ func (c *MeasuresCmd) Run(a *cli.App) error {
 	}
 	defer p.Close()
 	if d.rows != p.rows || d.columns != p.columns {
-		return cli.Usagef("the true distributions have the shape %d x %d, but the predicted distributions have %d x %d", d.rows, d.columns, p.rows, p.columns)
+		return cli.Usagef("the true distributions have the shape %d x %d, but the predicted distributions have %d x %d",
+			d.rows, d.columns, p.rows, p.columns)
 	}
 	all := slices.Concat(measures.All, measures.More)
 	values := make([][]float64, len(all))
@@ -92,9 +93,11 @@ func (c *MeasuresCmd) Run(a *cli.App) error {
 	}
 	var list []shown
 	for _, m := range all {
-		list = append(list, shown{m.Name, m.Title, m.Formula, m.HigherIsBetter})
+		list = append(list, shown{Name: m.Name, Title: m.Title, Formula: m.Formula, HigherIsBetter: m.HigherIsBetter})
 	}
-	return a.Print(list, func(w io.Writer) { fmt.Fprintf(w, "measures of %s: %s\n", units.Plural(d.rows, "sample"), c.Out) })
+	return a.Print(list, func(w io.Writer) {
+		fmt.Fprintf(w, "measures of %s: %s\n", units.Plural(d.rows, "sample"), c.Out)
+	})
 }
 
 // matrixFile is a .npy file with the distributions of samples.
@@ -121,7 +124,8 @@ func (c *MeasuresCmd) open(name, path string) (*matrixFile, error) {
 	var ok bool
 	if m.rows, m.columns, ok = r.Dims(); !ok || r.Fortran && m.columns > 1 || len(r.Shape) != 2 || m.columns < 1 {
 		f.Close()
-		return nil, cli.Usagef("%s: the array has the shape %v; want two dimensions, samples x labels, in C order", name, r.Shape)
+		return nil, cli.Usagef("%s: the array has the shape %v; want two dimensions, samples x labels, in C order",
+			name, r.Shape)
 	}
 	m.values = make([]float64, m.columns)
 	return m, nil
@@ -146,7 +150,8 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 		return nil, cli.Usagef("%s: row %d (counted from 0): all probabilities are 0", m.name, i)
 	}
 	if !m.normalize && math.Abs(sum-1) > importer.DefaultTolerance {
-		return nil, cli.Usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; {normalize} divides the probabilities of each sample by their sum", m.name, i, sum, importer.DefaultTolerance)
+		return nil, cli.Usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; {normalize} "+
+			"divides the probabilities of each sample by their sum", m.name, i, sum, importer.DefaultTolerance)
 	}
 	return m.values, nil
 }

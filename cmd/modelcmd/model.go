@@ -67,9 +67,11 @@ func (c *listCmd) Run(a *cli.App) error {
 		models = []protocol.ModelInfo{}
 	}
 	return a.Print(models, func(w io.Writer) {
-		cli.WriteTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, models, func(m protocol.ModelInfo) []string {
-			return []string{m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), cli.Time(m.Time), cli.ShortDigest(m.Digest)}
-		}, 2, 5)
+		cli.WriteTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, models,
+			func(m protocol.ModelInfo) []string {
+				return []string{m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), cli.Time(m.Time),
+					cli.ShortDigest(m.Digest)}
+			}, 2, 5)
 	})
 }
 
@@ -187,7 +189,8 @@ func (c *downloadCmd) Run(a *cli.App) error {
 		Out    string `json:"out"`
 	}{c.Name, m.File.Digest, len(b), c.Out}
 	return a.PrintBeside(c.Out, r, func(w io.Writer) {
-		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, units.Format(int64(r.Bytes)), cli.ShortDigest(r.Digest), cli.OutputName(r.Out))
+		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, units.Format(int64(r.Bytes)), cli.ShortDigest(r.Digest),
+			cli.OutputName(r.Out))
 	})
 }
 
@@ -212,7 +215,8 @@ type described struct {
 }
 
 func newModelShown(m *predict.Model, name, of string) *modelShown {
-	s := &modelShown{Name: name, Digest: m.File.Digest, Dataset: of, Predicts: m.Output().String(), Provenance: m.Provenance}
+	s := &modelShown{Name: name, Digest: m.File.Digest, Dataset: of, Predicts: m.Output().String(),
+		Provenance: m.Provenance}
 	s.Features, s.Labels = m.Shape()
 	for _, d := range m.Describe() {
 		s.Describe = append(s.Describe, described{d[0], d[1]})
@@ -285,7 +289,8 @@ func (s *modelShown) text(w io.Writer) {
 		{"digest", s.Digest},
 		{"algorithm", fmt.Sprintf("%s (arithmetic version %d, Coppice %s)", j.Algorithm, j.Numerics, s.Version)},
 		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
-		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", units.Plural(s.Features, "feature"), units.Plural(s.Labels, "label"), s.Shape), ", images of ")},
+		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", units.Plural(s.Features, "feature"),
+			units.Plural(s.Labels, "label"), s.Shape), ", images of ")},
 		{"feature names", cli.NameList(s.FeatureNames)},
 		{"label names", cli.NameList(s.LabelNames)},
 		{"labels are", s.LabelType.String(s.Labels)},
@@ -305,14 +310,16 @@ func (s *modelShown) text(w io.Writer) {
 	}
 	cli.WritePairs(w, lines)
 	fmt.Fprintln(w)
-	results.WriteMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+results.ClipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+	results.WriteMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+
+		results.ClipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
 	results.WriteAgainst(w, j.Algorithm, s.EvaluatedOn, s.Against)
 	results.WriteLinear(w, j.Algorithm, s.Linear, s.Rows, s.Measures)
 	again := "To train the model again:"
 	if s.Dataset == "" {
 		again = "To train the model again, with the same data in FILE:"
 	}
-	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
+	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset,
+		spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
 }
 
 type deleteCmd struct {

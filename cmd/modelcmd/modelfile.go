@@ -15,9 +15,10 @@ import (
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
-// optionsFor returns how a command reads a file for a model: as the flags say, and otherwise as the file of the model was
-// read. d has the flags about labels; if it is nil, no labels are read.
-func optionsFor(m *predict.Model, f *dataflags.FileFlags, d *dataflags.DataFlags) (o read.OpenOptions, checks importer.Checks, err error) {
+// optionsFor returns how a command reads a file for a model: as the flags say, and otherwise as the file of the model
+// was read. d has the flags about labels; if it is nil, no labels are read.
+func optionsFor(m *predict.Model, f *dataflags.FileFlags, d *dataflags.DataFlags) (o read.OpenOptions,
+	checks importer.Checks, err error) {
 	r := &m.Provenance.Reading
 	var taken []dataset.Option
 	take := func(name, value string) { taken = append(taken, dataset.Option{Name: name, Value: value}) }
@@ -52,14 +53,16 @@ func checkRange(m *predict.Model, given string) error {
 	}
 	_, labels := m.Shape()
 	low, high, err := dataflags.ParseRange(given)
-	if own := fmt.Sprintf("%d:%d", scale.Low, scale.Low+labels-1); err == nil && (low != scale.Low || high != scale.Low+labels-1) {
-		return cli.Usagef("{range=%s}: the model predicts numbers from the range %s: leave {range} out, or give {range=%s}", given, own, own)
+	if own := fmt.Sprintf("%d:%d", scale.Low, scale.Low+labels-1); err == nil &&
+		(low != scale.Low || high != scale.Low+labels-1) {
+		return cli.Usagef("{range=%s}: the model predicts numbers from the range %s: leave {range} out, or give {range=%s}",
+			given, own, own)
 	}
 	return err
 }
 
-// labelsAsTrained sets flags about labels that are not given to their values for the file of the model, if the labels are
-// of the same kind.
+// labelsAsTrained sets flags about labels that are not given to their values for the file of the model, if the labels
+// are of the same kind.
 func labelsAsTrained(m *predict.Model, d *dataflags.DataFlags, take func(name, value string)) {
 	r := &m.Provenance.Reading
 	if kind, err := dataset.ParseLabelKind(d.Labels); err != nil || kind != r.Labels {
@@ -91,9 +94,11 @@ func labelsError(m *predict.Model, kind dataset.LabelKind, err error) error {
 	_, labels := m.Shape()
 	switch t := m.Provenance.LabelType; {
 	case t.Classes && kind != dataset.Class:
-		return errtext.Errorf(errtext.WrongRequest, "%w; the model predicts classes: give {labels=class}, and name the column of classes with {label-columns}", err)
+		return errtext.Errorf(errtext.WrongRequest, "%w; the model predicts classes: give {labels=class}, and name the "+
+			"column of classes with {label-columns}", err)
 	case t.Scale != nil && kind != dataset.Age:
-		return errtext.Errorf(errtext.WrongRequest, "%w; the model predicts numbers: give {labels=age} {range=%d:%d}, {sigma} as for training, and name the column of numbers with {label-columns}", err,
+		return errtext.Errorf(errtext.WrongRequest, "%w; the model predicts numbers: give {labels=age} {range=%d:%d}, "+
+			"{sigma} as for training, and name the column of numbers with {label-columns}", err,
 			t.Scale.Low, t.Scale.Low+labels-1)
 	}
 	return err
@@ -119,6 +124,7 @@ func writeMatch(w io.Writer, what string, m *read.Match) {
 		fmt.Fprintf(w, "%s are matched with the model by name: %s elsewhere in the file\n", what, moved)
 	}
 	if m.Filled > 0 {
-		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, units.Count(m.Filled))
+		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what,
+			units.Count(m.Filled))
 	}
 }

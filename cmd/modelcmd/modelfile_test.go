@@ -35,11 +35,16 @@ func TestMatchedByName(t *testing.T) {
 		flags   []string
 		moved   int
 	}{
-		{"features in another order", []string{"b", "a", "c", "d", "label_happy", "label_sad", "label_angry"}, []int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
-		{"labels in another order", []string{"a", "b", "c", "d", "label_sad", "label_angry", "label_happy"}, []int{0, 1, 2, 3, 5, 6, 4}, nil, 0},
-		{"labels between the features", []string{"sad", "d", "happy", "a", "angry", "c", "b"}, []int{5, 3, 4, 0, 6, 2, 1}, nil, 3},
-		{"labels listed in another order", []string{"a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 1, 2, 3, 4, 5, 6}, []string{"--label-columns", "sad, happy,angry"}, 0},
-		{"blanks around names", []string{" b", "a\t", " c ", "d", "label_happy ", " label_sad", "angry"}, []int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
+		{"features in another order", []string{"b", "a", "c", "d", "label_happy", "label_sad", "label_angry"},
+			[]int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
+		{"labels in another order", []string{"a", "b", "c", "d", "label_sad", "label_angry", "label_happy"},
+			[]int{0, 1, 2, 3, 5, 6, 4}, nil, 0},
+		{"labels between the features", []string{"sad", "d", "happy", "a", "angry", "c", "b"},
+			[]int{5, 3, 4, 0, 6, 2, 1}, nil, 3},
+		{"labels listed in another order", []string{"a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 1, 2, 3, 4, 5, 6},
+			[]string{"--label-columns", "sad, happy,angry"}, 0},
+		{"blanks around names", []string{" b", "a\t", " c ", "d", "label_happy ", " label_sad", "angry"},
+			[]int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
 	} {
 		path := m.File(t, dir, "x.csv", c.header, c.columns...)
 		var got evaluation
@@ -92,12 +97,16 @@ func TestOtherNamesAreRefused(t *testing.T) {
 		predict string // what predict says; "": it works
 		says    string // what evaluate says
 	}{
-		{[]string{"a", "b", "x", "d", "happy", "sad", "angry"}, all, `feature 2 (counted from 0) differs: the model reads "c", the file has "x"`, `unknown to the model: 1 ("x")`},
+		{[]string{"a", "b", "x", "d", "happy", "sad", "angry"}, all,
+			`feature 2 (counted from 0) differs: the model reads "c", the file has "x"`, `unknown to the model: 1 ("x")`},
 		{[]string{"a", "b", "C", "d", "happy", "sad", "angry"}, all, `missing from the file: 1 ("c")`, `the file has "C"`},
-		{[]string{"id", "a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 0, 1, 2, 3, 4, 5, 6}, `unknown to the model: 1 ("id")`, `the file has "id"`},
-		{[]string{"a", "b", "c", "d", "happy", "sad", "label_glad"}, all, "", `label 2 (counted from 0) differs: the model predicts "angry", the file has "glad"`},
+		{[]string{"id", "a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 0, 1, 2, 3, 4, 5, 6},
+			`unknown to the model: 1 ("id")`, `the file has "id"`},
+		{[]string{"a", "b", "c", "d", "happy", "sad", "label_glad"}, all, "",
+			`label 2 (counted from 0) differs: the model predicts "angry", the file has "glad"`},
 		{[]string{"a", "b", "c", "d", "happy", "sad"}, all[:6], "", `missing from the file: 1 ("angry")`},
-		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 0 and 3 (counted from 0) are both named "a"`, "both named"},
+		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 0 and 3 (counted from 0) are both named "a"`,
+			"both named"},
 	} {
 		path := m.File(t, dir, "x.csv", c.header, c.columns...)
 		before, code := cmdtest.Contents(t, dir), cli.ExitFailed
@@ -132,10 +141,12 @@ func TestPassedOverLabels(t *testing.T) {
 		header []string
 		flags  []string
 	}{
-		{"listed by name", []string{"a", "b", "c", "d", "happy", "sad", "angry"}, []string{"--label-columns", "happy,sad,angry"}},
+		{"listed by name", []string{"a", "b", "c", "d", "happy", "sad", "angry"},
+			[]string{"--label-columns", "happy,sad,angry"}},
 		{"another prefix", []string{"a", "b", "y_c", "d", "z_happy", "z_sad", "z_angry"}, []string{"--label-prefix", "z_"}},
 		{"listed by number", nil, []string{"--label-columns", "4,5,6"}},
-		{"the last is an age", []string{"a", "b", "c", "d", "years"}, []string{"--labels", "age", "--sigma", "1", "--range", "0:3", "--label-columns", "years"}},
+		{"the last is an age", []string{"a", "b", "c", "d", "years"}, []string{"--labels", "age", "--sigma", "1", "--range",
+			"0:3", "--label-columns", "years"}},
 	} {
 		columns := all
 		if c.header != nil {
@@ -169,11 +180,13 @@ func TestMatchedByPosition(t *testing.T) {
 	labels := []string{"--label-columns", "4,5,6"}
 	const says = "features are matched with the model by position: the file does not have the names of features\n"
 	text := cmdtest.Works(t, append([]string{"evaluate", "--model", model, "--data", data}, labels...)...)
-	if !strings.Contains(text, says) || !strings.Contains(text, "labels are matched with the model by position: the file does not have the names of labels\n") {
+	if !strings.Contains(text, says) || !strings.Contains(text,
+		"labels are matched with the model by position: the file does not have the names of labels\n") {
 		t.Errorf("evaluate says\n%s", text)
 	}
 	out := filepath.Join(dir, "p.csv")
-	if text := cmdtest.Works(t, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...); !strings.Contains(text, says) {
+	if text := cmdtest.Works(t, append([]string{"predict", "--model", model, "--data", data, "--out", out},
+		labels...)...); !strings.Contains(text, says) {
 		t.Errorf("predict says\n%s", text)
 	}
 	var shown struct{ Matched read.Matching }
@@ -182,10 +195,13 @@ func TestMatchedByPosition(t *testing.T) {
 		t.Errorf("features %+v", f)
 	}
 	sparse := cmdtest.Write(t, dir, "x.libsvm", "1:2 2:1\n3:1\n")
-	if text := cmdtest.Works(t, "predict", "--model", model, "--data", sparse, "--out", out); !strings.Contains(text, "the file has 1 fewer than the model") {
+	if text := cmdtest.Works(t, "predict", "--model", model, "--data", sparse, "--out", out); !strings.Contains(text,
+		"the file has 1 fewer than the model") {
 		t.Errorf("predict of a sparse file says\n%s", text)
 	}
-	cmdtest.Refused(t, map[string]string{"x.libsvm": "1:2\n2:2 5:1\n"}, "predict --model "+model+" --data @/x.libsvm --out @/p.csv", cli.ExitFailed, []string{"x.libsvm: row 1", "the sample has feature 4, but the model reads features 0 to 3"})
+	cmdtest.Refused(t, map[string]string{"x.libsvm": "1:2\n2:2 5:1\n"}, "predict --model "+model+
+		" --data @/x.libsvm --out @/p.csv", cli.ExitFailed, []string{"x.libsvm: row 1",
+		"the sample has feature 4, but the model reads features 0 to 3"})
 }
 
 // The names of a model's columns are shown, the first of them to people.
@@ -193,7 +209,8 @@ func TestShownNames(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir, m := t.TempDir(), clitest.NewMoods(30)
 	_, model := m.Trained(t, dir)
-	if text := cmdtest.Works(t, "model", "show", model); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
+	if text := cmdtest.Works(t, "model", "show", model); !strings.Contains(text, "a, b, c, d\n") ||
+		!strings.Contains(text, "happy, sad, angry\n") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -206,20 +223,27 @@ func TestLabelsOfModels(t *testing.T) {
 	path := cmdtest.Write(t, dir, "c.csv", "a,b,class\n1,7,x\n2,6,y\n3,7,x\n4,3,y\n5,1,z\n6,2,z\n")
 	other := cmdtest.Write(t, dir, "d.csv", "a,b,kind\n1,7,x\n2,6,y\n")
 	model := filepath.Join(dir, "c.model")
-	cmdtest.Works(t, "train", "--local", "--data", path, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
+	cmdtest.Works(t, "train", "--local", "--data", path, "--labels", "class", "--algorithm", "rf", "--set", "trees=2",
+		"--set", "min_samples=2", "--model-out", model)
 	for _, file := range []string{path, other} {
 		e := cmdtest.Run(t, "evaluate", "--model", model, "--data", file, "--labels", "distributions")
-		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "the model predicts classes: give --labels class") || !strings.Contains(e.Stderr, "--label-columns") {
+		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "the model predicts classes: give --labels class") ||
+			!strings.Contains(e.Stderr, "--label-columns") {
 			t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 		}
 		cmdtest.Works(t, "evaluate", "--model", model, "--data", file, "--labels", "class", "--label-columns", "2")
 	}
-	if e := cmdtest.Run(t, "evaluate", "--model", model, "--data", path, "--labels", "class", "--label-columns", "a"); e.Code != cli.ExitFailed || strings.Contains(e.Stderr, "the model has classes") {
+	if e := cmdtest.Run(t, "evaluate", "--model", model, "--data", path, "--labels", "class", "--label-columns",
+		"a"); e.Code != cli.ExitFailed || strings.Contains(e.Stderr, "the model has classes") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	model = filepath.Join(dir, "n.model")
-	cmdtest.Works(t, "train", "--local", "--data", path, "--labels", "age", "--label-columns", "b", "--drop", "class", "--range", "0:9", "--sigma", "2", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2", "--model-out", model)
-	if e := cmdtest.Run(t, "evaluate", "--model", model, "--data", path, "--drop", "class", "--labels", "distributions"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "the model predicts numbers: give --labels age --range 0:9") {
+	cmdtest.Works(t, "train", "--local", "--data", path, "--labels", "age", "--label-columns", "b", "--drop", "class",
+		"--range", "0:9", "--sigma", "2", "--algorithm", "rf", "--set", "trees=2", "--set", "min_samples=2",
+		"--model-out", model)
+	if e := cmdtest.Run(t, "evaluate", "--model", model, "--data", path, "--drop", "class", "--labels",
+		"distributions"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "the model predicts numbers: give "+
+		"--labels age --range 0:9") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 }
@@ -230,10 +254,13 @@ func TestReadingOnClusters(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 1, 1)
 	server := c.Servers()
-	data := cmdtest.Write(t, dir, "people.csv", clitest.PeopleFile([]string{"id", "x1", "mood", "word", "x2"}, ",", ".", true))
+	data := cmdtest.Write(t, dir, "people.csv", clitest.PeopleFile([]string{"id", "x1", "mood", "word", "x2"}, ",",
+		".", true))
 	flags := []string{"--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "word"}
-	cmdtest.Works(t, append([]string{"dataset", "import", "--data", data, "--name", "people", "--server", server}, flags...)...)
-	cmdtest.Works(t, "train", "--dataset", "people", "--algorithm", "aa-knn", "--set", "k=1", "--name", "first", "--server", server)
+	cmdtest.Works(t, append([]string{"dataset", "import", "--data", data, "--name", "people", "--server", server},
+		flags...)...)
+	cmdtest.Works(t, "train", "--dataset", "people", "--algorithm", "aa-knn", "--set", "k=1", "--name", "first",
+		"--server", server)
 	model := filepath.Join(dir, "m.model")
 	cmdtest.Works(t, "model", "download", "first", "--out", model, "--server", server)
 	text := cmdtest.Works(t, "dataset", "show", "people", "--server", server)
@@ -242,7 +269,8 @@ func TestReadingOnClusters(t *testing.T) {
 			t.Errorf("dataset show lacks %q:\n%s", part, text)
 		}
 	}
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [{file: people.csv, labels: class, label_columns: [mood], drop: [id], categories: [word]}]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 1}}]\n")
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [{file: people.csv, labels: class, label_columns: "+
+		"[mood], drop: [id], categories: [word]}]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 1}}]\n")
 	cmdtest.Works(t, "experiment", "run", spec, "--local", "--keep-models")
 	models, err := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
 	if err != nil || len(models) != 2 {
@@ -274,13 +302,16 @@ func TestReadingOnClusters(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model, out := cmdtest.Write(t, dir, "t.csv", "color,x,label_a,label_b\nred,1,.25,.75\nblue,1,.5,.5\nred,3,.125,.875\ngreen,3,1,0\n"), filepath.Join(dir, "m.model"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "t.csv",
+		"color,x,label_a,label_b\nred,1,.25,.75\nblue,1,.5,.5\nred,3,.125,.875\ngreen,3,1,0\n"),
+		filepath.Join(dir, "m.model"), filepath.Join(dir, "p.csv")
 	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--categories", "color")...)
 	new := cmdtest.Write(t, dir, "new.csv", "x,color,label_a,label_b\n1,blue,.5,.5\n3,violet,.125,.875\n1,,.5,.5\n")
 	for _, command := range [][]string{{"predict", "--out", out}, {"evaluate"}} {
 		args := append(command, "--model", model, "--data", new, "--missing", "drop")
 		e := cmdtest.Run(t, args...)
-		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, `row 1, column 1 "color" (counted from 0; line 3): "violet" is not a level of this category, which has 3 ("blue", "green", "red") levels; --unseen ignore`) {
+		if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr,
+			`row 1, column 1 "color" (counted from 0; line 3): "violet" is not a level of this category, which has 3 ("blue", "green", "red") levels; --unseen ignore`) {
 			t.Errorf("%s: exit code %d: %s", command[0], e.Code, e.Stderr)
 		}
 		var r struct {
@@ -297,22 +328,30 @@ func TestUnseen(t *testing.T) {
 	}
 	var shown modelShown
 	cmdtest.JSON(t, &shown, "model", "show", model)
-	if k := shown.Reading.Categories; len(k) != 1 || k[0].Name != "color" || !slices.Equal(k[0].Levels, []string{"blue", "green", "red"}) || !slices.Equal(shown.FeatureNames, []string{"color=blue", "color=green", "color=red", "x"}) {
+	if k := shown.Reading.Categories; len(k) != 1 || k[0].Name != "color" ||
+		!slices.Equal(k[0].Levels, []string{"blue", "green", "red"}) ||
+		!slices.Equal(shown.FeatureNames, []string{"color=blue", "color=green", "color=red", "x"}) {
 		t.Errorf("%+v, features %q", k, shown.FeatureNames)
 	}
-	if text := cmdtest.Works(t, "model", "show", model); !strings.Contains(text, "color: blue, green, red") || !strings.Contains(text, "--categories color") {
+	if text := cmdtest.Works(t, "model", "show", model); !strings.Contains(text, "color: blue, green, red") ||
+		!strings.Contains(text, "--categories color") {
 		t.Errorf("model show:\n%s", text)
 	}
-	cmdtest.Works(t, "train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--data", data, "--categories", "color", "--folds", "4") // a level has one row
+	// a level has one row
+	cmdtest.Works(t, "train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--data", data, "--categories", "color",
+		"--folds", "4")
 }
 
 // TestRepeatAsRead: the command that model show prints trains the same model again.
 func TestRepeatAsRead(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data := cmdtest.Write(t, dir, "people.csv", strings.ReplaceAll(clitest.PeopleFile([]string{"id", "x1", "mood", "word", "x2"}, ";", ",", true), "word", "the 'word'"))
+	data := cmdtest.Write(t, dir, "people.csv",
+		strings.ReplaceAll(clitest.PeopleFile([]string{"id", "x1", "mood", "word", "x2"}, ";", ",", true), "word",
+			"the 'word'"))
 	model, again := filepath.Join(dir, "m.model"), filepath.Join(dir, "n.model")
-	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "the 'word'", "--delimiter", ";", "--decimal", ",")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--labels", "class", "--label-columns", "mood", "--drop", "id",
+		"--categories", "the 'word'", "--delimiter", ";", "--decimal", ",")...)
 	var shown, repeated modelShown
 	cmdtest.JSON(t, &shown, "model", "show", model)
 	e := exec.Command("sh", "-c", "printf '%s\\n' "+strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1))
@@ -327,16 +366,19 @@ func TestRepeatAsRead(t *testing.T) {
 	}
 }
 
-// TestRepeatOfFold: the command that model show prints for the model of a fold trains that fold alone, to the same model.
+// TestRepeatOfFold: the command that model show prints for the model of a fold trains that fold alone, to the same
+// model.
 func TestRepeatOfFold(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "x.csv", 40, 1)
-	cmdtest.Works(t, "train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=2", "--folds", "3", "--model-out", filepath.Join(dir, "m.model"))
+	cmdtest.Works(t, "train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=2", "--folds", "3",
+		"--model-out", filepath.Join(dir, "m.model"))
 	var shown, repeated modelShown
 	cmdtest.JSON(t, &shown, "model", "show", filepath.Join(dir, "m-fold2.model"))
 	again := filepath.Join(dir, "again.model")
-	cmdtest.Works(t, append(cmdtest.Words(t, strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1)), "--model-out", again)...)
+	cmdtest.Works(t, append(cmdtest.Words(t, strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1)),
+		"--model-out", again)...)
 	cmdtest.JSON(t, &repeated, "model", "show", again)
 	if shown.Digest != repeated.Digest || !strings.Contains(shown.Repeat, "--folds 3 --fold 2") {
 		t.Errorf("%s trains another model", shown.Repeat)
@@ -365,12 +407,14 @@ func TestMeanAsTrained(t *testing.T) {
 	data := cmdtest.Write(t, dir, "holes.csv", b.String())
 	c := cmdtest.Start(t, 1, 2)
 	for _, by := range []string{"mean", "median"} {
-		here, there, out := filepath.Join(dir, by+"-here.model"), filepath.Join(dir, by+"-there.model"), filepath.Join(dir, "p.csv")
+		here, there, out := filepath.Join(dir, by+"-here.model"), filepath.Join(dir, by+"-there.model"),
+			filepath.Join(dir, "p.csv")
 		args := []string{"--algorithm", "structrf", "--set", "trees=3", "--set", "min_samples=4", "--test-fraction", "0.25"}
 		reading := []string{"--data", data, "--missing", by, "--categories", "word"}
 		cmdtest.Works(t, slices.Concat([]string{"train", "--local", "--model-out", here}, args, reading)...)
 		cmdtest.Works(t, slices.Concat([]string{"dataset", "import", "--name", by, "--server", c.Servers()}, reading)...)
-		cmdtest.Works(t, slices.Concat([]string{"train", "--dataset", by, "--name", by, "--model-out", there, "--server", c.Servers()}, args)...)
+		cmdtest.Works(t, slices.Concat([]string{"train", "--dataset", by, "--name", by, "--model-out", there, "--server",
+			c.Servers()}, args)...)
 		one, err := os.ReadFile(here)
 		if err != nil {
 			t.Fatal(err)
@@ -389,7 +433,8 @@ func TestMeanAsTrained(t *testing.T) {
 			t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
 		}
 		f := shown.Fill
-		full := cmdtest.Write(t, dir, "full.csv", fmt.Sprintf("x,y,word=u,word=v\n%v,%v,%v,%v\n1,2,1,0\n", f[0], f[1], f[2], f[3]))
+		full := cmdtest.Write(t, dir, "full.csv", fmt.Sprintf("x,y,word=u,word=v\n%v,%v,%v,%v\n1,2,1,0\n", f[0], f[1],
+			f[2], f[3]))
 		if want, got := clitest.Predicted(t, here, full), clitest.Predicted(t, here, empty); want != got {
 			t.Errorf("%s: predictions %s, want %s", by, got, want)
 		}
@@ -400,13 +445,16 @@ func TestMeanAsTrained(t *testing.T) {
 	}
 	plain := filepath.Join(dir, "plain.model")
 	cmdtest.Works(t, clitest.NearestNeighbour(data, plain, "--missing", "0", "--categories", "word")...)
-	if e := cmdtest.Run(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing", "mean"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "the model does not have the mean") {
+	if e := cmdtest.Run(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing",
+		"mean"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "the model does not have the mean") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories", "word", "--server", c.Servers()); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, "filled with mean") {
+	if e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories",
+		"word", "--server", c.Servers()); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, "filled with mean") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "inspect", "node", "--data", data, "--missing", "mean", "--categories", "word"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--missing mean") {
+	if e := cmdtest.Run(t, "inspect", "node", "--data", data, "--missing", "mean", "--categories",
+		"word"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--missing mean") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 }

@@ -53,7 +53,8 @@ func TestOutputFormats(t *testing.T) {
 	}{
 		{[]string{"predict", "--model", model, "--data", data}, "predictions", []string{"happy", "sad", "angry"}},
 		{[]string{"evaluate", "--model", model, "--data", data, "--per-sample"}, "measures", rowColumns(&measures.Plan{})},
-		{[]string{"evaluate", "--model", model, "--data", data, "--per-sample", "--measures", "all"}, "measures", rowColumns(&measures.Plan{More: true})},
+		{[]string{"evaluate", "--model", model, "--data", data, "--per-sample", "--measures", "all"}, "measures",
+			rowColumns(&measures.Plan{More: true})},
 	} {
 		out := func(name string, more ...string) string {
 			path := filepath.Join(dir, name)
@@ -73,7 +74,8 @@ func TestOutputFormats(t *testing.T) {
 		if c.array == "measures" {
 			names = texts["measure_names"]
 		}
-		if diff := cmp.Diff(records[0], append([]string{"row"}, names...)); diff != "" || len(values[c.array]) != 30*len(c.columns) {
+		if diff := cmp.Diff(records[0], append([]string{"row"}, names...)); diff != "" ||
+			len(values[c.array]) != 30*len(c.columns) {
 			t.Fatalf("%s: %d values in .npz; %s", c.args[0], len(values[c.array]), diff)
 		}
 		for i, record := range records[1:] {
@@ -91,7 +93,8 @@ func TestOutputFormats(t *testing.T) {
 			}
 		}
 	}
-	if ten, all := rowColumns(&measures.Plan{}), rowColumns(&measures.Plan{More: true}); len(ten) != 2*measures.Count || len(all) != 2*(measures.Count+measures.CountMore) {
+	if ten, all := rowColumns(&measures.Plan{}), rowColumns(&measures.Plan{More: true}); len(ten) != 2*measures.Count ||
+		len(all) != 2*(measures.Count+measures.CountMore) {
 		t.Errorf("%d and %d columns", len(ten), len(all))
 	}
 	set := filepath.Join(dir, "set.csv")
@@ -120,7 +123,8 @@ func TestOutputRefusals(t *testing.T) {
 			cmdtest.Refused(t, nil, command+" "+args, cli.ExitUsage, []string{says})
 		}
 	}
-	cmdtest.Refused(t, nil, "evaluate --per-sample --format csv --model "+model+" --data "+data, cli.ExitUsage, []string{"--format needs --out"})
+	cmdtest.Refused(t, nil, "evaluate --per-sample --format csv --model "+model+" --data "+data, cli.ExitUsage,
+		[]string{"--format needs --out"})
 	cmdtest.Refused(t, nil, "train --local --steps 2 --model-out - --data "+data, cli.ExitUsage, []string{"stdout"})
 }
 
@@ -138,14 +142,17 @@ func TestFailedWrites(t *testing.T) {
 		"dataset generate --rows 20",
 	} {
 		for _, format := range []string{"csv", "csv.gz", "npz"} {
-			cmdtest.Refused(t, nil, args+" --out /dev/full --format "+format, cli.ExitFailed, []string{"/dev/full: cannot be written: no space left on device"})
+			cmdtest.Refused(t, nil, args+" --out /dev/full --format "+format, cli.ExitFailed,
+				[]string{"/dev/full: cannot be written: no space left on device"})
 		}
 	}
-	cmdtest.Refused(t, nil, "train --local --steps 2 --model-out /dev/full --data "+data, cli.ExitFailed, []string{"/dev/full: cannot be written: no space left on device"})
+	cmdtest.Refused(t, nil, "train --local --steps 2 --model-out /dev/full --data "+data, cli.ExitFailed,
+		[]string{"/dev/full: cannot be written: no space left on device"})
 	m.Rows[29][2] = "nan" // found only when the others are written
 	bad := m.File(t, dir, "bad.csv", m.Header, 0, 1, 2, 3, 4, 5, 6)
 	for _, name := range []string{"p.csv", "p.csv.gz", "p.npz"} {
-		cmdtest.Refused(t, map[string]string{name: "before"}, "predict --model "+model+" --data "+bad+" --out @/"+name, cli.ExitFailed, []string{"bad.csv: row 29"})
+		cmdtest.Refused(t, map[string]string{name: "before"}, "predict --model "+model+" --data "+bad+" --out @/"+name,
+			cli.ExitFailed, []string{"bad.csv: row 29"})
 	}
 	out := cmdtest.Write(t, dir, "p.csv", "before")
 	cmdtest.Run(t, "predict", "--model", model, "--data", bad, "--out", out)
@@ -169,13 +176,15 @@ func TestBrokenStdout(t *testing.T) {
 	dir, m := t.TempDir(), clitest.NewMoods(20)
 	data, model := m.Trained(t, dir)
 	for _, args := range []string{
-		"version", "version -o json", "--help", "algorithm list", "model show " + model, "dataset generate --out " + filepath.Join(dir, "g.csv"),
+		"version", "version -o json", "--help", "algorithm list", "model show " + model, "dataset generate --out " +
+			filepath.Join(dir, "g.csv"),
 		"predict --out - --model " + model + " --data " + data, "evaluate --model " + model + " --data " + data,
 		"evaluate --per-sample --model " + model + " --data " + data,
 	} {
 		var stderr strings.Builder
 		code := cmdtest.RunWith(context.Background(), strings.Fields(args), strings.NewReader(""), &broken{left: 5}, &stderr)
-		if code != cli.ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written: no space left on device") {
+		if code != cli.ExitFailed || !strings.Contains(stderr.String(),
+			"stdout: cannot be written: no space left on device") {
 			t.Errorf("%s: exit code %d: %s", args, code, &stderr)
 		}
 	}
@@ -198,7 +207,8 @@ func TestClosedPipe(t *testing.T) {
 	}
 	stdout.Close()
 	cmd.Wait()
-	if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.HasSuffix(stderr.String(), "coppice: stdout: cannot be written: broken pipe\n") {
+	if cmd.ProcessState.ExitCode() != cli.ExitFailed ||
+		!strings.HasSuffix(stderr.String(), "coppice: stdout: cannot be written: broken pipe\n") {
 		t.Errorf("%v: %s", cmd.ProcessState, stderr)
 	}
 }
@@ -216,5 +226,6 @@ func TestKeysGivenTwice(t *testing.T) {
 		cmdtest.Refused(t, nil, "train --local --data "+data+" "+args, cli.ExitUsage, []string{says})
 	}
 	files := map[string]string{"x.csv": cmdtest.Read(t, data), "s.yaml": "steps: 10\ntrees: 2\nsteps: 20\n"}
-	cmdtest.Refused(t, files, "train --local --data @/x.csv --spec @/s.yaml", cli.ExitUsage, []string{"s.yaml:3:1", "steps"})
+	cmdtest.Refused(t, files, "train --local --data @/x.csv --spec @/s.yaml", cli.ExitUsage,
+		[]string{"s.yaml:3:1", "steps"})
 }

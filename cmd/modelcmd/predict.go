@@ -159,7 +159,8 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 		return err
 	}
 	if m.Output() == algorithms.Number {
-		return errtext.Errorf(errtext.WrongRequest, "%s: the model predicts numbers, but {image} needs a model of classes", c.Model)
+		return errtext.Errorf(errtext.WrongRequest, "%s: the model predicts numbers, but {image} needs a model of classes",
+			c.Model)
 	}
 	m.Threads = c.ThreadsFlag.Number()
 	src, img, err := m.Patches(c.Image)
@@ -167,7 +168,8 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 		return err
 	}
 	if img.Turned {
-		a.Note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image", c.Image)
+		a.Note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image",
+			c.Image)
 	}
 	palette, err := images.NewPalette(m.Labels())
 	if err != nil {
@@ -192,7 +194,8 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 	if err := cli.WriteFile(c.Out, b.Bytes()); err != nil {
 		return err
 	}
-	r := &imageMap{c.Out, m.File.Digest, img.Width, img.Height, shares(m.Labels(), classes)}
+	r := &imageMap{Out: c.Out, ModelDigest: m.File.Digest, Width: img.Width, Height: img.Height,
+		Classes: shares(m.Labels(), classes)}
 	return a.Print(r, r.text)
 }
 
@@ -212,7 +215,8 @@ func shares(names []string, classes []uint8) []classShare {
 }
 
 func (r *imageMap) text(w io.Writer) {
-	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, units.Count(r.Width), units.Count(r.Height))
+	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, units.Count(r.Width),
+		units.Count(r.Height))
 	cli.WriteTable(w, []string{"class", "pixels", "fraction"}, r.Classes, func(c classShare) []string {
 		return []string{c.Class, units.Count(c.Pixels), fmt.Sprintf("%.4f", c.Share)}
 	}, 2, 3)

@@ -194,8 +194,8 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
-// Experiment writes how many runs of an experiment have ended, with -o jsonl. It writes a line if another run has ended, or
-// if the jobs wait for something else.
+// Experiment writes how many runs of an experiment have ended, with -o jsonl. It writes a line if another run has
+// ended, or if the jobs wait for something else.
 func (m *Meter) Experiment(p Runs) {
 	l := m.told
 	if l == nil || p.Runs == l.runs.Runs && p.Done == l.runs.Done && p.Waiting == l.runs.Waiting {
@@ -375,8 +375,8 @@ func Loss(loss float64) string {
 	return "K-L " + cli.Measure(loss)
 }
 
-// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, one for each
-// state before its end, and one for its result.
+// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, one for
+// each state before its end, and one for its result.
 type progressLines struct {
 	out   *json.Encoder
 	last  round.Progress

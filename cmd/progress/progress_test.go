@@ -23,7 +23,9 @@ import (
 func slowMeter(terminal bool) (m *Meter, out *bytes.Buffer, pass func(time.Duration)) {
 	now := time.Unix(0, 0)
 	out = new(bytes.Buffer)
-	m = &Meter{w: out, terminal: terminal, size: func() (columns, lines int) { return 0, 0 }, now: func() time.Time { return now }, start: now}
+	m = &Meter{w: out, terminal: terminal, size: func() (columns, lines int) {
+		return 0, 0
+	}, now: func() time.Time { return now }, start: now}
 	return m, out, func(d time.Duration) { now = now.Add(d) }
 }
 
@@ -42,7 +44,8 @@ func TestMeterLines(t *testing.T) {
 	if len(lines) != 4 {
 		t.Fatalf("%d lines in 10 s:\n%s", len(lines), out)
 	}
-	if want := "40 %  step 40 of 100  K-L 0.50000  640 samples/s  ETA 6.0 s  training"; strings.TrimSpace(lines[1]) != want {
+	if want := "40 %  step 40 of 100  K-L 0.50000  640 samples/s  ETA 6.0 s  training"; strings.TrimSpace(
+		lines[1]) != want {
 		t.Errorf("got %q, want %q", lines[1], want)
 	}
 }
@@ -55,7 +58,8 @@ func TestMeterTerminal(t *testing.T) {
 		pass(100 * time.Millisecond)
 	}
 	m.Clear()
-	if text := out.String(); strings.Contains(text, "\n") || strings.Count(text, "text") < 10 || !strings.HasSuffix(text, "\r\x1b[K") {
+	if text := out.String(); strings.Contains(text, "\n") || strings.Count(text, "text") < 10 ||
+		!strings.HasSuffix(text, "\r\x1b[K") {
 		t.Errorf("got %q", text)
 	}
 }
@@ -91,7 +95,8 @@ func TestMeterJob(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	for want, got := range map[string]string{
-		"step 1": fit("step 1", 7), "step…": fit("step 1", 6), "long line": fit("long line", 0), "Σ d…": fit("Σ d ln", 5), "…": fit("abc", 2),
+		"step 1": fit("step 1", 7), "step…": fit("step 1", 6), "long line": fit("long line", 0), "Σ d…": fit("Σ d ln", 5),
+		"…": fit("abc", 2),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -113,7 +118,8 @@ func TestPulse(t *testing.T) {
 	wait()
 	p.Training(round.Progress{Step: 1, Steps: 3, Loss: -1, Phase: "growing trees"})
 	wait()
-	want := []string{"training for 2.0 s", "training for 4.0 s", "33 %  step 1 of 3  growing trees", "33 %  step 1 of 3  growing trees", "33 %  step 1 of 3  growing trees"}
+	want := []string{"training for 2.0 s", "training for 4.0 s", "33 %  step 1 of 3  growing trees",
+		"33 %  step 1 of 3  growing trees", "33 %  step 1 of 3  growing trees"}
 	got := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(got) != len(want) {
 		t.Fatalf("%d lines in 10 s:\n%s", len(got), out)
@@ -129,7 +135,8 @@ func TestPulse(t *testing.T) {
 // that -o json prints.
 func TestTrainLines(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"train", "--local", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1), "--algorithm", "structrf", "--set", "trees=20", "--threads", "1"}
+	args := []string{"train", "--local", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1), "--algorithm",
+		"structrf", "--set", "trees=20", "--threads", "1"}
 	var want struct {
 		Digest string `json:"model_digest"`
 		Steps  uint64 `json:"steps"`
@@ -183,13 +190,19 @@ func TestReadingLine(t *testing.T) {
 		seconds  float64
 		want     string
 	}{
-		{"predicting", importer.Progress{Phase: "read", Done: 4096, Of: 10000, Part: .4096}, importer.Progress{}, 2, " 41 %  predicting: 4,096 of 10,000 samples  2,048 samples/s  ETA 2.9 s"},
-		{"evaluating", importer.Progress{Phase: "read", Done: 1200, Of: -1, Part: .75}, importer.Progress{Done: 200, Part: .5}, 4, " 75 %  evaluating: 1,200 samples  250 samples/s  ETA 4.0 s"},
-		{"reading data", importer.Progress{Phase: "check", Done: 512, Of: -1, Part: -1}, importer.Progress{Part: -1}, 1, "reading data (check): 512 samples  512 samples/s"},
-		{"reading data", importer.Progress{Phase: "store", Done: 3, Of: 4, Part: .75}, importer.Progress{Done: 1, Part: .25}, 2, " 75 %  reading data (store): 3 of 4 shards  ETA 1.0 s"},
-		{"writing", importer.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, importer.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, 0, "100 %  writing: 10 of 10 samples"},
+		{"predicting", importer.Progress{Phase: "read", Done: 4096, Of: 10000, Part: .4096}, importer.Progress{}, 2,
+			" 41 %  predicting: 4,096 of 10,000 samples  2,048 samples/s  ETA 2.9 s"},
+		{"evaluating", importer.Progress{Phase: "read", Done: 1200, Of: -1, Part: .75},
+			importer.Progress{Done: 200, Part: .5}, 4, " 75 %  evaluating: 1,200 samples  250 samples/s  ETA 4.0 s"},
+		{"reading data", importer.Progress{Phase: "check", Done: 512, Of: -1, Part: -1}, importer.Progress{Part: -1}, 1,
+			"reading data (check): 512 samples  512 samples/s"},
+		{"reading data", importer.Progress{Phase: "store", Done: 3, Of: 4, Part: .75}, importer.Progress{Done: 1, Part: .25},
+			2, " 75 %  reading data (store): 3 of 4 shards  ETA 1.0 s"},
+		{"writing", importer.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, importer.Progress{Phase: "write", Done: 10,
+			Of: 10, Part: 1}, 0, "100 %  writing: 10 of 10 samples"},
 	} {
-		if got := readingLine(test.doing, test.p, test.first, time.Duration(test.seconds*float64(time.Second))); got != test.want {
+		if got := readingLine(test.doing, test.p, test.first,
+			time.Duration(test.seconds*float64(time.Second))); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
@@ -207,7 +220,8 @@ func TestReadingPhases(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	if want := " 75 %  reading data (sort): 3,000 of 4,000 samples  500 samples/s  ETA 2.0 s"; len(lines) != 8 || lines[7] != want {
+	if want := " 75 %  reading data (sort): 3,000 of 4,000 samples  500 samples/s  ETA 2.0 s"; len(lines) != 8 ||
+		lines[7] != want {
 		t.Errorf("got %q", lines)
 	}
 }
@@ -217,7 +231,8 @@ func TestReadingPhases(t *testing.T) {
 func TestMeterWaiting(t *testing.T) {
 	m, out, pass := slowMeter(false)
 	job := func(waiting string) {
-		j := &protocol.JobInfo{Name: "x", State: protocol.Running, Waiting: waiting, Progress: &round.Progress{Step: 5, Steps: 10, Loss: -1}}
+		j := &protocol.JobInfo{Name: "x", State: protocol.Running, Waiting: waiting,
+			Progress: &round.Progress{Step: 5, Steps: 10, Loss: -1}}
 		if waiting != "" {
 			j.WaitingFor = protocol.WaitNoWorker
 		}
@@ -277,7 +292,8 @@ func TestMeterObeysItself(t *testing.T) {
 
 func TestTrainingLine(t *testing.T) {
 	p := round.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
-	if got, want := trainingLine(p, round.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
+	if got, want := trainingLine(p, round.Progress{}, 10*time.Second),
+		" 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -302,7 +318,8 @@ func TestPredictProgress(t *testing.T) {
 		t.Errorf("%d lines for 3,000 samples", len(lines))
 	}
 	for _, line := range lines {
-		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") && len(strings.Fields(line)) < 4 {
+		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") &&
+			len(strings.Fields(line)) < 4 {
 			t.Errorf("got %q", line)
 		}
 	}
@@ -312,7 +329,8 @@ func TestPredictProgress(t *testing.T) {
 	model := cmdtest.Write(t, dir, "m.coppice", "")
 	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, cmdtest.Small...)...)
 	for _, args := range [][]string{
-		{"predict", "--model", model, "--data", data, "--out", dir + "/out.csv"}, {"evaluate", "--model", model, "--data", data},
+		{"predict", "--model", model, "--data", data, "--out", dir + "/out.csv"}, {"evaluate", "--model", model,
+			"--data", data},
 	} {
 		if e := cmdtest.Run(t, args...); e.Code != cli.ExitOK || bytes.Contains([]byte(e.Stderr), []byte("rows/s")) {
 			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stderr)

@@ -150,7 +150,9 @@ func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 	if err != nil {
 		return err
 	}
-	if r.Line != nil && (len(r.Line.Points) > 0 || slices.ContainsFunc(r.Line.Folds, func(points []curve.Point) bool { return len(points) > 0 })) {
+	if r.Line != nil && (len(r.Line.Points) > 0 || slices.ContainsFunc(r.Line.Folds, func(points []curve.Point) bool {
+		return len(points) > 0
+	})) {
 		f, err := plots.Curve(r.Dataset+": "+r.Algorithm, r.Line.Points, r.Line.Folds)
 		if err != nil {
 			return err

@@ -81,15 +81,19 @@ func TestFiguresOfTraining(t *testing.T) {
 		want map[string][]string
 	}{
 		"distributions": {[]string{"ldlf", "--steps", "40", "--data", set, "--test-fraction", "0.3"}, map[string][]string{
-			"learning-curve": {"set: ldlf", ">loss<", ">validation<"}, "distributions": {"set: ldlf, test samples", ">predicted<", "K-L "},
+			"learning-curve": {"set: ldlf", ">loss<", ">validation<"}, "distributions": {"set: ldlf, test samples",
+				">predicted<", "K-L "},
 		}},
 		"folds": {[]string{"ldlf", "--steps", "40", "--data", set, "--folds", "3"}, map[string][]string{
 			"learning-curve": {">fold 2<"}, "distributions": {">true<"},
 		}},
-		"ages": {[]string{"structrf", "--set", "trees=2", "--data", cmdtest.Write(t, dir, "ages.csv", ages.String()), "--labels", "age", "--range", "18:34", "--sigma", "2", "--test-fraction", "0.3"}, map[string][]string{
-			"cumulative-score": {">expected<", "mean baseline", "samples (%)"}, "distributions": {">number<"}, "learning-curve": {">training<"},
+		"ages": {[]string{"structrf", "--set", "trees=2", "--data", cmdtest.Write(t, dir, "ages.csv", ages.String()),
+			"--labels", "age", "--range", "18:34", "--sigma", "2", "--test-fraction", "0.3"}, map[string][]string{
+			"cumulative-score": {">expected<", "mean baseline", "samples (%)"}, "distributions": {">number<"},
+			"learning-curve": {">training<"},
 		}},
-		"classes": {[]string{"structrf", "--set", "trees=2", "--data", cmdtest.Write(t, dir, "classes.csv", classes.String()), "--labels", "class", "--label-columns", "kind", "--test-fraction", "0.3"}, map[string][]string{
+		"classes": {[]string{"structrf", "--set", "trees=2", "--data", cmdtest.Write(t, dir, "classes.csv", classes.String()),
+			"--labels", "class", "--label-columns", "kind", "--test-fraction", "0.3"}, map[string][]string{
 			"confusion": {">oak<", "true class"}, "distributions": {">elm<"}, "learning-curve": {">training<"},
 		}},
 	} {
@@ -105,7 +109,8 @@ func TestFiguresOfTraining(t *testing.T) {
 func TestFiguresOfEvaluation(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	set, grid, model := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1), filepath.Join(dir, "grid.csv"), filepath.Join(dir, "m.model")
+	set, grid, model := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1), filepath.Join(dir, "grid.csv"),
+		filepath.Join(dir, "m.model")
 	cmdtest.Works(t, "dataset", "generate", "--grid", "11", "--out", grid)
 	cmdtest.Works(t, "train", "--local", "--data", set, "--algorithm", "sa-bfgs", "--model-out", model)
 	for data, want := range map[string]map[string][]string{
@@ -125,17 +130,23 @@ func TestFiguresOfReport(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	cmdtest.ArtificialFile(t, dir, "second.csv", 60, 2)
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv, second.csv]\nfolds: 2\nmeasures: [kl]\nmethods: [{algorithm: structrf, grid: {trees: [1, 2, 3]}}]")
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--figures", spec); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "e.yaml: is a file") {
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv, second.csv]\nfolds: 2\nmeasures: "+
+		"[kl]\nmethods: [{algorithm: structrf, grid: {trees: [1, 2, 3]}}]")
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--figures", spec); e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, "e.yaml: is a file") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--figures", filepath.Join(dir, "no", "where")); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "the parent folder does not exist") {
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--figures", filepath.Join(dir, "no",
+		"where")); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "the parent folder does not exist") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	figures, report := filepath.Join(dir, "figures"), filepath.Join(dir, "report.md")
-	cmdtest.Works(t, "experiment", "run", spec, "--local", "--no-times", "--figures", figures, "--format", "md", "--out", report) // a slow machine would have figures of times
+	// a slow machine would have figures of times
+	cmdtest.Works(t, "experiment", "run", spec, "--local", "--no-times", "--figures", figures, "--format", "md",
+		"--out", report)
 	hasTexts(t, drawnIn(t, figures), map[string][]string{
-		"01-ranks-kl": {"average rank"}, "02-first-structrf-by-trees-kl": {">trees<", "K-L (nats)"}, "03-second-structrf-by-trees-kl": {"second: structrf by trees"},
+		"01-ranks-kl": {"average rank"}, "02-first-structrf-by-trees-kl": {">trees<", "K-L (nats)"},
+		"03-second-structrf-by-trees-kl": {"second: structrf by trees"},
 	})
 	b, err := os.ReadFile(report)
 	if err != nil || !strings.Contains(string(b), "](<figures/02-first-structrf-by-trees-kl.svg>)") {
@@ -149,7 +160,8 @@ func TestFiguresOfJob(t *testing.T) {
 	testkit.WithoutRace(t)
 	clitest.Cluster(t)
 	dir := t.TempDir()
-	args := []string{"train", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 120, 1), "--algorithm", "ldlf", "--steps", "40", "--folds", "2", "--figures"}
+	args := []string{"train", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 120, 1), "--algorithm", "ldlf",
+		"--steps", "40", "--folds", "2", "--figures"}
 	here, there, again := filepath.Join(dir, "here"), filepath.Join(dir, "there"), filepath.Join(dir, "again")
 	cmdtest.Works(t, append(slices.Clone(args), here, "--local")...)
 	cmdtest.Works(t, append(slices.Clone(args), there, "--name", "j")...)
@@ -166,7 +178,8 @@ func TestFiguresOfJob(t *testing.T) {
 	if text := cmdtest.Read(t, plot); !strings.Contains(text, "job j") || !strings.Contains(text, ">fold 1<") {
 		t.Errorf("the curve:\n%.300s", text)
 	}
-	if e := cmdtest.Run(t, "job", "curve", "j", "--plot", filepath.Join(dir, "curve.jpg")); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "must end in .svg or .png") {
+	if e := cmdtest.Run(t, "job", "curve", "j", "--plot", filepath.Join(dir, "curve.jpg")); e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, "must end in .svg or .png") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 }
@@ -179,8 +192,10 @@ func TestResultWithoutFigures(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(figures, "learning-curve.svg"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	e := cmdtest.Run(t, "train", "--local", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 60, 1), "--algorithm", "structrf", "--set", "trees=3", "--figures", figures)
-	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "learning-curve.svg") || !strings.Contains(e.Stdout, "model digest") {
+	e := cmdtest.Run(t, "train", "--local", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 60, 1), "--algorithm",
+		"structrf", "--set", "trees=3", "--figures", figures)
+	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "learning-curve.svg") ||
+		!strings.Contains(e.Stdout, "model digest") {
 		t.Errorf("exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 }

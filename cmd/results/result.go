@@ -91,7 +91,8 @@ type schema struct {
 
 // SetDataset notes the dataset of a result.
 func (r *Result) SetDataset(m *dataset.Manifest) {
-	r.On, r.Schema = []*dataset.Manifest{m}, &schema{m.Features, m.Labels, m.FeatureNames, m.LabelNames}
+	r.On, r.Schema = []*dataset.Manifest{m}, &schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames,
+		LabelNames: m.LabelNames}
 }
 
 // foldResult is the part of a result that differs between folds.
@@ -126,7 +127,8 @@ func (l lossJSON) MarshalJSON() ([]byte, error) {
 func New(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *Result {
 	r := &Result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
-		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples, Seconds: seconds, Loss: lossJSON(o.Loss),
+		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples,
+		Seconds: seconds, Loss: lossJSON(o.Loss),
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Added: o.Added, Clip: j.Clip,
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture, HeldOut: o.Rows.Test,
@@ -139,7 +141,9 @@ func New(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *
 	}
 	for _, f := range o.Folds {
 		r.HeldOut += f.Rows.Test
-		r.Folds = append(r.Folds, foldResult{f.Group, f.Steps, f.BestStep, f.RefitSteps, lossJSON(f.Loss), f.Rows, f.Measures, f.MeanPredictor, f.Added, f.ModelDigest, f.Rows.Test, f.Mixture})
+		r.Folds = append(r.Folds, foldResult{Group: f.Group, Steps: f.Steps, BestStep: f.BestStep, RefitSteps: f.RefitSteps,
+			Loss: lossJSON(f.Loss), Rows: f.Rows, Measures: f.Measures, MeanPredictor: f.MeanPredictor, Added: f.Added,
+			ModelDigest: f.ModelDigest, HeldOut: f.Rows.Test, Mixture: f.Mixture})
 	}
 	return r
 }
@@ -202,7 +206,8 @@ func (r *Result) Text(w io.Writer) {
 	}
 	cli.WritePairs(w, lines)
 	fmt.Fprintln(w)
-	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over, ClipText(r.Clip))
+	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over,
+		ClipText(r.Clip))
 	WriteMeasures(w, title, r.Measures, r.MeanPredictor, r.Added)
 	WriteAgainst(w, r.Algorithm, r.EvaluatedOn, r.Against)
 	WriteLinear(w, r.Algorithm, r.Linear, r.Rows, r.Measures)
@@ -236,7 +241,8 @@ func foldSteps(steps uint64, folds []foldResult) string {
 	if greatest == 0 {
 		return units.Count(steps)
 	}
-	return fmt.Sprintf("%s; best at steps %s to %s of a fold", units.Count(steps), units.Count(least), units.Count(greatest))
+	return fmt.Sprintf("%s; best at steps %s to %s of a fold", units.Count(steps), units.Count(least),
+		units.Count(greatest))
 }
 
 // Steps writes the number of steps, and the step of the model.
@@ -245,7 +251,9 @@ func Steps(steps, best, refit uint64) string {
 	case best == 0:
 		return units.Count(steps)
 	case refit > 0:
-		return fmt.Sprintf("best at step %s of %s, then trained again for as many steps, with the validation samples included", units.Count(best), units.Count(steps-refit))
+		return fmt.Sprintf(
+			"best at step %s of %s, then trained again for as many steps, with the validation samples included",
+			units.Count(best), units.Count(steps-refit))
 	}
 	return fmt.Sprintf("best at step %s of %s", units.Count(best), units.Count(steps))
 }
@@ -260,7 +268,8 @@ func ClipText(clip string) string {
 
 // Samples describes the number of samples for training, validation and testing. folds is the number of folds, or 0.
 func Samples(c pipeline.Counts, folds int) string {
-	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", units.Count(c.Train), units.Count(c.Validation), units.Count(c.Test))
+	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", units.Count(c.Train), units.Count(c.Validation),
+		units.Count(c.Test))
 	if folds > 0 {
 		s += " (in the first fold)"
 	}
@@ -309,7 +318,7 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 		beat = "median baseline"
 	} else {
 		for i, m := range measures.All {
-			lines = append(lines, measureLine{m.Title, model[i], mean[i], m.HigherIsBetter})
+			lines = append(lines, measureLine{measure: m.Title, model: model[i], baseline: mean[i], higher: m.HigherIsBetter})
 		}
 	}
 	t := cli.NewTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
@@ -321,7 +330,8 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 		if l.higher {
 			better = "higher"
 		}
-		t.AppendRow(cli.Row(l.measure, cli.Measure(l.model.Mean), cli.Measure(l.model.Std), cli.Measure(l.baseline.Mean), cli.Measure(l.baseline.Std), better))
+		t.AppendRow(cli.Row(l.measure, cli.Measure(l.model.Mean), cli.Measure(l.model.Std), cli.Measure(l.baseline.Mean),
+			cli.Measure(l.baseline.Std), better))
 	}
 	t.Render()
 	if added != nil {
@@ -342,9 +352,10 @@ func WriteAgainst(w io.Writer, algorithm, on string, a *measures.AgainstBaseline
 		algorithm, a.Verdict, on, by, cli.Measure(math.Abs(a.Difference.Mean)), cli.Measure(a.StandardError))
 }
 
-// WriteLinear writes the K-L of the linear baseline, if there is one, and a warning if the linear baseline is better than
-// the model.
-func WriteLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows pipeline.Counts, model measures.Report) {
+// WriteLinear writes the K-L of the linear baseline, if there is one, and a warning if the linear baseline is better
+// than the model.
+func WriteLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows pipeline.Counts,
+	model measures.Report) {
 	if l == nil {
 		return
 	}
@@ -352,9 +363,11 @@ func WriteLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows
 	if l.Samples < rows.Train {
 		of = fmt.Sprintf("%s of the %s", units.Count(uint64(l.Samples)), units.Count(uint64(rows.Train)))
 	}
-	fmt.Fprintf(w, "Linear baseline: K-L %s (sa-bfgs, fitted to %s training samples)\n", cli.Measure(l.Measures[0].Mean), of)
+	fmt.Fprintf(w, "Linear baseline: K-L %s (sa-bfgs, fitted to %s training samples)\n",
+		cli.Measure(l.Measures[0].Mean), of)
 	if l.Better {
-		fmt.Fprintf(w, "warning: the linear baseline has a lower K-L than %s (%s). Try --algorithm sa-bfgs.\n", algorithm, cli.Measure(model[0].Mean))
+		fmt.Fprintf(w, "warning: the linear baseline has a lower K-L than %s (%s). Try --algorithm sa-bfgs.\n", algorithm,
+			cli.Measure(model[0].Mean))
 	}
 }
 
@@ -364,25 +377,29 @@ func addedLines(m, b *measures.Added) (lines []measureLine) {
 	if m.Distribution != nil && b.Distribution != nil {
 		of, mean := m.Distribution.Stats(), b.Distribution.Stats()
 		for i, x := range measures.More {
-			lines = append(lines, measureLine{x.Title, *of[i], *mean[i], x.HigherIsBetter})
+			lines = append(lines, measureLine{measure: x.Title, model: *of[i], baseline: *mean[i], higher: x.HigherIsBetter})
 		}
 	}
 	switch {
 	case m.Classes != nil && b.Classes != nil:
 		m, b := m.Classes, b.Classes
 		lines = append(lines, []measureLine{
-			{"Accuracy", m.Accuracy, b.Accuracy, true}, {"Mean recall", m.MeanRecall, b.MeanRecall, true},
-			{"Mean Jaccard", m.MeanJaccard, b.MeanJaccard, true}, {"Log loss", m.LogLoss, b.LogLoss, false},
+			{measure: "Accuracy", model: m.Accuracy, baseline: b.Accuracy, higher: true}, {measure: "Mean recall",
+				model: m.MeanRecall, baseline: b.MeanRecall, higher: true},
+			{measure: "Mean Jaccard", model: m.MeanJaccard, baseline: b.MeanJaccard, higher: true},
+			{measure: "Log loss", model: m.LogLoss, baseline: b.LogLoss, higher: false},
 		}...)
 	case m.Scale != nil && b.Scale != nil:
 		m, b := m.Scale, b.Scale
 		lines = append(lines, []measureLine{
-			{"MAE, expected", m.Expected.MAE, b.Expected.MAE, false}, {"MAE, median", m.Median.MAE, b.Median.MAE, false},
-			{"MAE, mode", m.Mode.MAE, b.Mode.MAE, false},
+			{measure: "MAE, expected", model: m.Expected.MAE, baseline: b.Expected.MAE, higher: false}, {measure: "MAE, median",
+				model: m.Median.MAE, baseline: b.Median.MAE, higher: false},
+			{measure: "MAE, mode", model: m.Mode.MAE, baseline: b.Mode.MAE, higher: false},
 		}...)
 	case m.Number != nil && b.Number != nil:
 		m, b := m.Number, b.Number
-		lines = append(lines, measureLine{"MAE", m.Number.MAE, b.Number.MAE, false}, measureLine{"MAE, floored", m.Floored.MAE, b.Floored.MAE, false})
+		lines = append(lines, measureLine{measure: "MAE", model: m.Number.MAE, baseline: b.Number.MAE, higher: false},
+			measureLine{measure: "MAE, floored", model: m.Floored.MAE, baseline: b.Floored.MAE, higher: false})
 	}
 	return lines
 }
@@ -392,7 +409,8 @@ func scoresOf(a *measures.Added) (titles []string, scores [][]float64) {
 	switch {
 	case a == nil:
 	case a.Scale != nil:
-		return []string{"expected", "median", "mode"}, [][]float64{a.Scale.Expected.Scores, a.Scale.Median.Scores, a.Scale.Mode.Scores}
+		return []string{"expected", "median", "mode"}, [][]float64{a.Scale.Expected.Scores, a.Scale.Median.Scores,
+			a.Scale.Mode.Scores}
 	case a.Number != nil:
 		return []string{"number", "floored"}, [][]float64{a.Number.Number.Scores, a.Number.Floored.Scores}
 	}
@@ -474,7 +492,9 @@ func (r *Result) writeMixture(w io.Writer) {
 		t.AppendRow(cli.Row(append(append([]string{m.Member}, weights...), losses...)...))
 	}
 	one := 1.0
-	together := append(all.cells(func(*algorithms.Mixture) *float64 { return &one }), all.cells(func(x *algorithms.Mixture) *float64 { return x.OutOfFoldKL })...)
+	together := append(all.cells(func(*algorithms.Mixture) *float64 {
+		return &one
+	}), all.cells(func(x *algorithms.Mixture) *float64 { return x.OutOfFoldKL })...)
 	t.AppendRow(cli.Row(append([]string{"ensemble"}, together...)...))
 	t.Render()
 }
@@ -511,9 +531,11 @@ func Split(j *round.Job, group string) string {
 	case group != "":
 		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
 	case s.Overlap:
-		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, cli.ShortDigest(s.Assigned)))
+		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds,
+			cli.ShortDigest(s.Assigned)))
 	case s.Assigned != "":
-		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, cli.ShortDigest(s.Assigned)))
+		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds,
+			cli.ShortDigest(s.Assigned)))
 	case s.Folds > 0:
 		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
 	case s.TestFraction > 0:
@@ -522,7 +544,8 @@ func Split(j *round.Job, group string) string {
 		parts = append(parts, "no samples held out for testing")
 	}
 	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, units.Count(s.ValidationMin)))
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction,
+			units.Count(s.ValidationMin)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -60,8 +60,10 @@ func TestSpentLine(t *testing.T) {
 // TestWorseThanBaseline: what is said of a model that is worse.
 func TestWorseThanBaseline(t *testing.T) {
 	var b strings.Builder
-	WriteAgainst(&b, "ldlf", "test samples", &measures.AgainstBaseline{Samples: 9, Difference: measures.Stat{Mean: 0.5, Std: 0.75}, StandardError: 0.25, Verdict: measures.Worse})
-	if got, want := b.String(), "warning: ldlf is worse than the mean baseline: its K-L on the test samples is higher by 0.50000 (standard error 0.25000).\n"; got != want {
+	WriteAgainst(&b, "ldlf", "test samples", &measures.AgainstBaseline{Samples: 9, Difference: measures.Stat{Mean: 0.5,
+		Std: 0.75}, StandardError: 0.25, Verdict: measures.Worse})
+	if got, want := b.String(), "warning: ldlf is worse than the mean baseline: its K-L on the test samples is higher "+
+		"by 0.50000 (standard error 0.25000).\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -72,7 +74,8 @@ func TestLinearText(t *testing.T) {
 	var ten measures.Report
 	ten[0].Mean = 0.25
 	WriteLinear(&b, "ldlf", &pipeline.LinearBaseline{Samples: 20_000, Measures: ten}, pipeline.Counts{Train: 20_000}, ten)
-	if got, want := b.String(), "Linear baseline: K-L 0.25000 (sa-bfgs, fitted to the 20,000 training samples)\n"; got != want {
+	if got, want := b.String(),
+		"Linear baseline: K-L 0.25000 (sa-bfgs, fitted to the 20,000 training samples)\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	b.Reset()
@@ -86,14 +89,17 @@ func TestLinearWarning(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model := cmdtest.ArtificialFile(t, dir, "set.csv", 26_000, 1), dir+"/m.model"
-	args := []string{"train", "--local", "--data", data, "--test-fraction", "0.1", "--algorithm", "structrf", "--set", "trees=1", "--set", "max_depth=1", "--model-out", model}
+	args := []string{"train", "--local", "--data", data, "--test-fraction", "0.1", "--algorithm", "structrf", "--set",
+		"trees=1", "--set", "max_depth=1", "--model-out", model}
 	var r Result
 	cmdtest.JSON(t, &r, args...)
 	if r.Linear == nil || !r.Linear.Better || r.Linear.Difference.Mean <= 0 {
 		t.Fatalf("linear baseline %+v", r.Linear)
 	}
-	linear := fmt.Sprintf("Linear baseline: K-L %s (sa-bfgs, fitted to 20,000 of the 23,400 training samples)\n", cli.Measure(r.Linear.Measures[0].Mean))
-	warning := fmt.Sprintf("warning: the linear baseline has a lower K-L than structrf (%s). Try --algorithm sa-bfgs.\n", cli.Measure(r.Measures[0].Mean))
+	linear := fmt.Sprintf("Linear baseline: K-L %s (sa-bfgs, fitted to 20,000 of the 23,400 training samples)\n",
+		cli.Measure(r.Linear.Measures[0].Mean))
+	warning := fmt.Sprintf("warning: the linear baseline has a lower K-L than structrf (%s). Try --algorithm sa-bfgs.\n",
+		cli.Measure(r.Measures[0].Mean))
 	for _, text := range []string{cmdtest.Works(t, args...), cmdtest.Works(t, "model", "show", model)} {
 		if !strings.Contains(text, linear+warning) {
 			t.Errorf("the text does not say %q:\n%s", linear+warning, text)

@@ -36,7 +36,8 @@ type algorithmInfo struct {
 
 func infoOf(a algorithms.Algorithm) algorithmInfo {
 	about := a.About()
-	return algorithmInfo{a.Name(), about.Class, about.Summary, a.Doc(), about.When, about.Paper, a.Predicts().String(), registry.Measured(a.Name())}
+	return algorithmInfo{Name: a.Name(), Class: about.Class, Summary: about.Summary, Description: a.Doc(),
+		When: about.When, Paper: about.Paper, Predicts: a.Predicts().String(), Measured: registry.Measured(a.Name())}
 }
 
 type algorithmListCmd struct{}
@@ -94,7 +95,8 @@ func (c *algorithmShowCmd) Run(a *cli.App) error {
 	one, err := registry.Find(c.Name)
 	if err != nil {
 		names := registry.Names()
-		return cli.Usagef("unknown algorithm %q%s; the algorithms are %s", c.Name, param.Suggest(c.Name, names), strings.Join(names, ", "))
+		return cli.Usagef("unknown algorithm %q%s; the algorithms are %s", c.Name, param.Suggest(c.Name, names),
+			strings.Join(names, ", "))
 	}
 	v := struct {
 		algorithmInfo
@@ -113,7 +115,8 @@ func (c *algorithmShowCmd) Run(a *cli.App) error {
 		if paper == "" {
 			paper = "none"
 		}
-		cli.WritePairs(w, [][2]string{{"when to use it", v.When}, {"paper", paper}, {"predicts", v.Predicts}, {"preset", v.Preset + ", if none is given"}})
+		cli.WritePairs(w, [][2]string{{"when to use it", v.When}, {"paper", paper}, {"predicts", v.Predicts},
+			{"preset", v.Preset + ", if none is given"}})
 		fmt.Fprintln(w, "\nSettings, for --set NAME=VALUE and spec files:")
 		marked := false
 		for _, s := range v.Settings {

@@ -23,7 +23,8 @@ func TestAlgorithmList(t *testing.T) {
 		t.Errorf("%d algorithms", len(all))
 	}
 	for _, a := range all {
-		if a.Summary == "" || !strings.HasSuffix(a.When, ".") || strings.Count(a.When, ".") != 1 || a.Description == "" || a.Predicts == "" {
+		if a.Summary == "" || !strings.HasSuffix(a.When, ".") || strings.Count(a.When, ".") != 1 || a.Description == "" ||
+			a.Predicts == "" {
 			t.Errorf("%s is not described: %+v", a.Name, a)
 		}
 		if a.Paper == "" && a.Name != "ensemble" {
@@ -44,7 +45,8 @@ func TestMeasuredAlgorithms(t *testing.T) {
 			t.Errorf("%s predicts %s; measured: %v", a.Name, a.Predicts, measured)
 		}
 	}
-	clitest.Generated(t, "../../docs/guides/choose-an-algorithm.md", "<!-- measurements from the code -->\n", "<!-- end of measurements -->\n", measuredTable(io.Discard, all).RenderMarkdown()+"\n\n")
+	clitest.Generated(t, "../../docs/guides/choose-an-algorithm.md", "<!-- measurements from the code -->\n",
+		"<!-- end of measurements -->\n", measuredTable(io.Discard, all).RenderMarkdown()+"\n\n")
 }
 
 // TestAlgorithmShow: an algorithm is shown with all of its settings, and a mark where the paper gives the value.
@@ -58,13 +60,15 @@ func TestAlgorithmShow(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(line); n > helpWidth+1 && strings.Contains(line, "      ") && !strings.HasPrefix(line, "paper") {
+			if n := utf8.RuneCountInString(line); n > helpWidth+1 && strings.Contains(line, "      ") &&
+				!strings.HasPrefix(line, "paper") {
 				t.Errorf("%s: a line of %d characters: %s", a.Name(), n, line)
 			}
 		}
 	}
 	text := cmdtest.Works(t, "algorithm", "show", "structrf")
-	for _, want := range []string{"preset auto: 200\n      preset paper: 50 *\n", "preset paper: 20\n", "Chen et al. 2018", "auto, if none is given", "* This value is from the paper"} {
+	for _, want := range []string{"preset auto: 200\n      preset paper: 50 *\n", "preset paper: 20\n", "Chen et al. 2018",
+		"auto, if none is given", "* This value is from the paper"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -77,10 +81,12 @@ func TestAlgorithmShow(t *testing.T) {
 		Settings []settingDetail
 	}
 	cmdtest.JSON(t, &v, "algorithm", "show", "ldlf")
-	if d := v.Settings[1]; v.Preset != "auto" || d.Name != "trees" || d.Type != "integer" || *d.Min != 1 || *d.Max != 1000 || d.Auto != "5" || d.Paper != "5" || !d.InPaper {
+	if d := v.Settings[1]; v.Preset != "auto" || d.Name != "trees" || d.Type != "integer" || *d.Min != 1 ||
+		*d.Max != 1000 || d.Auto != "5" || d.Paper != "5" || !d.InPaper {
 		t.Errorf("%+v", v)
 	}
-	if e := cmdtest.Run(t, "algorithm", "show", "ldfl"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, `did you mean "ldlf"?`) {
+	if e := cmdtest.Run(t, "algorithm", "show", "ldfl"); e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, `did you mean "ldlf"?`) {
 		t.Errorf("an unknown name: exit code %d, %s", e.Code, e.Stderr)
 	}
 }

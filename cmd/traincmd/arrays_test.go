@@ -79,8 +79,8 @@ func contentsOf(t *testing.T, f *os.File) []byte {
 	return b
 }
 
-// TestTrainOnArrays: arrays in files give the model of the .npz file, which predicts them all. A model and predictions go to
-// files without names.
+// TestTrainOnArrays: arrays in files give the model of the .npz file, which predicts them all. A model and predictions
+// go to files without names.
 func TestTrainOnArrays(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -132,8 +132,10 @@ func TestTrainOnArrays(t *testing.T) {
 	if err := json.Unmarshal([]byte(arrays), &object); err != nil {
 		t.Fatal(err)
 	}
-	cmdtest.Refused(t, nil, "predict --format npz --model "+modelPath+" --out "+object["features"]+" --data "+strings.ReplaceAll(arrays, " ", ""), cli.ExitUsage, []string{"this command reads that file"})
-	cmdtest.Refused(t, nil, `train --local --data {"features":1}`, cli.ExitUsage, []string{`the arrays: the array "features"`, ".npy"})
+	cmdtest.Refused(t, nil, "predict --format npz --model "+modelPath+" --out "+object["features"]+" --data "+
+		strings.ReplaceAll(arrays, " ", ""), cli.ExitUsage, []string{"this command reads that file"})
+	cmdtest.Refused(t, nil, `train --local --data {"features":1}`, cli.ExitUsage,
+		[]string{`the arrays: the array "features"`, ".npy"})
 }
 
 // TestFailedDescriptor: a command that fails leaves an empty file, and no file next to it.
@@ -162,9 +164,12 @@ func TestConvert(t *testing.T) {
 		flags  []string
 		sparse bool
 	}{
-		cmdtest.Write(t, dir, "c.csv", "town,a,kind,who\nx,1,calm,p\ny,2,sad,q\nx,nan,sad,p\ny,5,calm,q\n"): {[]string{"--categories", "town", "--labels", "class", "--label-columns", "kind", "--groups", "who", "--missing", "drop"}, false},
-		cmdtest.Write(t, dir, "m.csv", "a,label_x,label_y\n1,1,0\nnan,0.3,0.7\n3,0.25,0.75\n"):              {[]string{"--missing", "median"}, false},
-		cmdtest.Write(t, dir, "d.libsvm", "1,0 1:1 9:2\n0,1 3:4\n.5,.5 2:1\n"):                              {nil, true},
+		cmdtest.Write(t, dir, "c.csv",
+			"town,a,kind,who\nx,1,calm,p\ny,2,sad,q\nx,nan,sad,p\ny,5,calm,q\n"): {[]string{"--categories", "town", "--labels",
+			"class", "--label-columns", "kind", "--groups", "who", "--missing", "drop"}, false},
+		cmdtest.Write(t, dir, "m.csv", "a,label_x,label_y\n1,1,0\nnan,0.3,0.7\n3,0.25,0.75\n"): {[]string{"--missing",
+			"median"}, false},
+		cmdtest.Write(t, dir, "d.libsvm", "1,0 1:1 9:2\n0,1 3:4\n.5,.5 2:1\n"): {nil, true},
 		ages:   {[]string{"--range", "0:69", "--values", "value", "--shape", "1x32x32"}, false},
 		images: {[]string{"--range", "0:69", "--values", "value"}, false},
 		sparse: {nil, true},
@@ -198,7 +203,8 @@ func TestConvert(t *testing.T) {
 		}
 	}
 	cmdtest.Refused(t, nil, "dataset convert --data "+ages+" --out @/x.csv", cli.ExitUsage, []string{"x.csv", ".npz"})
-	cmdtest.Refused(t, nil, "dataset convert --data "+images+" --out "+images, cli.ExitUsage, []string{"this command reads that file"})
+	cmdtest.Refused(t, nil, "dataset convert --data "+images+" --out "+images, cli.ExitUsage,
+		[]string{"this command reads that file"})
 }
 
 // trainedOn returns the digest of the dataset that a training reads.

@@ -16,7 +16,8 @@ import (
 // tuned is a job on a small network.
 func tuned(data string, more ...string) []string {
 	return append([]string{
-		"train", "--data", data, "--algorithm", "dldl", "--steps", "40", "--set", "hidden=5", "--set", "validation_fraction=0", "--test-fraction", "0.1",
+		"train", "--data", data, "--algorithm", "dldl", "--steps", "40", "--set", "hidden=5", "--set",
+		"validation_fraction=0", "--test-fraction", "0.1",
 	}, more...)
 }
 
@@ -36,42 +37,53 @@ func settingOf(t *testing.T, r *results.Result, name string) string {
 // process.
 func TestInitFrom(t *testing.T) {
 	dir := t.TempDir()
-	data, at := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1), func(name string) string { return filepath.Join(dir, name) }
+	data, at := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1), func(name string) string {
+		return filepath.Join(dir, name)
+	}
 	c := cmdtest.Start(t, 1, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	var first, want results.Result
 	cmdtest.JSON(t, &first, tuned(data, "--name", "first", "--model-out", at("first.model"))...)
-	cmdtest.JSON(t, &want, tuned(data, "--local", "--init-from", at("first.model"), "--set", "freeze=hidden1", "--model-out", at("tuned.model"))...)
+	cmdtest.JSON(t, &want, tuned(data, "--local", "--init-from", at("first.model"), "--set", "freeze=hidden1",
+		"--model-out", at("tuned.model"))...)
 	weights := settingOf(t, &want, "init_from")
 	if want.ModelDigest == first.ModelDigest || len(weights) != 64 {
 		t.Fatalf("a model %s from the weights %q", want.ModelDigest, weights)
 	}
 	spec := cmdtest.Write(t, dir, "job.yaml", "algorithm: dldl\ninit_from: "+at("first.model")+"\n")
 	for _, how := range [][]string{
-		{"--init-from", "first"}, {"--init-from", first.ModelDigest}, {"--set", "init_from=" + at("first.model")}, {"--init-from", weights}, {"--spec", spec},
+		{"--init-from", "first"}, {"--init-from", first.ModelDigest}, {"--set", "init_from=" + at("first.model")},
+		{"--init-from", weights}, {"--spec", spec},
 	} {
 		var got results.Result
 		cmdtest.JSON(t, &got, tuned(data, append(how, "--set", "freeze=hidden1")...)...)
 		if got.ModelDigest != want.ModelDigest || settingOf(t, &got, "init_from") != weights {
-			t.Errorf("%v: digest %s from %s, want %s from %s", how, got.ModelDigest, settingOf(t, &got, "init_from"), want.ModelDigest, weights)
+			t.Errorf("%v: digest %s from %s, want %s from %s", how, got.ModelDigest, settingOf(t, &got, "init_from"),
+				want.ModelDigest, weights)
 		}
 	}
 	if shown := cmdtest.Works(t, "model", "show", at("tuned.model")); !strings.Contains(shown, "--init-from WEIGHTS") {
 		t.Errorf("how to train the model again:\n%s", shown)
 	}
-	if e := cmdtest.Run(t, tuned(data, "--local", "--init-from", weights)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, weights+": no such file; only a cluster finds weights by a digest") {
+	if e := cmdtest.Run(t, tuned(data, "--local", "--init-from", weights)...); e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, weights+": no such file; only a cluster finds weights by a digest") {
 		t.Errorf("a digest without a cluster: exit code %d: %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, tuned(data, "--init-from", "second")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "init_from: second: there is no such file, and no such model of the cluster: ") {
+	if e := cmdtest.Run(t, tuned(data, "--init-from", "second")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "init_from: second: there is no such file, and no such model of the cluster: ") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	var none cli.Failure
-	if e := cmdtest.Run(t, tuned(data, "--init-from", "second", "-o", "json")...); json.Unmarshal([]byte(cmdtest.WithoutNotes(e.Stderr)), &none) != nil || none.Kind != "not_found" || none.Form == nil || none.Form.Value != "init_from" && none.Form.Parameter != "init_from" {
+	if e := cmdtest.Run(t, tuned(data, "--init-from", "second", "-o",
+		"json")...); json.Unmarshal([]byte(cmdtest.WithoutNotes(e.Stderr)), &none) != nil || none.Kind != "not_found" ||
+		none.Form == nil || none.Form.Value != "init_from" && none.Form.Parameter != "init_from" {
 		t.Errorf("a model that does not exist: %s", e.Stderr)
 	}
 	wider := cmdtest.Write(t, dir, "wider.yaml", "algorithm: dldl\ndropout: 0.1\ninit_from: first\nhidden: 6\n")
 	e := cmdtest.Run(t, "train", "--data", data, "--spec", wider)
-	if want := wider + ":3:12: init_from: hidden1 has the shape 3x5 in the weights but 3x6 in this network"; e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, want) {
+	if want := wider +
+		":3:12: init_from: hidden1 has the shape 3x5 in the weights but 3x6 in this network"; e.Code != cli.ExitUsage ||
+		!strings.Contains(e.Stderr, want) {
 		t.Errorf("exit code %d: %s, want %s", e.Code, e.Stderr, want)
 	}
 }
@@ -80,7 +92,9 @@ func TestInitFrom(t *testing.T) {
 func TestInitFromErrors(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, at := cmdtest.ArtificialFile(t, dir, "set.csv", 100, 1), func(name string) string { return filepath.Join(dir, name) }
+	data, at := cmdtest.ArtificialFile(t, dir, "set.csv", 100, 1), func(name string) string {
+		return filepath.Join(dir, name)
+	}
 	cmdtest.Works(t, "train", "--local", "--data", data, "--steps", "20", "--model-out", at("linear.model"))
 	cmdtest.Write(t, dir, "text.model", "hello")
 	deep := func(how ...string) []string {
@@ -92,11 +106,14 @@ func TestInitFromErrors(t *testing.T) {
 	}{
 		{deep("--init-from", at("none.model")), at("none.model") + ": no such file"},
 		{deep("--init-from", dir), "is a directory"},
-		{deep("--init-from", at("text.model")), at("text.model") + ": the initial weights cannot be used: the file is neither a model file nor an .npz archive"},
-		{deep("--init-from", at("linear.model")), at("linear.model") + ": the initial weights cannot be used: the model of ldlf has no layers"},
+		{deep("--init-from", at("text.model")), at("text.model") +
+			": the initial weights cannot be used: the file is neither a model file nor an .npz archive"},
+		{deep("--init-from", at("linear.model")), at("linear.model") +
+			": the initial weights cannot be used: the model of ldlf has no layers"},
 		{deep("--init-from", "a", "--set", "init_from=b"), "init_from is given twice"},
 		{deep("--set", "init_layers=hidden1"), "init_layers: needs init_from"},
-		{[]string{"--algorithm", "dldl", "--init-from", at("linear.model"), "--model-out", at("linear.model")}, "this command reads that file"},
+		{[]string{"--algorithm", "dldl", "--init-from", at("linear.model"), "--model-out", at("linear.model")},
+			"this command reads that file"},
 		{[]string{"--init-from", at("linear.model"), "--algorithm", "structrf"}, "there is no such key"},
 	} {
 		e := cmdtest.Run(t, append([]string{"train", "--local", "--data", data}, x.how...)...)

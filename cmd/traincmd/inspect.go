@@ -55,7 +55,8 @@ func (c *nodeCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	flags := Cmd{SpecFlags: jobcmd.SpecFlags{Data: c.Data, Algorithm: "structrf", Set: c.Set, Seed: c.Seed, TestFraction: c.TestFraction}, DataFlags: c.DataFlags}
+	flags := Cmd{SpecFlags: jobcmd.SpecFlags{Data: c.Data, Algorithm: "structrf", Set: c.Set, Seed: c.Seed,
+		TestFraction: c.TestFraction}, DataFlags: c.DataFlags}
 	file, err := flags.Read()
 	if err != nil {
 		return err
@@ -92,7 +93,8 @@ type nodePlot struct {
 
 // plots creates the files of the figures. The caller discards them, also after an error.
 func (c *nodeCmd) plots() (plots []nodePlot, err error) {
-	if err := cli.CheckDistinct(cli.OutputFlag{Flag: "--plot", Path: c.Plot}, cli.OutputFlag{Flag: "--visits-plot", Path: c.VisitsPlot}); err != nil {
+	if err := cli.CheckDistinct(cli.OutputFlag{Flag: "--plot", Path: c.Plot}, cli.OutputFlag{Flag: "--visits-plot",
+		Path: c.VisitsPlot}); err != nil {
 		return nil, err
 	}
 	for _, p := range []struct {
@@ -120,7 +122,8 @@ func examine(job *round.Job, data *local.Data) (*examinedNode, error) {
 		return nil, cli.Usagef("--set folds: a node is shown for a single model; leave folds out")
 	}
 	if by := data.Manifest.Fill(); by != "" {
-		return nil, cli.Usagef("--missing %s: want drop or a number, because a node is shown for samples without missing values", by)
+		return nil, cli.Usagef("--missing %s: want drop or a number, because a node is shown for samples without missing "+
+			"values", by)
 	}
 	opened, err := local.Open(job, data)
 	if err != nil {
@@ -191,7 +194,8 @@ func (n *examinedNode) text(w io.Writer) {
 		{"split of the tree", split(n.Split)},
 		{"best of all thresholds", split(n.Best)},
 		{"best visited threshold", visited},
-		{"thresholds", fmt.Sprintf("%s; the adaptive step visits %s", units.Count(n.Evaluations.Exhaustive), units.Count(n.Evaluations.Adaptive))},
+		{"thresholds", fmt.Sprintf("%s; the adaptive step visits %s", units.Count(n.Evaluations.Exhaustive),
+			units.Count(n.Evaluations.Adaptive))},
 	})
 }
 
@@ -199,7 +203,8 @@ func (n *examinedNode) text(w io.Writer) {
 func (n *examinedNode) gains() (*figures.Figure, error) {
 	g := figures.Gains{Title: n.title(), X: figures.Axis{Name: n.called(n.Split.Feature)}}
 	for _, t := range n.Thresholds {
-		g.Thresholds, g.Gains, g.Visited = append(g.Thresholds, t.Threshold), append(g.Gains, t.Gain), append(g.Visited, t.Visited)
+		g.Thresholds, g.Gains, g.Visited = append(g.Thresholds, t.Threshold), append(g.Gains, t.Gain),
+			append(g.Visited, t.Visited)
 	}
 	return g.Figure()
 }

@@ -15,15 +15,16 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestInspectNode: the root has the split and the gain that the model's tree prints, for the setting of each step; JSON and
-// figures say the same.
+// TestInspectNode: the root has the split and the gain that the model's tree prints, for the setting of each step; JSON
+// and figures say the same.
 func TestInspectNode(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1)
 	svg, png := filepath.Join(dir, "a.svg"), filepath.Join(dir, "b.png")
 	for _, step := range []string{"exhaustive", "adaptive"} {
-		flags := []string{"--data", data, "--seed", "7", "--test-fraction", "0.2", "--set", "trees=1", "--set", "step=" + step}
+		flags := []string{"--data", data, "--seed", "7", "--test-fraction", "0.2", "--set", "trees=1", "--set",
+			"step=" + step}
 		model := filepath.Join(dir, step+".model")
 		cmdtest.Works(t, append([]string{"train", "--local", "--algorithm", "structrf", "--model-out", model}, flags...)...)
 		var shown struct{ Text string }
@@ -31,7 +32,8 @@ func TestInspectNode(t *testing.T) {
 		var n examinedNode
 		cmdtest.JSON(t, &n, append([]string{"inspect", "node", "--plot", svg, "--visits-plot", png}, flags...)...)
 		split := fmt.Sprintf("x[%d] < %.6g  ", n.Split.Feature, n.Split.Threshold)
-		if gain := fmt.Sprintf("gain %.4f\n", n.Split.Gain); !strings.Contains(shown.Text, split) || !strings.Contains(shown.Text, gain) {
+		if gain := fmt.Sprintf("gain %.4f\n", n.Split.Gain); !strings.Contains(shown.Text, split) ||
+			!strings.Contains(shown.Text, gain) {
 			t.Errorf("step %s: %q and %q are not in the tree\n%s", step, split, gain, shown.Text)
 		}
 		found := n.Best
@@ -42,11 +44,13 @@ func TestInspectNode(t *testing.T) {
 			t.Errorf("step %s: %+v", step, n)
 		}
 		checkListed(t, &n)
-		if text := cmdtest.Works(t, append([]string{"inspect", "node"}, flags...)...); !strings.Contains(text, "set, the root of the first tree") || !strings.Contains(text, "split of the tree") {
+		if text := cmdtest.Works(t, append([]string{"inspect", "node"}, flags...)...); !strings.Contains(text,
+			"set, the root of the first tree") || !strings.Contains(text, "split of the tree") {
 			t.Errorf("the text is\n%s", text)
 		}
 	}
-	if picture := cmdtest.Read(t, svg); !strings.Contains(picture, "<svg") || !strings.Contains(picture, "visited by the adaptive step") {
+	if picture := cmdtest.Read(t, svg); !strings.Contains(picture, "<svg") ||
+		!strings.Contains(picture, "visited by the adaptive step") {
 		t.Errorf("the figure begins with %.80s", picture)
 	}
 	if b, err := os.ReadFile(png); err != nil || !bytes.HasPrefix(b, []byte("\x89PNG")) {

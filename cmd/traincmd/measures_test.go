@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// byNumPy are the means over folds that testdata/measures.py computes with NumPy of the exported predictions on a generated
-// set, of each algorithm and then of the mean predictor, in the order of measures.All. NumPy 2.4.6; TestMeasuresBesideNumPy
-// prints them.
+// byNumPy are the means over folds that testdata/measures.py computes with NumPy of the exported predictions on a
+// generated set, of each algorithm and then of the mean predictor, in the order of measures.All. NumPy 2.4.6;
+// TestMeasuresBesideNumPy prints them.
 var byNumPy = map[string][]float64{
 	"structrf": {
 		0.0074504922311315986, 0.059137629555095758, 0.046142783026611324, 0.0074685750349617929, 0.99812515385049605,
@@ -52,7 +52,8 @@ var trainings = map[string][]string{
 // trainFolds trains ten folds and returns what it says of them; the predictions go to a file.
 func trainFolds(t *testing.T, data, predictions string, algorithm []string) (m foldMeasures) {
 	t.Helper()
-	cmdtest.JSON(t, &m, append([]string{"train", "--local", "--data", data, "--folds", "10", "--predictions-out", predictions, "--set", "keep_predictions=50000000"}, algorithm...)...)
+	cmdtest.JSON(t, &m, append([]string{"train", "--local", "--data", data, "--folds", "10", "--predictions-out",
+		predictions, "--set", "keep_predictions=50000000"}, algorithm...)...)
 	return m
 }
 
@@ -68,7 +69,8 @@ func TestMeasuresByNumPy(t *testing.T) {
 		for i := range measures.All {
 			for k, got := range []float64{m.Measures[i].Mean, m.MeanPredictor[i].Mean} {
 				if want := want[k*measures.Count+i]; !(math.Abs(got-want) <= 1e-8) {
-					t.Errorf("%s, %s of %s: %.17g, NumPy has %.17g", name, measures.All[i].Name, []string{"the model", "the mean baseline"}[k], got, want)
+					t.Errorf("%s, %s of %s: %.17g, NumPy has %.17g", name, measures.All[i].Name,
+						[]string{"the model", "the mean baseline"}[k], got, want)
 				}
 			}
 		}
@@ -134,7 +136,8 @@ func compareNumPy(t *testing.T, what string, m foldMeasures, out []byte) {
 		for i, measure := range measures.All {
 			want := by[measure.Name]
 			golden = append(golden, fmt.Sprintf("%.17g", want.Mean))
-			if len(want.Folds) != 10 || len(m.Folds) != 10 || !(math.Abs(own[i].Mean-want.Mean) <= 1e-8) || !(math.Abs(own[i].Std-want.Std) <= 1e-8) {
+			if len(want.Folds) != 10 || len(m.Folds) != 10 || !(math.Abs(own[i].Mean-want.Mean) <= 1e-8) ||
+				!(math.Abs(own[i].Std-want.Std) <= 1e-8) {
 				t.Fatalf("%s, %s: %v, NumPy has %v", what, measure.Name, own[i], want)
 			}
 			for fold, v := range want.Folds {

@@ -19,7 +19,8 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	screen, tty := clitest.Terminal(t, columns)
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1)
-	cmd, _, _ := cmdtest.Process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000")
+	cmd, _, _ := cmdtest.Process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set",
+		"patience=1000000")
 	cmd.Stderr = tty
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

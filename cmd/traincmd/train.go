@@ -73,9 +73,11 @@ func (c *Cmd) Run(a *cli.App) error {
 	case c.Local && c.CancelInterrupted:
 		return cli.Usagef("{cancel-interrupted} cancels a job of a cluster and is not allowed with {local}")
 	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
-		return cli.Usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
+		return cli.Usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and " +
+			"--kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.ThreadsFlag.Check(), connect.CheckNoCluster(a, errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
+	if err := cmp.Or(c.ThreadsFlag.Check(), connect.CheckNoCluster(a, errtext.Sprintf("{local} and {data}"), c.Local &&
+		c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.Read()
@@ -119,7 +121,8 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 	if c.CancelInterrupted {
 		grace = jobcmd.SubmitGrace
 	}
-	submitted, made, err := jobcmd.Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags, c.PredictionsOut != "", grace)
+	submitted, made, err := jobcmd.Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags,
+		c.PredictionsOut != "", grace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +142,8 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 	r.Model = results.ModelHint(a, job)
 	if c.ModelOut != "" {
 		if job.ModelDeleted != 0 {
-			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it "+
+				"again", job.Name)
 		}
 		if len(o.Folds) == 0 {
 			if o.Model, err = cl.Blobs().Get(a.Ctx, job.Models[0].Blob); err != nil {
@@ -182,7 +186,9 @@ func (c *Cmd) trainHere(a *cli.App, file *spec.File, out io.Writer) (*results.Re
 		}
 	}
 	start, shown := time.Now(), progress.StartPulse(m)
-	o, err := local.Run(a.Ctx, j, data, local.Options{Lanes: c.ThreadsFlag.Number(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.Training, Model: out, Points: curve.JobPoints, Timed: true})
+	o, err := local.Run(a.Ctx, j, data, local.Options{Lanes: c.ThreadsFlag.Number(), Memory: int64(c.Memory),
+		Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.Training, Model: out,
+		Points: curve.JobPoints, Timed: true})
 	shown.Stop()
 	if err != nil {
 		return nil, nil, err
@@ -205,7 +211,8 @@ func (c *Cmd) trainHere(a *cli.App, file *spec.File, out io.Writer) (*results.Re
 
 // load reads the data into memory, from a file or from a cluster, and makes the job. The groups of the samples are the
 // folds of a split by groups.
-func (c *Cmd) load(a *cli.App, m *progress.Meter, file *spec.File) (name string, data *local.Data, j *round.Job, err error) {
+func (c *Cmd) load(a *cli.App, m *progress.Meter, file *spec.File) (name string, data *local.Data, j *round.Job,
+	err error) {
 	if name = file.Dataset; c.Data == "" {
 		data, err = c.fetch(a, name)
 	} else {
@@ -282,8 +289,8 @@ func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
 	return line
 }
 
-// trainOut has the files of --model-out, --predictions-out, --curve-out and --split-out. A file is nil if its flag is not
-// given.
+// trainOut has the files of --model-out, --predictions-out, --curve-out and --split-out. A file is nil if its flag is
+// not given.
 type trainOut struct {
 	model, predictions, curve, split *cli.File
 
@@ -295,15 +302,19 @@ type trainOut struct {
 func (c *Cmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 	out = &trainOut{}
 	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, jobcmd.InitFrom(file)}
-	model, held, curve, split := cli.OutputFlag{Flag: "--model-out", Path: c.ModelOut}, cli.OutputFlag{Flag: "--predictions-out", Path: c.PredictionsOut}, cli.OutputFlag{Flag: "--curve-out", Path: c.CurveOut}, cli.OutputFlag{Flag: "--split-out", Path: c.SplitOut}
-	err = cmp.Or(cli.CheckDistinct(model, held, curve, split), c.BelongTo(c.Data), results.CheckFigures("--figures", c.Figures))
+	model, held, curve, split := cli.OutputFlag{Flag: "--model-out", Path: c.ModelOut},
+		cli.OutputFlag{Flag: "--predictions-out", Path: c.PredictionsOut}, cli.OutputFlag{Flag: "--curve-out",
+			Path: c.CurveOut}, cli.OutputFlag{Flag: "--split-out", Path: c.SplitOut}
+	err = cmp.Or(cli.CheckDistinct(model, held, curve, split), c.BelongTo(c.Data),
+		results.CheckFigures("--figures", c.Figures))
 	for _, f := range []cli.OutputFlag{model, held, curve, split} {
 		err = cmp.Or(err, cli.CheckNotInput(f.Flag, f.Path, inputs...))
 	}
 	holds := file.Folds > 0 || file.TestFraction > 0 || file.GroupFolds || c.Split != ""
 	for _, f := range []cli.OutputFlag{held, split} {
 		if err == nil && f.Path != "" && !holds {
-			err = cli.Usagef("%s: no samples are held out for testing; give {test-fraction}, {folds} or {split}", cli.FlagText(f.Flag))
+			err = cli.Usagef("%s: no samples are held out for testing; give {test-fraction}, {folds} or {split}",
+				cli.FlagText(f.Flag))
 		}
 	}
 	if err != nil {

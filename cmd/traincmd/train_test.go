@@ -24,7 +24,8 @@ func TestTrainLocal(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 600, 1)
 	var r results.Result
 	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--test-fraction", "0.1", "--seed", "7", "--name", "first")...)
-	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 400 || r.RefitSteps != 200 || r.BestStep != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test samples" || r.Rows.Test != 60 {
+	if r.Job != "first" || r.Algorithm != "ldlf" || r.Dataset != "set" || r.Seed != 7 || r.Steps != 400 ||
+		r.RefitSteps != 200 || r.BestStep != 200 || r.Seconds <= 0 || r.EvaluatedOn != "test samples" || r.Rows.Test != 60 {
 		t.Errorf("got %+v", r)
 	}
 	if model, mean := r.Measures[0].Mean, r.MeanPredictor[0].Mean; model > mean/5 || mean < 0.03 || mean > 0.06 {
@@ -42,7 +43,8 @@ func TestTrainJSON(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 200, 1)
 	var v map[string]json.RawMessage
 	cmdtest.JSON(t, &v, clitest.TrainArgs(data)...)
-	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_baseline", "evaluated_on", "model_digest", "settings", "seed", "split", "samples"} {
+	for _, key := range []string{"job", "algorithm", "dataset", "steps", "seconds", "loss", "measures", "mean_baseline",
+		"evaluated_on", "model_digest", "settings", "seed", "split", "samples"} {
 		if v[key] == nil {
 			t.Errorf("no %q", key)
 		}
@@ -60,7 +62,8 @@ func TestTrainJSON(t *testing.T) {
 
 func TestTrainText(t *testing.T) {
 	text := cmdtest.Works(t, clitest.TrainArgs(cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 200, 1))...)
-	for _, says := range []string{"and the defaults (-o json has all)", "mean baseline", "K-L", "Canberra", "model digest", "training samples"} {
+	for _, says := range []string{"and the defaults (-o json has all)", "mean baseline", "K-L", "Canberra", "model digest",
+		"training samples"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the text does not say %q:\n%s", says, text)
 		}
@@ -74,7 +77,8 @@ func TestTrainSpec(t *testing.T) {
 	file := cmdtest.Write(t, dir, "job.yaml", "name: x\nseed: 3\ntest_fraction: 0.2\ntrees: 2\ndepth: 4\nsteps: 50\n")
 	var fromFile, fromFlags, over results.Result
 	cmdtest.JSON(t, &fromFile, "train", "--local", "--data", data, "--spec", file)
-	cmdtest.JSON(t, &fromFlags, "train", "--local", "--data", data, "--name", "x", "--seed", "3", "--test-fraction", "0.2", "--set", "trees=2", "--set", "depth=4", "--steps", "50")
+	cmdtest.JSON(t, &fromFlags, "train", "--local", "--data", data, "--name", "x", "--seed", "3", "--test-fraction", "0.2",
+		"--set", "trees=2", "--set", "depth=4", "--steps", "50")
 	fromFile.Seconds, fromFlags.Seconds, fromFile.Spent, fromFlags.Spent = 0, 0, nil, nil
 	if diff := cmp.Diff(fromFile, fromFlags, cmp.AllowUnexported(results.Result{})); diff != "" {
 		t.Error(diff)
@@ -102,7 +106,8 @@ func TestTrainFolds(t *testing.T) {
 	if shown.Digest != r.Folds[2].ModelDigest || shown.Job.Split.Fold != 2 {
 		t.Errorf("the third file holds %s of fold %d", shown.Digest, shown.Job.Split.Fold)
 	}
-	if diff := cmp.Diff([]string{"m-fold0.coppice", "m-fold1.coppice", "m-fold2.coppice", "set.csv"}, cmdtest.Contents(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{"m-fold0.coppice", "m-fold1.coppice", "m-fold2.coppice", "set.csv"},
+		cmdtest.Contents(t, dir)); diff != "" {
 		t.Error(diff)
 	}
 	var list strings.Builder
@@ -125,7 +130,8 @@ func TestVersionAndSettings(t *testing.T) {
 
 // Every command has help that names its flags.
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "quickstart", "train", "predict", "evaluate", "dataset import", "dataset inspect", "dataset generate", "job submit", "job watch", "model show", "model download", "coordinator", "worker", "version"} {
+	for _, command := range []string{"", "quickstart", "train", "predict", "evaluate", "dataset import", "dataset inspect",
+		"dataset generate", "job submit", "job watch", "model show", "model download", "coordinator", "worker", "version"} {
 		text := cmdtest.Works(t, append(strings.Fields(command), "--help")...)
 		if !strings.Contains(text, "Usage: coppice "+command) || !strings.Contains(text, "--output") {
 			t.Errorf("%s --help:\n%s", command, text)
@@ -140,7 +146,8 @@ func TestHelp(t *testing.T) {
 func TestInterruptLocal(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 2000, 1)
-	cmd, stdout, stderr := cmdtest.Process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000", "--model-out", filepath.Join(dir, "m.coppice"))
+	cmd, stdout, stderr := cmdtest.Process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set",
+		"patience=1000000", "--model-out", filepath.Join(dir, "m.coppice"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +155,8 @@ func TestInterruptLocal(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitSignal+2 || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "coppice: interrupted\n") {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitSignal+2 || stdout.Len() > 0 ||
+		!strings.HasSuffix(stderr.String(), "coppice: interrupted\n") {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
 	}
 	if diff := cmp.Diff([]string{"set.csv"}, cmdtest.Contents(t, dir)); diff != "" {
@@ -172,19 +180,22 @@ func TestExactFitsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "x.csv", 40, 1)
 	for memory, refused := range map[string]bool{"25599": true, "25600": false} { // 16 bytes for each of 40 x 40 pairs
-		e := cmdtest.Run(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", memory)
+		e := cmdtest.Run(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr",
+			"--memory", memory)
 		if (e.Code == cli.ExitFailed) != refused || refused && !strings.Contains(e.Stderr, "landmarks") {
 			t.Errorf("--memory %s: exit code %d, %s", memory, e.Code, e.Stderr)
 		}
 	}
-	cmdtest.Works(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", "1KiB", "--set", "landmarks=10")
+	cmdtest.Works(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", "1KiB",
+		"--set", "landmarks=10")
 }
 
 // The error of a fold that cannot train names the fold, or the group that it tests.
 func TestFoldFailures(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := "x0,x1,person,label_a,label_b\n1,2,ada,0.5,0.5\n2,3,ada,0.5,0.5\n3,5,ada,0.5,0.5\n4,1,bob,0.5,0.5\n"
-	files := map[string]string{"x.csv": data, "split.csv": "row,fold\n0,1\n1,1\n2,1\n3,0\n", "overlap.csv": "row,first,second\n0,0,1\n1,0,1\n2,0,1\n3,1,0\n"}
+	files := map[string]string{"x.csv": data, "split.csv": "row,fold\n0,1\n1,1\n2,1\n3,0\n",
+		"overlap.csv": "row,first,second\n0,0,1\n1,0,1\n2,0,1\n3,1,0\n"}
 	for _, test := range []struct {
 		args string
 		says []string
@@ -215,22 +226,25 @@ func settingsShown(t *testing.T, text string) string {
 	return ""
 }
 
-// TestChangedSettings: train and model show print the settings that differ from the defaults, JSON has all, and the command that
-// model show prints trains the same model.
+// TestChangedSettings: train and model show print the settings that differ from the defaults, JSON has all, and the
+// command that model show prints trains the same model.
 func TestChangedSettings(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, sparse := filepath.Join(dir, "d.csv"), filepath.Join(dir, "s.libsvm")
-	cmdtest.Works(t, "dataset", "generate", "--rows", "120", "--features", "4", "--labels", "3", "--kind", "random", "--out", data)
+	cmdtest.Works(t, "dataset", "generate", "--rows", "120", "--features", "4", "--labels", "3", "--kind", "random",
+		"--out", data)
 	cmdtest.Write(t, dir, "s.libsvm", strings.Repeat("0.5,0.5 3:1\n0.25,0.75 7:2\n1,0 20:1\n", 20))
 	for _, c := range []struct{ data, flags, want string }{
 		{data, "--algorithm structrf", "the defaults (-o json has all)"},
 		{data, "--algorithm structrf --set trees=3", "trees=3, and the defaults (-o json has all)"},
 		{data, "--algorithm ldlf --steps 20", "steps=20, and the defaults (-o json has all)"},
 		{data, "--algorithm ldlf --steps 20 --set scaling=none", "scaling=none steps=20, and the defaults (-o json has all)"},
-		{data, "--algorithm ldlf --steps 20 --set preset=paper --set leaf_batches=5", "preset=paper leaf_batches=5 steps=20, and the defaults (-o json has all)"},
+		{data, "--algorithm ldlf --steps 20 --set preset=paper --set leaf_batches=5",
+			"preset=paper leaf_batches=5 steps=20, and the defaults (-o json has all)"},
 		{data, "--algorithm ldlf --steps 20 --set features=mlp", "features=mlp steps=20, and the defaults (-o json has all)"},
-		{data, "--algorithm ensemble --members structrf:trees=3,aa-knn --set weights=mean", "members=structrf:trees=3,aa-knn weights=mean, and the defaults (-o json has all)"},
+		{data, "--algorithm ensemble --members structrf:trees=3,aa-knn --set weights=mean",
+			"members=structrf:trees=3,aa-knn weights=mean, and the defaults (-o json has all)"},
 		{sparse, "--algorithm sa-bfgs --folds 2", "the defaults (-o json has all)"},
 		{sparse, "--algorithm ldlf --steps 20", "steps=20, and the defaults (-o json has all)"},
 	} {

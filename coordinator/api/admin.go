@@ -43,7 +43,8 @@ func commit(r *http.Request, s *store.Store, kind protocol.EntryKind, entry any)
 func recordOf(r *http.Request, what string) protocol.AuditRecord {
 	c := access.Of(r.Context())
 	record := protocol.AuditRecord{
-		Time: time.Now().Unix(), Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.From, Via: c.Via,
+		Time: time.Now().Unix(), Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.From,
+		Via:     c.Via,
 		Request: r.Method + " " + r.URL.Path, About: what,
 	}
 	record.Clip()
@@ -113,15 +114,16 @@ type auditHandlers struct {
 const defaultRecords = 100
 
 // list answers with the newest records that the query asks for, the newest first: sorted by time and
-// then by number. The log may have them in another order, since refusals are counted for a while before they are recorded, and
-// the clocks of coordinators differ.
+// then by number. The log may have them in another order, since refusals are counted for a while before they are
+// recorded, and the clocks of coordinators differ.
 func (h *auditHandlers) list(r *http.Request) (any, error) {
 	q := protocol.AuditQuery{Limit: defaultRecords}
 	if err := protocol.ReadQuery(r.URL.Query(), "a list of audit records", q.Params()); err != nil {
 		return nil, bad{err}
 	}
 	if q.Limit < 0 || q.Limit > state.MaxAudit || q.Since < 0 {
-		return nil, fmt.Errorf("%w: want a limit from 0 to %d and a time from 0 on, got %d and %d", errBad, state.MaxAudit, q.Limit, q.Since)
+		return nil, fmt.Errorf("%w: want a limit from 0 to %d and a time from 0 on, got %d and %d", errBad, state.MaxAudit,
+			q.Limit, q.Since)
 	}
 	list := []protocol.AuditRecord{}
 	for one := range h.store.State().Audit {
@@ -165,7 +167,8 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !h.secure {
-		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start its coordinators with coppice coordinator --tls-dir", errBad)
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start its "+
+			"coordinators with coppice coordinator --tls-dir", errBad)
 	}
 	if e.Identity != "" {
 		if _, err := certs.ParseIdentity(e.Identity); err != nil {
@@ -173,7 +176,8 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 		}
 	}
 	if e.Serial != "" && e.Serial == access.Of(r.Context()).Serial {
-		return nil, fmt.Errorf("%w: the caller uses certificate %s; revoke it with another certificate", state.ErrInUse, e.Serial)
+		return nil, fmt.Errorf("%w: the caller uses certificate %s; revoke it with another certificate",
+			state.ErrInUse, e.Serial)
 	}
 	e.Time = time.Now().Unix()
 	_, revoked, err := commit(r, h.store, protocol.EntryRevoke, e)
@@ -202,14 +206,16 @@ func (h *tokenHandlers) create(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !h.secure {
-		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; start its coordinators with coppice coordinator --tls-dir", errBad)
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; "+
+			"start its coordinators with coppice coordinator --tls-dir", errBad)
 	}
 	if req.Owner == protocol.NoCaller {
 		return nil, fmt.Errorf("%w: owner: no user has the name %q, which stands for an unknown caller", errBad, req.Owner)
 	}
 	now := time.Now().Unix()
 	if req.Expires != 0 && req.Expires <= now {
-		return nil, fmt.Errorf("%w: expires: token %.80q would end at once, at %d in Unix seconds", errBad, req.ID, req.Expires)
+		return nil, fmt.Errorf("%w: expires: token %.80q would end at once, at %d in Unix seconds", errBad, req.ID,
+			req.Expires)
 	}
 	_, made, err := commit(r, h.store, protocol.EntryTokenPut, protocol.TokenPutEntry{TokenRequest: req, Time: now})
 	if err != nil {
@@ -220,7 +226,8 @@ func (h *tokenHandlers) create(r *http.Request) (any, error) {
 
 // revoke ends a token.
 func (h *tokenHandlers) revoke(r *http.Request) (any, error) {
-	_, ended, err := commit(r, h.store, protocol.EntryTokenRevoke, protocol.TokenRevokeEntry{ID: r.PathValue("id"), Time: time.Now().Unix()})
+	_, ended, err := commit(r, h.store, protocol.EntryTokenRevoke, protocol.TokenRevokeEntry{ID: r.PathValue("id"),
+		Time: time.Now().Unix()})
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +299,8 @@ func (h *clusterHandlers) overview(w http.ResponseWriter, r *http.Request) {
 	}
 	ms, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("wait_ms"), "0"), 10, 32)
 	if err != nil {
-		h.answer(w, nil, fmt.Errorf("%w: wait_ms: want a number of milliseconds, got %q", errBad, r.URL.Query().Get("wait_ms")))
+		h.answer(w, nil, fmt.Errorf("%w: wait_ms: want a number of milliseconds, got %q", errBad,
+			r.URL.Query().Get("wait_ms")))
 		return
 	}
 	end := time.NewTimer(min(time.Duration(ms)*time.Millisecond, maxLocalWait))
@@ -360,7 +368,8 @@ func (h *clusterHandlers) transfer(r *http.Request) (any, error) {
 
 // trust ends the quarantine of a worker.
 func (h *clusterHandlers) trust(r *http.Request) (any, error) {
-	if _, _, err := commit(r, h.store, protocol.EntryTrust, protocol.TrustEntry{Worker: r.PathValue("worker")}); err != nil {
+	if _, _, err := commit(r, h.store, protocol.EntryTrust,
+		protocol.TrustEntry{Worker: r.PathValue("worker")}); err != nil {
 		return nil, err
 	}
 	return h.status.Cluster(), nil
@@ -380,7 +389,8 @@ type backupHandlers struct {
 // goes on meanwhile, and even a change of leader does no harm.
 func (h *backupHandlers) get(w http.ResponseWriter, r *http.Request) {
 	if err := record(r.Context(), h.store, recordOf(r, "all data")); err != nil {
-		h.log.Warn("the download of a backup could not be recorded in the audit log", "caller", access.Of(r.Context()).String(), "error", err)
+		h.log.Warn("the download of a backup could not be recorded in the audit log", "caller", access.Of(r.Context()).
+			String(), "error", err)
 	}
 	st := h.store.State()
 	refs := st.References()

@@ -33,14 +33,20 @@ import (
 func Handler(cfg Config) http.Handler {
 	respond := responder{cfg.Log}
 	leading, blob, view := newLeaderOnly(&cfg, respond), newBlobHandlers(&cfg, respond), jobView{cfg.Store, cfg.Running}
-	cluster := &clusterHandlers{respond, cfg.ID, cfg.Store, cfg.Members, cfg.Status, &leading.forwarder}
+	cluster := &clusterHandlers{responder: respond, id: cfg.ID, store: cfg.Store, members: cfg.Members, status: cfg.Status,
+		forward: &leading.forwarder}
 	dataset := &datasetHandlers{cfg.Store, blob}
 	job, result := &jobHandlers{respond, view, cfg.Blobs}, &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
 	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
-	experiment := &experimentHandlers{respond, view, result, submission, job, newPlaces(1), newPlaces(2), make(chan struct{}, 1)}
-	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
-	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
-	audit, token, json := &auditHandlers{cfg.Store, cfg.TLS != nil}, &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json
+	experiment := &experimentHandlers{responder: respond, jobView: view, results: result, submissions: submission,
+		jobs: job, reporting: newPlaces(1), deciding: newPlaces(2), committing: make(chan struct{}, 1)}
+	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool {
+		return cfg.Status.Cluster().Leader == cfg.ID
+	}}
+	backup := &backupHandlers{responder: respond, store: cfg.Store, blobs: cfg.Blobs, cluster: cfg.Status.Cluster,
+		backed: cfg.Backed}
+	audit, token, json := &auditHandlers{cfg.Store, cfg.TLS != nil}, &tokenHandlers{cfg.Store, cfg.TLS != nil},
+		respond.json
 	handlers := map[string]http.HandlerFunc{
 		"GET /metrics":                       cfg.Metrics.ServeHTTP,
 		"GET /healthz":                       health,
@@ -133,7 +139,8 @@ func (p responder) unknown(mux *http.ServeMux, prefix string) http.HandlerFunc {
 			}
 		}
 		if len(allowed) == 0 {
-			p.answer(w, nil, errtext.Errorf(errtext.WrongRequest, "%w: no request %s %s exists%s", state.ErrNotFound, r.Method, r.URL.Path, belowAnother(r.URL.Path, prefix)))
+			p.answer(w, nil, errtext.Errorf(errtext.WrongRequest, "%w: no request %s %s exists%s", state.ErrNotFound, r.Method,
+				r.URL.Path, belowAnother(r.URL.Path, prefix)))
 			return
 		}
 		w.Header().Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
@@ -141,7 +148,9 @@ func (p responder) unknown(mux *http.ServeMux, prefix string) http.HandlerFunc {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		err := writeJSON(w, http.StatusMethodNotAllowed, protocol.Problem{Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))})
+		err := writeJSON(w, http.StatusMethodNotAllowed,
+			protocol.Problem{Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method, r.URL.Path,
+				strings.Join(allowed, ", "))})
 		if err != nil {
 			p.log.Debug("a response could not be sent", "error", err)
 		}
@@ -158,7 +167,8 @@ func belowAnother(path, prefix string) errtext.Text {
 	case prefix != "":
 		return errtext.Sprintf("; this coordinator has the API below %s: replace %s by it in {server}", prefix, other)
 	}
-	return errtext.Sprintf("; leave the path %s out of {server}, or if a proxy has the API below it, start each coordinator with coppice coordinator --http-prefix %s", other, other)
+	return errtext.Sprintf("; leave the path %s out of {server}, or if a proxy has the API below it, start each "+
+		"coordinator with coppice coordinator --http-prefix %s", other, other)
 }
 
 // Starting serves a coordinator before its log is open: it says who the coordinator is
@@ -226,7 +236,8 @@ func (h *changeHandlers) ofJob(w http.ResponseWriter, r *http.Request) {
 // second line on.
 func (h *changeHandlers) ofExperiment(w http.ResponseWriter, r *http.Request) {
 	name, runs := r.PathValue("name"), false
-	if err := protocol.ReadQuery(r.URL.Query(), "a stream", []protocol.Param{{Name: "runs", Into: &runs, Want: "true or false"}}); err != nil {
+	if err := protocol.ReadQuery(r.URL.Query(), "a stream",
+		[]protocol.Param{{Name: "runs", Into: &runs, Want: "true or false"}}); err != nil {
 		h.jobs.answer(w, nil, bad{err})
 		return
 	}
@@ -262,7 +273,8 @@ func (h *changeHandlers) ofExperiment(w http.ResponseWriter, r *http.Request) {
 // The stream ends after the line about jobs that have all ended. It also ends if the jobs were
 // deleted, this coordinator does not lead any more, or the client has left. A reader that is
 // slow gets fewer lines: a line is made when the line before is sent.
-func (h *changeHandlers) stream(w http.ResponseWriter, r *http.Request, find func(*state.State) ([]*state.Job, error), line func(*state.State, []*state.Job) (v any, more bool)) {
+func (h *changeHandlers) stream(w http.ResponseWriter, r *http.Request, find func(*state.State) ([]*state.Job, error),
+	line func(*state.State, []*state.Job) (v any, more bool)) {
 	store := h.jobs.store
 	st, changed := store.Watch()
 	of, err := find(st)
@@ -371,7 +383,8 @@ type knownRuns struct {
 
 // after returns at most a page of the runs that were noted after the first told ones, by job.
 // It first notes the runs that have ended meanwhile. more is true if there are more to tell.
-func (e *endedRuns) after(ctx context.Context, results *resultHandlers, of []*state.Job, told int) (page []protocol.EndedRuns, more bool) {
+func (e *endedRuns) after(ctx context.Context, results *resultHandlers, of []*state.Job,
+	told int) (page []protocol.EndedRuns, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, j := range slices.Backward(of) { // the oldest job comes first

@@ -36,7 +36,8 @@ func TestDatasets(t *testing.T) {
 	}
 	m, shards := imported(t, 200)
 	entry := protocol.DatasetPut{Name: "art", Manifest: m}
-	s.refuse(424, "POST", "/v1/datasets", entry, "shard 0", m.Shards[0].Digest, "is not on the cluster", "upload the blob first")
+	s.refuse(424, "POST", "/v1/datasets", entry, "shard 0", m.Shards[0].Digest, "is not on the cluster",
+		"upload the blob first")
 	s.put("art", 200)
 	var got protocol.Dataset
 	s.get("GET", "/v1/datasets/art", nil, &got)
@@ -50,7 +51,8 @@ func TestDatasets(t *testing.T) {
 	s.get("POST", "/v1/datasets", entry, &got) // the same once more
 	s.put("more", 50)
 	other, _ := imported(t, 50)
-	s.refuse(409, "POST", "/v1/datasets", protocol.DatasetPut{Name: "art", Manifest: other}, `"art"`, "already exists with other content", "200 samples")
+	s.refuse(409, "POST", "/v1/datasets", protocol.DatasetPut{Name: "art", Manifest: other}, `"art"`,
+		"already exists with other content", "200 samples")
 	if s.get("GET", "/v1/datasets", nil, &list); len(list) != 2 {
 		t.Errorf("%d datasets", len(list))
 	}
@@ -133,7 +135,8 @@ func TestJobs(t *testing.T) {
 	s := newSite(t)
 	m := s.put("art", 200)
 	j := s.submit("first")
-	if j.Name != "first" || j.State != protocol.Queued || j.Dataset != "art" || j.Job.Dataset != m.Digest() || j.Job.Seed != 1 || j.Submitted == 0 {
+	if j.Name != "first" || j.State != protocol.Queued || j.Dataset != "art" || j.Job.Dataset != m.Digest() ||
+		j.Job.Seed != 1 || j.Submitted == 0 {
 		t.Errorf("job %+v", j)
 	}
 	if again := s.submit("first"); again.ID != j.ID {
@@ -144,7 +147,8 @@ func TestJobs(t *testing.T) {
 	if got.ID != j.ID {
 		t.Error("the same name with the same settings made another job")
 	}
-	s.refuse(409, "POST", "/v1/jobs", submission("third", "first", map[string]string{"trees": "3"}), "first", "already exists")
+	s.refuse(409, "POST", "/v1/jobs", submission("third", "first", map[string]string{"trees": "3"}), "first",
+		"already exists")
 	for _, key := range []string{"first", strconv.FormatUint(j.ID, 10)} {
 		s.get("GET", "/v1/jobs/"+key, nil, &got)
 		if diff := cmp.Diff(j, got, cmpopts.IgnoreFields(j, "Index")); diff != "" || got.Index < j.Index {
@@ -182,12 +186,18 @@ func TestBadSubmissions(t *testing.T) {
 	s.refuse(400, "POST", "/v1/jobs", []byte("{"), "EOF")
 	s.refuse(400, "POST", "/v1/jobs", []byte(`{"tokens":"x"}`), `"tokens"`)
 	s.refuse(404, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Dataset = "gone" }), `"gone"`)
-	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Set = map[string]string{"depth": "40"} }), "depth", "20")
-	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Set = map[string]string{"deep": "4"} }), "deep", "depth")
+	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) {
+		s.Set = map[string]string{"depth": "40"}
+	}), "depth", "20")
+	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) {
+		s.Set = map[string]string{"deep": "4"}
+	}), "deep", "depth")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Algorithm = "oracle" }), "oracle", "ldlf")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.TestFraction = 2 }), "test_fraction")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Name = "7" }), `"7"`)
-	s.refuse(424, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Folds, s.Assigned = 3, blobs.Sum(nil) }), "the list of folds", "is not on the cluster", "upload the blob first")
+	s.refuse(424, "POST", "/v1/jobs", spec(func(s *protocol.Spec) {
+		s.Folds, s.Assigned = 3, blobs.Sum(nil)
+	}), "the list of folds", "is not on the cluster", "upload the blob first")
 	for _, path := range []string{"/v1/jobs/9", "/v1/jobs/9/changes", "/v1/jobs/none"} {
 		s.refuse(404, "GET", path, nil, "there is no job")
 	}
@@ -209,7 +219,8 @@ func TestWatch(t *testing.T) {
 			t.Errorf("job %d is watched", got.ID)
 		}
 	}
-	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: s.cfg.Store.State().Epoch(), Job: j.ID, State: protocol.Running})
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: s.cfg.Store.State().Epoch(), Job: j.ID,
+		State: protocol.Running})
 	for _, l := range watchers {
 		l.next(protocol.Running)
 	}
@@ -272,7 +283,8 @@ func TestModels(t *testing.T) {
 	for _, query := range []string{"0", "-1", "all"} {
 		s.refuse(400, "GET", "/v1/models?newest="+query, nil, "newest: want the number of models to list, 1 or more, got \"")
 	}
-	for name, want := range map[string]string{"one": "the model", "cv/1": "fold one", blobs.Sum([]byte("digest of fold zero")): "fold zero"} {
+	for name, want := range map[string]string{"one": "the model", "cv/1": "fold one",
+		blobs.Sum([]byte("digest of fold zero")): "fold zero"} {
 		var got []byte
 		if s.get("GET", "/v1/models/"+name, nil, &got); string(got) != want {
 			t.Errorf("model %s is %q", name, got)
@@ -379,11 +391,13 @@ func TestTooLarge(t *testing.T) {
 // TestOneValue: a body is one JSON value, and nothing is passed over.
 func TestOneValue(t *testing.T) {
 	s := newSite(t)
-	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"} {"token":"b"}`), "the body of the request has more text after its JSON value")
+	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"} {"token":"b"}`),
+		"the body of the request has more text after its JSON value")
 	s.refuse(400, "POST", "/v1/jobs", []byte(`{"token":"a"}x`), "invalid character 'x'")
 	s.refuse(400, "POST", "/v1/jobs", []byte(`{"tokens":"a"}`), "tokens")
 	s.refuse(400, "POST", "/v1/jobs", []byte("  "), "empty")
-	s.refuse(400, "POST", "/v1/jobs", append(bytes.Repeat([]byte(" "), maxBody), "{}"...), "the JSON body of the request is larger than 16777216 bytes")
+	s.refuse(400, "POST", "/v1/jobs", append(bytes.Repeat([]byte(" "), maxBody), "{}"...),
+		"the JSON body of the request is larger than 16777216 bytes")
 }
 
 // TestNoNull: a list that is empty is a list.
@@ -414,8 +428,9 @@ func TestFormerLeader(t *testing.T) {
 	cfg := a.cfg
 	config := store.Config{
 		ID: "a", Dir: t.TempDir(), RaftAddr: "127.0.0.1:0", SegmentBytes: 1 << 20, Logger: cfg.Log,
-		Peers: []store.Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}, {ID: "b", RaftAddr: "127.0.0.1:2"}, {ID: "c", RaftAddr: "127.0.0.1:3"}},
-		Ask:   func(context.Context, string) (store.Answer, error) { return store.Answer{}, errors.New("nobody") },
+		Peers: []store.Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}, {ID: "b", RaftAddr: "127.0.0.1:2"},
+			{ID: "c", RaftAddr: "127.0.0.1:3"}},
+		Ask: func(context.Context, string) (store.Answer, error) { return store.Answer{}, errors.New("nobody") },
 	}
 	folder, err := store.Claim(config)
 	if err != nil {

@@ -21,7 +21,8 @@ func (s *site) audit(query string) (list []string) {
 	var records []protocol.AuditRecord
 	s.get("GET", "/v1/audit"+query, nil, &records)
 	for _, r := range records {
-		if r.Caller != protocol.NoCaller || r.Role != "admin" || !strings.HasPrefix(r.From, "127.0.0.1:") || time.Since(time.Unix(r.Time, 0)) > time.Hour || (r.Count > 0) != (r.Refused != "") {
+		if r.Caller != protocol.NoCaller || r.Role != "admin" || !strings.HasPrefix(r.From, "127.0.0.1:") ||
+			time.Since(time.Unix(r.Time, 0)) > time.Hour || (r.Count > 0) != (r.Refused != "") {
 			s.t.Errorf("%+v", r)
 		}
 		list = append([]string{strings.Trim(r.Request+": "+r.About+": "+r.Refused, ": ")}, list...)
@@ -44,19 +45,23 @@ func TestAudit(t *testing.T) {
 	s.get("DELETE", "/v1/datasets/art", nil, nil)
 	s.refuse(404, "POST", "/v1/workers/w1/trust", nil, "w1")
 	s.get("GET", "/v1/backup", nil, new([]byte))
-	s.refuse(400, "POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Identity: "coppice://test/worker/w1"}, "in the clear", "--tls-dir")
+	s.refuse(400, "POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Identity: "coppice://test/worker/w1"},
+		"in the clear", "--tls-dir")
 	job := fmt.Sprintf("job %d (job)", j.ID)
 	want := []string{
-		"POST /v1/datasets: dataset art", "POST /v1/jobs: " + job, fmt.Sprintf(`DELETE /v1/datasets/art: dataset art: dataset "art" is in use by %s`, job),
+		"POST /v1/datasets: dataset art", "POST /v1/jobs: " + job,
+		fmt.Sprintf(`DELETE /v1/datasets/art: dataset art: dataset "art" is in use by %s`, job),
 		"POST /v1/jobs/job/pause: " + job, "POST /v1/jobs/job/resume: " + job, "POST /v1/jobs/job/cancel: " + job,
-		fmt.Sprintf("POST /v1/jobs/delete: jobs %d", j.ID), "DELETE /v1/datasets/art: dataset art", `POST /v1/workers/w1/trust: worker w1: quarantined worker "w1": not found`,
+		fmt.Sprintf("POST /v1/jobs/delete: jobs %d", j.ID), "DELETE /v1/datasets/art: dataset art",
+		`POST /v1/workers/w1/trust: worker w1: quarantined worker "w1": not found`,
 		"GET /v1/backup: all data",
 	}
 	got := s.audit("")
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for query, n := range map[string]int{"?limit=2": 2, "?limit=0": 0, "?refused=true": 2, "?caller=ana": 0, "?caller=-": len(want), "?since=1": len(want), "?since=99999999999": 0} {
+	for query, n := range map[string]int{"?limit=2": 2, "?limit=0": 0, "?refused=true": 2, "?caller=ana": 0,
+		"?caller=-": len(want), "?since=1": len(want), "?since=99999999999": 0} {
 		if got := s.audit(query); len(got) != n {
 			t.Errorf("%s: %d records, want %d", query, len(got), n)
 		}
@@ -74,11 +79,13 @@ func TestRevocations(t *testing.T) {
 	revoke := func(body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", "/v1/revocations", strings.NewReader(body))
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Caller{Role: rights.Admin, Name: "ana", Serial: "2e"})))
+		handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Caller{Role: rights.Admin, Name: "ana",
+			Serial: "2e"})))
 		return w
 	}
 	for body, want := range map[string]int{
-		`{"serial":"","time":0}`: 400, `{"serial":"0","time":0}`: 400, `{"serial":"1F","time":0}`: 400, `{"serial":"1f","identity":"me","time":0}`: 400, `{"serial":"3f","time":0}`: 200,
+		`{"serial":"","time":0}`: 400, `{"serial":"0","time":0}`: 400, `{"serial":"1F","time":0}`: 400,
+		`{"serial":"1f","identity":"me","time":0}`: 400, `{"serial":"3f","time":0}`: 200,
 	} {
 		if w := revoke(body); w.Code != want {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
@@ -87,11 +94,13 @@ func TestRevocations(t *testing.T) {
 	revoke(`{"serial":"1f","until":1099511627776,"time":5}`)
 	revoke(`{"serial":"1f","time":0}`)
 	var list []protocol.Revocation
-	if s.get("GET", "/v1/revocations", nil, &list); len(list) != 2 || list[0].Serial != "1f" || list[0].Until != 1<<40 || list[0].Time < 1000 {
+	if s.get("GET", "/v1/revocations", nil, &list); len(list) != 2 || list[0].Serial != "1f" || list[0].Until != 1<<40 ||
+		list[0].Time < 1000 {
 		t.Errorf("%+v", list)
 	}
 	var records []protocol.AuditRecord
-	if s.get("GET", "/v1/audit?caller=ana", nil, &records); len(records) == 0 || records[0].About != "certificate of serial number 1f" {
+	if s.get("GET", "/v1/audit?caller=ana", nil, &records); len(records) == 0 ||
+		records[0].About != "certificate of serial number 1f" {
 		t.Errorf("%+v", records)
 	}
 	w := revoke(`{"serial":"2e","time":0}`)
@@ -105,10 +114,12 @@ func TestRevocations(t *testing.T) {
 func TestAuditOrder(t *testing.T) {
 	s := newSite(t)
 	for _, seconds := range []int64{50, 20, 40, 40, 90, 10} {
-		r := protocol.AuditRecord{Time: seconds, Role: "read", From: "h:1", Request: "GET /v1/backup", Refused: "no", Count: 1}
+		r := protocol.AuditRecord{Time: seconds, Role: "read", From: "h:1", Request: "GET /v1/backup",
+			Refused: "no", Count: 1}
 		s.propose(protocol.EntryRecord, protocol.RecordEntry{Records: []protocol.AuditRecord{r}})
 	}
-	for query, want := range map[string]string{"": "90/5 50/1 40/4 40/3 20/2 10/6", "?limit=2": "90/5 50/1", "?since=40": "90/5 50/1 40/4 40/3"} {
+	for query, want := range map[string]string{"": "90/5 50/1 40/4 40/3 20/2 10/6", "?limit=2": "90/5 50/1",
+		"?since=40": "90/5 50/1 40/4 40/3"} {
 		var list []protocol.AuditRecord
 		s.get("GET", "/v1/audit"+query, nil, &list)
 		var got []string
@@ -141,7 +152,8 @@ func TestRefusalsOfOthers(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	var records []protocol.AuditRecord
-	if s.get("GET", "/v1/audit", nil, &records); len(records) != 1 || records[0].Caller != "eve" || records[0].Count != 3 || records[0].Number != 1 {
+	if s.get("GET", "/v1/audit", nil, &records); len(records) != 1 || records[0].Caller != "eve" ||
+		records[0].Count != 3 || records[0].Number != 1 {
 		t.Errorf("%+v", records)
 	}
 }

@@ -118,7 +118,8 @@ func (s *study) record(job, run int, outcome []byte) string {
 	s.t.Helper()
 	digest := s.blob(outcome)
 	s.propose(protocol.EntryResult, protocol.ResultEntry{
-		Epoch: s.epoch, Job: s.jobs[job].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: uint64(len(outcome)), Failed: bytes.Equal(outcome, failedOutcome),
+		Epoch: s.epoch, Job: s.jobs[job].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: uint64(len(outcome)),
+		Failed: bytes.Equal(outcome, failedOutcome),
 	})
 	return digest
 }
@@ -128,8 +129,10 @@ var failedOutcome = (&childjob.Outcome{Head: []byte(`{"steps":1,"error":"why"}`)
 // finishStudy ends a job with the outcomes of its runs; nil: the run was not run.
 func (s *study) finishStudy(job int, outcome string, parts ...[]byte) {
 	s.t.Helper()
-	cells := []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: s.blob(childjob.AppendCells(nil, parts, make([]uint64, len(parts)))), Bytes: 1}, Count: len(parts)}}
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: s.epoch, Job: s.jobs[job].ID, Outcome: json.RawMessage(outcome), Time: 9, Cells: cells})
+	cells := []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: s.blob(childjob.AppendCells(nil, parts,
+		make([]uint64, len(parts)))), Bytes: 1}, Count: len(parts)}}
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: s.epoch, Job: s.jobs[job].ID,
+		Outcome: json.RawMessage(outcome), Time: 9, Cells: cells})
 }
 
 // TestChangesOfAnExperiment: the first line is what a request without changes is answered, the
@@ -178,7 +181,8 @@ func TestChangesOfAnExperiment(t *testing.T) {
 		for _, run := range stream.runs {
 			seen[run] = true
 		}
-		if len(stream.runs) != want || len(seen) != want || want > 0 && !(seen[fmt.Sprint(one, " 1 true false")] && seen[fmt.Sprint(one, " 2 false true")] && seen[fmt.Sprint(other, " 3 false false")]) {
+		if len(stream.runs) != want || len(seen) != want || want > 0 && !(seen[fmt.Sprint(one, " 1 true false")] &&
+			seen[fmt.Sprint(one, " 2 false true")] && seen[fmt.Sprint(other, " 3 false false")]) {
 			t.Errorf("it tells of the runs %q", stream.runs)
 		}
 	}
@@ -186,19 +190,21 @@ func TestChangesOfAnExperiment(t *testing.T) {
 	s.refuse(400, "GET", "/v1/experiments/e/changes?runs=x", nil, `runs: want true or false, got "x"`)
 }
 
-// TestEndedRunsWithoutOutcomes: a stream tells of runs that are recorded although their outcomes, which are large, are not
-// here.
+// TestEndedRunsWithoutOutcomes: a stream tells of runs that are recorded although their outcomes, which are large, are
+// not here.
 func TestEndedRunsWithoutOutcomes(t *testing.T) {
 	s := newStudy(t, 1, 1)
 	for run := range 4 {
 		digest := digests.Digest(sha256.Sum256(outcomeOf(run))).String()
 		s.propose(protocol.EntryResult, protocol.ResultEntry{
-			Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: maxFoldReads, Failed: run == 2,
+			Epoch: s.epoch, Job: s.jobs[0].ID, Round: 1, Task: uint32(run), Of: 4, Digest: digest, Bytes: maxFoldReads,
+			Failed: run == 2,
 		})
 	}
 	l := s.follow("?runs=true")
 	l.until(4)
-	if slices.Sort(l.runs); l.runs[2] != fmt.Sprint(s.jobs[0].ID, " 2 true false") || l.runs[3] != fmt.Sprint(s.jobs[0].ID, " 3 false false") {
+	if slices.Sort(l.runs); l.runs[2] != fmt.Sprint(s.jobs[0].ID, " 2 true false") ||
+		l.runs[3] != fmt.Sprint(s.jobs[0].ID, " 3 false false") {
 		t.Errorf("it tells of the runs %q", l.runs)
 	}
 }
@@ -334,7 +340,8 @@ func TestHeadOfChanges(t *testing.T) {
 		}
 	}
 	testkit.Until(t, "the end", func() bool { return g.active.inUse() == 0 })
-	for path, want := range map[string]bool{"/v1/jobs/changes": false, "/v1/experiments/changes": false, "/v1/jobs/changes/changes": true} {
+	for path, want := range map[string]bool{"/v1/jobs/changes": false, "/v1/experiments/changes": false,
+		"/v1/jobs/changes/changes": true} {
 		if got := rights.Is(httptest.NewRequest("GET", path, nil))&rights.Stream != 0; got != want {
 			t.Errorf("%s is a stream: %v, want %v", path, got, want)
 		}

@@ -98,14 +98,16 @@ func (q *Quotas) checkMemory(j *round.Job, m *dataset.Manifest) error {
 		return bad{err}
 	}
 	if q.Message > 0 && need.Message > q.Message {
-		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s (coppice coordinator --message-memory)",
+		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s "+
+			"(coppice coordinator --message-memory)",
 			errQuota, units.Format(need.Message), units.Format(q.Message))
 	}
 	total := need.State + need.Tree
 	if q.JobMemory <= 0 || total <= q.JobMemory {
 		return nil
 	}
-	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), want at most %s (coppice coordinator --max-job-memory)",
+	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), want at "+
+		"most %s (coppice coordinator --max-job-memory)",
 		errQuota, units.Format(total), units.Format(need.State), units.Format(need.Tree), units.Format(q.JobMemory))
 }
 
@@ -147,8 +149,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	return json.NewEncoder(w).Encode(v)
 }
 
-// content answers with bytes, or the ranges of them that the request asks for, as fast as the client reads them. digest is of
-// the bytes, and of no others.
+// content answers with bytes, or the ranges of them that the request asks for, as fast as the client reads them. digest
+// is of the bytes, and of no others.
 func content(w http.ResponseWriter, r *http.Request, digest string, bytes io.ReadSeeker) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", strconv.Quote(digest))
@@ -203,7 +205,8 @@ type bad struct{ error }
 func (b bad) Is(target error) bool { return target == errBad }
 func (b bad) Unwrap() error        { return b.error }
 
-// lacking marks an error about something that does not exist. Unlike wrapping state.ErrNotFound, it adds nothing to the text.
+// lacking marks an error about something that does not exist. Unlike wrapping state.ErrNotFound, it adds nothing to the
+// text.
 type lacking struct{ error }
 
 func (l lacking) Is(target error) bool { return target == state.ErrNotFound }
@@ -257,14 +260,17 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):
 		return http.StatusNotFound
-	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrFinal),
-		errors.Is(err, state.ErrNotEnded), errors.Is(err, state.ErrDeleted), errors.Is(err, state.ErrNoModel), errors.Is(err, errOrphans):
+	case errors.Is(err, members.ErrRefused), errors.Is(err, state.ErrExists), errors.Is(err, state.ErrInUse),
+		errors.Is(err, state.ErrFinal),
+		errors.Is(err, state.ErrNotEnded), errors.Is(err, state.ErrDeleted), errors.Is(err, state.ErrNoModel),
+		errors.Is(err, errOrphans):
 		return http.StatusConflict
 	case errors.Is(err, store.ErrNotLeader), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrClosed),
 		errors.Is(err, replica.ErrNoMajority), errors.Is(err, bus.ErrOffline), errors.Is(err, bus.ErrNoBlob),
 		errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, access.ErrOwner), errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota), errors.Is(err, state.ErrQueue), errors.Is(err, state.ErrTokens):
+	case errors.Is(err, access.ErrOwner), errors.Is(err, errQuota) && !errors.Is(err, errBlobQuota),
+		errors.Is(err, state.ErrQueue), errors.Is(err, state.ErrTokens):
 		return http.StatusForbidden
 	case errors.Is(err, errFull), errors.Is(err, errBlobQuota), errors.Is(err, syscall.ENOSPC):
 		return http.StatusInsufficientStorage
@@ -274,12 +280,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// What callers with an identity make is private, unless they share it. A private dataset is read by its owner and by admins.
-// So are the models, predictions and records of a private job, and what an experiment of such jobs reports. What a cluster
-// lists stays visible to all: names, states, settings, measures and digests.
+// What callers with an identity make is private, unless they share it. A private dataset is read by its owner and by
+// admins. So are the models, predictions and records of a private job, and what an experiment of such jobs reports.
+// What a cluster lists stays visible to all: names, states, settings, measures and digests.
 //
-// Everybody sees the digests of blobs in lists, so a digest grants nothing. A caller may read a blob, or refer to it, if
-// something that the caller may read refers to it, or if the caller has sent its bytes.
+// Everybody sees the digests of blobs in lists, so a digest grants nothing. A caller may read a blob, or refer to it,
+// if something that the caller may read refers to it, or if the caller has sent its bytes.
 
 // isPrivate reports whether something new is private: its maker has a name, and does not share it.
 func isPrivate(ctx context.Context, shared bool) bool { return access.Of(ctx).Name != "" && !shared }
@@ -307,8 +313,9 @@ func readExperiment(ctx context.Context, name string, jobs []*state.Job) error {
 // maxSent is how many blobs sentBlobs remembers at least, the newest of all callers.
 const maxSent = 1 << 18
 
-// sentBlobs has the blobs that callers have sent, with the names of the callers. Only the leader receives blobs. It keeps
-// the newest maxSent to twice maxSent of them in memory. A caller sends a forgotten blob again, as to another leader.
+// sentBlobs has the blobs that callers have sent, with the names of the callers. Only the leader receives blobs. It
+// keeps the newest maxSent to twice maxSent of them in memory. A caller sends a forgotten blob again, as to another
+// leader.
 type sentBlobs struct {
 	mu          sync.Mutex
 	now, before map[sentBlob]struct{} // now has at most maxSent elements, and then takes the place of before

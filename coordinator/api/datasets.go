@@ -81,7 +81,8 @@ func (h *datasetHandlers) check(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if d := h.store.State().Dataset(e.Name); d != nil && d.Digest != e.Manifest.Digest() {
-		return nil, fmt.Errorf("dataset %q %w with other content (digest %.12s, not %.12s): choose another name or delete the dataset first",
+		return nil, fmt.Errorf("dataset %q %w with other content (digest %.12s, not %.12s): choose another name or delete "+
+			"the dataset first",
 			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
 	}
 	if err := h.nameIsFree(r.Context(), e.Name); err != nil {
@@ -118,7 +119,8 @@ func manifestBlobs(m *dataset.Manifest) []string {
 // nameIsFree refuses the name of a dataset that the caller may not read.
 func (h *datasetHandlers) nameIsFree(ctx context.Context, name string) error {
 	if d := h.store.State().Dataset(name); d != nil && !access.Reads(ctx, d.Ownership) {
-		return fmt.Errorf("dataset %q %w and is private: it belongs to %s; choose another name", name, state.ErrExists, d.Owner)
+		return fmt.Errorf("dataset %q %w and is private: it belongs to %s; choose another name", name,
+			state.ErrExists, d.Owner)
 	}
 	return nil
 }
@@ -158,7 +160,8 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 		return nil, err
 	}
 	_, put, err := commit(r, h.store, protocol.EntryDatasetPut, protocol.DatasetPutEntry{
-		Name: e.Name, Manifest: m, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), e.Shared), Time: time.Now().Unix(),
+		Name: e.Name, Manifest: m, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), e.Shared),
+		Time: time.Now().Unix(),
 	})
 	if err == nil { // another caller may have put an equal dataset meanwhile
 		err = h.nameIsFree(r.Context(), e.Name)
@@ -170,7 +173,8 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 }
 
 // needGroups returns once a quorum has a list of groups. It refuses a list that was not
-// sent, or that does not have a group for each of so many samples. unread has the blobs to which the caller may not refer.
+// sent, or that does not have a group for each of so many samples. unread has the blobs to which the caller may not
+// refer.
 func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, samples int, unread digests.Set) error {
 	const what = "the list of groups"
 	if err := h.blobs.present(ctx, g.Digest, unread); err != nil {
@@ -218,7 +222,8 @@ func (h *datasetHandlers) share(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err = commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Dataset: d.Name, Owner: d.Owner}); err != nil {
+	if _, _, err = commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Dataset: d.Name,
+		Owner: d.Owner}); err != nil {
 		return nil, err
 	}
 	return findDataset(h.store.State(), d.Name)
@@ -250,7 +255,8 @@ func newBlobHandlers(cfg *Config, respond responder) *blobHandlers {
 		_, bytes, err := cfg.Blobs.Folder.Usage()
 		return bytes, err
 	}
-	return &blobHandlers{responder: respond, store: cfg.Store, blobs: cfg.Blobs, quota: &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
+	return &blobHandlers{responder: respond, store: cfg.Store, blobs: cfg.Blobs,
+		quota: &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
 }
 
 // unread returns the blobs of a list that the caller of a request may neither read nor refer to.
@@ -268,8 +274,9 @@ func (h *blobHandlers) unread(ctx context.Context, list ...string) digests.Set {
 	return set
 }
 
-// get streams a blob. A coordinator answers if a dataset or a job that it knows refers to the blob, and the caller may read
-// that. The bytes of a digest never change. If not, the leader answers: it has the newest state, and the list of sent blobs.
+// get streams a blob. A coordinator answers if a dataset or a job that it knows refers to the blob, and the caller may
+// read that. The bytes of a digest never change. If not, the leader answers: it has the newest state, and the list of
+// sent blobs.
 func (h *blobHandlers) get(toLeader http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if digest := r.PathValue("digest"); !blobs.Valid(digest) { // no coordinator has it, and to ask all of them takes long
@@ -383,7 +390,8 @@ func notSent(what, digest string, err error) error {
 		return fmt.Errorf("%w: %s: %w: %.80q", errBad, what, blobs.ErrDigest, digest)
 	}
 	if errors.Is(err, blobs.ErrMissing) {
-		return fmt.Errorf("%s (blob %.80s) is not on the cluster, or the caller has not sent it: %w", what, digest, errNotSent)
+		return fmt.Errorf("%s (blob %.80s) is not on the cluster, or the caller has not sent it: %w", what, digest,
+			errNotSent)
 	}
 	return fmt.Errorf("%s (blob %s): %w", what, digest, err)
 }
@@ -512,7 +520,8 @@ func (q *blobQuota) reserve(n int64) (done func(stored bool), err error) {
 	}
 	used := q.used + q.stored + q.reserved
 	if n > q.limit-used {
-		return nil, fmt.Errorf("%w: no room for blobs of %s: blobs already take %s of at most %s (coppice coordinator --max-blob-bytes)",
+		return nil, fmt.Errorf("%w: no room for blobs of %s: blobs already take %s of at most %s (coppice coordinator "+
+			"--max-blob-bytes)",
 			errBlobQuota, units.Format(n), units.Format(used), units.Format(q.limit))
 	}
 	q.reserved += n

@@ -150,7 +150,8 @@ func (h *experimentHandlers) share(r *http.Request) (any, error) {
 	}
 	for len(ids) > 0 {
 		some := ids[:min(len(ids), protocol.MaxDelete)]
-		if _, _, err := commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Jobs: some, Owner: list[0].Owner}); err != nil {
+		if _, _, err := commit(r, h.store, protocol.EntryShare,
+			protocol.ShareEntry{Jobs: some, Owner: list[0].Owner}); err != nil {
 			return nil, err
 		}
 		ids = ids[len(some):]
@@ -179,7 +180,8 @@ func (h *experimentHandlers) delete(r *http.Request) (any, error) {
 		ids = append(ids, j.ID)
 	}
 	if len(ids) > protocol.MaxDelete {
-		return nil, fmt.Errorf("%w: experiment %s has %d jobs, and one request deletes at most %d; delete some of its jobs first", errBad, r.PathValue("name"), len(ids), protocol.MaxDelete)
+		return nil, fmt.Errorf("%w: experiment %s has %d jobs, and one request deletes at most %d; delete some of its jobs "+
+			"first", errBad, r.PathValue("name"), len(ids), protocol.MaxDelete)
 	}
 	slices.Sort(ids)
 	return h.jobs.deleteAll(r, st, ids)
@@ -187,7 +189,8 @@ func (h *experimentHandlers) delete(r *http.Request) (any, error) {
 
 // progressOf describes the experiment of some jobs. Its runs are counted only if a job is running: otherwise nothing is
 // estimated from them.
-func (h *experimentHandlers) progressOf(st *state.State, of []*state.Job, waits map[uint64]jobs.Wait) *protocol.Experiment {
+func (h *experimentHandlers) progressOf(st *state.State, of []*state.Job,
+	waits map[uint64]jobs.Wait) *protocol.Experiment {
 	running := slices.ContainsFunc(of, func(j *state.Job) bool { return j.State == protocol.Running })
 	var list []progress.Job
 	for _, j := range of {
@@ -205,9 +208,9 @@ func (h *experimentHandlers) progressOf(st *state.State, of []*state.Job, waits 
 	return progress.Of(list)
 }
 
-// runsOf counts the runs of a job by method; of is the dataset that has the name of the job's, or nil. Runs that are being
-// computed are known only to the leader that drives the job. If the spec of the job cannot be read, there are no runs. The time
-// grows with the number of methods and of running runs, not of runs.
+// runsOf counts the runs of a job by method; of is the dataset that has the name of the job's, or nil. Runs that are
+// being computed are known only to the leader that drives the job. If the spec of the job cannot be read, there are no
+// runs. The time grows with the number of methods and of running runs, not of runs.
 func runsOf(j *state.Job, of *protocol.Dataset, live dispatch.Live, now time.Time) []progress.Runs {
 	spec, err := experiment.DecodeJobSpec(j.Spec)
 	c := j.Job.Cells
@@ -240,11 +243,13 @@ func runsOf(j *state.Job, of *protocol.Dataset, live dispatch.Live, now time.Tim
 
 // reportTypes are the content types of reports by format.
 var reportTypes = map[string]string{
-	"table": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8", "csv": "text/csv; charset=utf-8", "json": "application/json",
+	"table": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8", "csv": "text/csv; charset=utf-8",
+	"json":  "application/json",
 	"latex": "application/x-tex; charset=utf-8", "html": "text/html; charset=utf-8; product=" + protocol.Product,
 }
 
-// writeReport answers with the report of an experiment, of the runs that have ended. Notes about the results come first in it.
+// writeReport answers with the report of an experiment, of the runs that have ended. Notes about the results come first
+// in it.
 func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request) {
 	text, kind, err := h.makeReport(r)
 	if err != nil {
@@ -256,9 +261,9 @@ func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request)
 	w.Write(text) // an error has no reader any more
 }
 
-// How many runs a report may be of, without recorded data and with it. A run takes about 1.5 KB of memory, and 5 KB with a
-// confusion matrix of 20 classes. With recorded data it takes 3 KB if there are few labels, and some 35 KB at most: see
-// protocol.MaxCellRecord. So a report takes 0.3 GiB in most cases, and about a gibibyte at most.
+// How many runs a report may be of, without recorded data and with it. A run takes about 1.5 KB of memory, and 5 KB
+// with a confusion matrix of 20 classes. With recorded data it takes 3 KB if there are few labels, and some 35 KB at
+// most: see protocol.MaxCellRecord. So a report takes 0.3 GiB in most cases, and about a gibibyte at most.
 const (
 	maxReported         = 200_000
 	maxReportedRecorded = 20_000
@@ -272,7 +277,8 @@ func reportable(runs int, recorded bool) error {
 		most = maxReportedRecorded
 	}
 	if runs > most {
-		return fmt.Errorf("%w: the experiment has %s runs, and a coordinator makes reports of at most %s; coppice experiment report makes longer ones", errBad, units.Count(runs), units.Count(most))
+		return fmt.Errorf("%w: the experiment has %s runs, and a coordinator makes reports of at most %s; coppice "+
+			"experiment report makes longer ones", errBad, units.Count(runs), units.Count(most))
 	}
 	return nil
 }
@@ -280,7 +286,8 @@ func reportable(runs int, recorded bool) error {
 func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind string, err error) {
 	format, o := "table", report.Options{}
 	err = protocol.ReadQuery(r.URL.Query(), "a report", []protocol.Param{
-		{Name: "format", Into: &format}, {Name: "no_times", Into: &o.NoTimes, Want: "true or false"}, {Name: "sample", Into: &o.Sample, Want: "true or false"},
+		{Name: "format", Into: &format}, {Name: "no_times", Into: &o.NoTimes, Want: "true or false"},
+		{Name: "sample", Into: &o.Sample, Want: "true or false"},
 		{Name: "all_tests", Into: &o.AllTests, Want: "true or false"}, {Name: "level", Into: &o.Level, Want: "a number"},
 	})
 	if err != nil {
@@ -357,7 +364,8 @@ func (h *experimentHandlers) ExperimentJobs(_ context.Context, name string) (lis
 }
 
 // Outcomes implements submission.Source.
-func (h *experimentHandlers) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
+func (h *experimentHandlers) Outcomes(ctx context.Context, job uint64, records bool,
+	take func(protocol.CellOutcome) error) error {
 	return h.eachPage(job, func(asked *runRange) (next int, err error) {
 		page := &outcomePage{records: records}
 		if next, err = h.results.fill(ctx, page, asked); err != nil {

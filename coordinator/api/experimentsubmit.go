@@ -40,11 +40,12 @@ func (h *experimentHandlers) ReadSent(ctx context.Context, digest string) ([]byt
 	return blob.blobs.Folder.Get(digest)
 }
 
-// submit plans the runs of a spec and queues them, all of them or none. With check=true it only says what it would do. The
-// same token is answered with the jobs that it made.
+// submit plans the runs of a spec and queues them, all of them or none. With check=true it only says what it would do.
+// The same token is answered with the jobs that it made.
 func (h *experimentHandlers) submit(r *http.Request) (any, error) {
 	check := false
-	if err := protocol.ReadQuery(r.URL.Query(), "a submission", []protocol.Param{{Name: "check", Into: &check, Want: "true or false"}}); err != nil {
+	if err := protocol.ReadQuery(r.URL.Query(), "a submission",
+		[]protocol.Param{{Name: "check", Into: &check, Want: "true or false"}}); err != nil {
 		return nil, bad{err}
 	}
 	var req protocol.ExperimentRequest
@@ -82,10 +83,12 @@ func (h *experimentHandlers) retry(r *http.Request) (any, error) {
 // maxDecisions bounds how often a submission is decided, if the experiment changes meanwhile each time.
 const maxDecisions = 5
 
-// queue queues the jobs of the submission that decide returns, unless this is a check. A decision may take seconds, so other
-// submissions are decided and queued meanwhile. A submission is queued only if the experiment has not changed since decide
-// read it. So two submissions never add the same run. shared is true if all users may read the results of a new experiment.
-func (h *experimentHandlers) queue(r *http.Request, token string, check, shared bool, decide func(context.Context) (*experiments.Submission, error)) (any, error) {
+// queue queues the jobs of the submission that decide returns, unless this is a check. A decision may take seconds, so
+// other submissions are decided and queued meanwhile. A submission is queued only if the experiment has not changed
+// since decide read it. So two submissions never add the same run. shared is true if all users may read the results of
+// a new experiment.
+func (h *experimentHandlers) queue(r *http.Request, token string, check, shared bool,
+	decide func(context.Context) (*experiments.Submission, error)) (any, error) {
 	ctx := r.Context()
 	if !check && (token == "" || len(token) > protocol.MaxToken-8) {
 		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken-8)
@@ -115,13 +118,15 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check, shared 
 			return answer, err
 		}
 	}
-	return nil, fmt.Errorf("%w: the experiment changed while this submission was decided, %d times; try again", errBusy, maxDecisions)
+	return nil, fmt.Errorf("%w: the experiment changed while this submission was decided, %d times; try again", errBusy,
+		maxDecisions)
 }
 
 // prepare checks the jobs of a submission, and keeps its blobs.
 func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submission, check bool) error {
 	if n := len(sub.Jobs); n > protocol.MaxExperimentJobs {
-		return fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n, protocol.MaxExperimentJobs)
+		return fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n,
+			protocol.MaxExperimentJobs)
 	}
 	for i := range sub.Jobs {
 		if err := h.submissions.checkExperimentJob(ctx, &sub.Jobs[i], check); err != nil {
@@ -147,7 +152,8 @@ func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submi
 
 // commit queues the jobs of a submission. A nil answer says that the experiment has changed since the submission was
 // decided. One submission is committed at a time.
-func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, sub *experiments.Submission) (any, error) {
+func (h *experimentHandlers) commit(r *http.Request, token string, shared bool,
+	sub *experiments.Submission) (any, error) {
 	ctx := r.Context()
 	end, err := h.alone(ctx)
 	if err != nil {
@@ -165,7 +171,8 @@ func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, 
 		return sub.Plan, nil
 	}
 	owner, private := access.Of(ctx).Name, isPrivate(ctx, shared)
-	if of, err := jobsOf(h.store.State(), sub.Name); err == nil { // the experiment exists: its owner stays, and who may read it
+	// the experiment exists: its owner stays, and who may read it
+	if of, err := jobsOf(h.store.State(), sub.Name); err == nil {
 		owner = of[0].Owner
 		private = slices.ContainsFunc(of, func(j *state.Job) bool { return j.Private })
 		if err := access.Own(ctx, "experiment "+sub.Name, owner); err != nil {
@@ -174,7 +181,8 @@ func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, 
 	}
 	for i := range sub.Jobs { // an admin adds runs to the experiments of others
 		if d := h.store.State().Dataset(sub.Jobs[i].Dataset); d != nil && d.Private && d.Owner != owner {
-			return nil, fmt.Errorf("dataset %[1]s: %[2]w: it belongs to %[3]s, and the owner of experiment %[4]s would have results on its samples; share the dataset first: coppice dataset share %[1]s",
+			return nil, fmt.Errorf("dataset %[1]s: %[2]w: it belongs to %[3]s, and the owner of experiment %[4]s would have "+
+				"results on its samples; share the dataset first: coppice dataset share %[1]s",
 				d.Name, access.ErrPrivate, d.Owner, sub.Name)
 		}
 	}
@@ -186,7 +194,8 @@ func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, 
 			return nil, err
 		}
 		e.Jobs = append(e.Jobs, protocol.SubmitEntry{
-			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job, Owner: owner, Private: private,
+			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job, Owner: owner,
+			Private:  private,
 			MaxQueue: uint32(h.submissions.quotas.Queue), MaxOwned: quota, Time: time.Now().Unix(),
 		})
 	}
@@ -211,15 +220,18 @@ func (h *experimentHandlers) repeated(ctx context.Context, token string) (any, e
 	var jobs []*state.Job
 	for j := st.JobByToken(jobToken(token, 0)); j != nil; j = st.JobByToken(jobToken(token, len(jobs))) {
 		if j.Experiment == "" {
-			return nil, fmt.Errorf("%w: the token of the submission names job %s, which is of no experiment; choose another token", errBad, j.Name)
+			return nil, fmt.Errorf("%w: the token of the submission names job %s, which is of no experiment; choose another "+
+				"token", errBad, j.Name)
 		}
 		jobs = append(jobs, j)
 	}
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	if jobs[0].Owner != access.Of(ctx).Name && access.Of(ctx).Role != rights.Admin { // an admin adds to experiments of others
-		return nil, fmt.Errorf("the token of the submission %w: another user has sent it; choose another token", state.ErrExists)
+	// an admin adds to experiments of others
+	if jobs[0].Owner != access.Of(ctx).Name && access.Of(ctx).Role != rights.Admin {
+		return nil, fmt.Errorf("the token of the submission %w: another user has sent it; choose another token",
+			state.ErrExists)
 	}
 	p := protocol.ExperimentPlan{Name: jobs[0].Experiment, Jobs: h.describe(st, jobs, len(jobs), false).Jobs}
 	for _, j := range jobs {
@@ -231,7 +243,8 @@ func (h *experimentHandlers) repeated(ctx context.Context, token string) (any, e
 // maxMistakes bounds the mistakes that an answer lists.
 const maxMistakes = 1000
 
-// planError lists the mistakes in a spec and its data. The status is 400 unless the only mistake is that datasets do not exist.
+// planError lists the mistakes in a spec and its data. The status is 400 unless the only mistake is that datasets do
+// not exist.
 func planError(err error) error {
 	var mistakes experiment.Errors
 	if !mistakes.Add(err) {
@@ -261,17 +274,20 @@ func orphanError(p *protocol.ExperimentPlan) error {
 	if err != nil {
 		return err
 	}
-	return &detailed{plan: plan, error: fmt.Errorf("%w: the spec lacks %d runs of the last submission of experiment %s; a submission with leave_out leaves them out of reports",
+	return &detailed{plan: plan, error: fmt.Errorf("%w: the spec lacks %d runs of the last submission of experiment %s; "+
+		"a submission with leave_out leaves them out of reports",
 		errOrphans, p.Orphaned, p.Name)}
 }
 
-// checkExperimentJob refuses a job of an experiment that the cluster cannot run. For a check, the dataset need not be there.
+// checkExperimentJob refuses a job of an experiment that the cluster cannot run. For a check, the dataset need not be
+// there.
 func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experiments.Job, check bool) error {
 	if err := checkName("job", j.Name); err != nil {
 		return err
 	}
 	if j.Job == nil || j.Job.Cells == nil || j.Job.Algorithm != round.AlgorithmCells || j.Job.Numerics != round.Numerics {
-		return fmt.Errorf("%w: job %s of the experiment has no runs, or comes from another version of Coppice", errBad, j.Name)
+		return fmt.Errorf("%w: job %s of the experiment has no runs, or comes from another version of Coppice",
+			errBad, j.Name)
 	}
 	manifest := j.Manifest
 	if !check {
@@ -294,19 +310,23 @@ func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experime
 	// The digest of a dataset does not cover the kind of its labels, but the keys of runs
 	// do.
 	if labels := &manifest.LabelType; !runs.Labels.Same(labels) {
-		return fmt.Errorf("%w: job %s expects labels that are %s, but the labels of dataset %s are %s; submit the experiment again",
+		return fmt.Errorf("%w: job %s expects labels that are %s, but the labels of dataset %s are %s; submit the "+
+			"experiment again",
 			errBad, j.Name, runs.Labels.String(manifest.Labels), j.Dataset, labels.String(manifest.Labels))
 	}
 	if runs.Models && runs.Count() > protocol.MaxCellModels {
-		return fmt.Errorf("%w: job %s keeps the models of %d runs, want at most %d", errBad, j.Name, runs.Count(), protocol.MaxCellModels)
+		return fmt.Errorf("%w: job %s keeps the models of %d runs, want at most %d", errBad, j.Name, runs.Count(),
+			protocol.MaxCellModels)
 	}
 	one := pipeline.RecordBytes(j.Job, manifest)
 	if all := one * int64(runs.Count()); one > protocol.MaxCellRecord || all > protocol.MaxCellRecords {
-		return fmt.Errorf("%w: job %s records up to %d bytes in each of %d runs, want at most %d bytes in a run and %d in all runs",
+		return fmt.Errorf("%w: job %s records up to %d bytes in each of %d runs, want at most %d bytes in a run and %d in "+
+			"all runs",
 			errBad, j.Name, one, runs.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
 	}
 	if j.Job.Weights != "" {
-		return fmt.Errorf("%w: job %s of the experiment starts from the weights of a model; only a single job can do that", errBad, j.Name)
+		return fmt.Errorf("%w: job %s of the experiment starts from the weights of a model; only a single job can do that",
+			errBad, j.Name)
 	}
 	return h.quotas.checkMemory(j.Job, manifest)
 }

@@ -22,11 +22,12 @@ import (
 
 // specOf is a request for methods on the dataset art, in four folds.
 func specOf(token, methods string) protocol.ExperimentRequest {
-	return protocol.ExperimentRequest{Token: token, File: "e.yaml", Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 4\nmethods: [" + methods + "]\n"}
+	return protocol.ExperimentRequest{Token: token, File: "e.yaml",
+		Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 4\nmethods: [" + methods + "]\n"}
 }
 
-// TestSubmitExperiment: a check changes nothing; a submission makes a job of the new runs; the same token is answered with
-// the same job; runs are orphaned only if the request agrees.
+// TestSubmitExperiment: a check changes nothing; a submission makes a job of the new runs; the same token is answered
+// with the same job; runs are orphaned only if the request agrees.
 func TestSubmitExperiment(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -36,7 +37,8 @@ func TestSubmitExperiment(t *testing.T) {
 		return p
 	}
 	const path = "/v1/experiments"
-	if p := post(path+"?check=true", specOf("", "aa-knn, ranking")); p.Runs != 4 || p.Kept != 0 || len(p.Refused) != 1 || p.Jobs == nil || len(p.Jobs) != 0 {
+	if p := post(path+"?check=true", specOf("", "aa-knn, ranking")); p.Runs != 4 || p.Kept != 0 || len(p.Refused) != 1 ||
+		p.Jobs == nil || len(p.Jobs) != 0 {
 		t.Errorf("a check: %+v", p)
 	}
 	if n := len(s.cfg.Store.State().Jobs()); n != 0 {
@@ -45,30 +47,36 @@ func TestSubmitExperiment(t *testing.T) {
 	s.refuse(400, "POST", path, specOf("", "aa-knn"), "needs a token")
 	s.refuse(400, "POST", path+"?check=perhaps", specOf("", "aa-knn"), "check: want true or false")
 	s.refuse(400, "POST", path, specOf("x", "ranking"), "no method supports any dataset")
-	s.get("POST", "/v1/jobs", protocol.SubmitRequest{Token: "job/0", Spec: protocol.Spec{Dataset: "art", Algorithm: "aa-knn"}}, nil)
+	s.get("POST", "/v1/jobs", protocol.SubmitRequest{Token: "job/0",
+		Spec: protocol.Spec{Dataset: "art", Algorithm: "aa-knn"}}, nil)
 	s.refuse(400, "POST", path, specOf("job", "aa-knn"), "the token of the submission names job", "choose another token")
 	first := post(path, specOf("t", "aa-knn, rf"))
-	if first.Runs != 8 || len(first.Jobs) != 1 || first.Jobs[0].Name != "e.art" || first.Jobs[0].CellCount != 8 || !s.cfg.Blobs.Has(first.Jobs[0].Outline) {
+	if first.Runs != 8 || len(first.Jobs) != 1 || first.Jobs[0].Name != "e.art" || first.Jobs[0].CellCount != 8 ||
+		!s.cfg.Blobs.Has(first.Jobs[0].Outline) {
 		t.Fatalf("%+v", first)
 	}
-	if again := post(path, specOf("t", "aa-knn, rf")); again.Runs != 8 || len(again.Jobs) != 1 || again.Jobs[0].ID != first.Jobs[0].ID {
+	if again := post(path, specOf("t", "aa-knn, rf")); again.Runs != 8 || len(again.Jobs) != 1 ||
+		again.Jobs[0].ID != first.Jobs[0].ID {
 		t.Errorf("the same token: %+v", again)
 	}
-	if same := post(path, specOf("u", "aa-knn, rf")); same.Runs != 0 || same.Kept != 8 || len(same.Jobs) != 0 || same.Orphaned != 0 {
+	if same := post(path, specOf("u", "aa-knn, rf")); same.Runs != 0 || same.Kept != 8 || len(same.Jobs) != 0 ||
+		same.Orphaned != 0 {
 		t.Errorf("the same spec: %+v", same)
 	}
 	r := specOf("v", "aa-knn, sa-bfgs")
 	answer := s.ask("POST", path, r)
 	defer answer.Body.Close()
 	var problem protocol.Problem
-	if err := json.NewDecoder(answer.Body).Decode(&problem); err != nil || answer.StatusCode != 409 || problem.Plan == nil {
+	if err := json.NewDecoder(answer.Body).Decode(&problem); err != nil || answer.StatusCode != 409 ||
+		problem.Plan == nil {
 		t.Fatalf("%d %+v, %v", answer.StatusCode, problem, err)
 	}
 	var refused protocol.ExperimentPlan
 	if err := json.Unmarshal(problem.Plan, &refused); err != nil {
 		t.Fatal(err)
 	}
-	if p := refused; p.Runs != 4 || p.Kept != 4 || p.Orphaned != 4 || strings.Join(p.Orphans, "; ") != "art, rf: 4 runs" || len(p.Changes) != 2 {
+	if p := refused; p.Runs != 4 || p.Kept != 4 || p.Orphaned != 4 || strings.Join(p.Orphans, "; ") != "art, rf: 4 runs" ||
+		len(p.Changes) != 2 {
 		t.Errorf("%+v", p)
 	}
 	if p := post(path+"?check=true", r); p.Orphaned != 4 {
@@ -80,13 +88,15 @@ func TestSubmitExperiment(t *testing.T) {
 	}
 	var list protocol.JobList
 	s.get("GET", "/v1/jobs?experiment=e", nil, &list)
-	if len(list.Jobs) != 2 || list.Jobs[0].Outline != list.Jobs[1].Outline || list.Jobs[0].Outline == first.Jobs[0].Outline {
+	if len(list.Jobs) != 2 || list.Jobs[0].Outline != list.Jobs[1].Outline ||
+		list.Jobs[0].Outline == first.Jobs[0].Outline {
 		t.Errorf("%+v", list.Jobs)
 	}
 	s.refuse(409, "DELETE", path+"/e", nil, "has not ended")
 	s.get("POST", path+"/e/cancel", nil, nil)
 	var retried protocol.ExperimentPlan
-	if s.get("POST", path+"/e/retry", protocol.ExperimentRetry{Token: "w"}, &retried); retried.Runs != 8 || len(retried.Jobs) != 1 {
+	if s.get("POST", path+"/e/retry", protocol.ExperimentRetry{Token: "w"}, &retried); retried.Runs != 8 ||
+		len(retried.Jobs) != 1 {
 		t.Errorf("retry: %+v", retried)
 	}
 	s.refuse(404, "POST", path+"/none/retry", protocol.ExperimentRetry{Token: "x"}, "experiment none")
@@ -119,11 +129,13 @@ methods:
 	answer := s.ask("POST", "/v1/experiments?check=true", r)
 	defer answer.Body.Close()
 	var p protocol.Problem
-	if err := json.NewDecoder(answer.Body).Decode(&p); err != nil || answer.StatusCode != 400 || !strings.HasSuffix(p.Error, "mistakes in the spec and its data") {
+	if err := json.NewDecoder(answer.Body).Decode(&p); err != nil || answer.StatusCode != 400 ||
+		!strings.HasSuffix(p.Error, "mistakes in the spec and its data") {
 		t.Fatalf("%d %+v, %v", answer.StatusCode, p, err)
 	}
 	for i, want := range []string{
-		"e.yaml:4:5: the cluster has no dataset \"nowhere\"", "e.yaml:5:5: dataset file is a file", "e.yaml:6:30: the folds of dataset other are a file",
+		"e.yaml:4:5: the cluster has no dataset \"nowhere\"", "e.yaml:5:5: dataset file is a file",
+		"e.yaml:6:30: the folds of dataset other are a file",
 		"e.yaml:7:8: dataset art: want 2 to 30 folds", "e.yaml:10:5: ", "e.yaml:11:39: ",
 	} {
 		if i >= len(p.Mistakes) || !strings.HasPrefix(p.Mistakes[i], want) {
@@ -140,7 +152,8 @@ methods:
 		return r
 	}
 	s.refuse(400, "POST", "/v1/experiments", with(protocol.ExperimentData{Manifest: m}), "only a check takes a manifest")
-	s.refuse(400, "POST", "/v1/experiments?check=true", with(protocol.ExperimentData{Manifest: new(dataset.Manifest)}), "dataset d")
+	s.refuse(400, "POST", "/v1/experiments?check=true", with(protocol.ExperimentData{Manifest: new(dataset.Manifest)}),
+		"dataset d")
 	s.refuse(400, "POST", "/v1/experiments", with(protocol.ExperimentData{Missing: true}), "its file is missing")
 	s.get("POST", "/v1/experiments?check=true", with(protocol.ExperimentData{Manifest: m}), nil)
 	r = with(protocol.ExperimentData{Dataset: "art"})
@@ -150,7 +163,8 @@ methods:
 	r.Record = []string{"everything"}
 	s.refuse(400, "POST", "/v1/experiments", r, "everything")
 	r = specOf("t", "aa-knn")
-	r.Spec, r.KeepModels = strings.Replace(r.Spec, "folds: 4", fmt.Sprintf("folds: {k: 4, repeats: %d}", protocol.MaxCellModels/4+1), 1), true
+	r.Spec, r.KeepModels = strings.Replace(r.Spec, "folds: 4", fmt.Sprintf("folds: {k: 4, repeats: %d}",
+		protocol.MaxCellModels/4+1), 1), true
 	s.refuse(400, "POST", "/v1/experiments", r, "keeps the models of 10004 runs", "at most 10000")
 	s.refuse(400, "POST", "/v1/experiments?check=true", r, "keeps the models of 10004 runs", "at most 10000")
 	r = specOf("t", "aa-knn")
@@ -168,7 +182,8 @@ func TestFoldsOfRequest(t *testing.T) {
 	s := newSite(t)
 	m := s.put("art", 30)
 	r := specOf("t", "aa-knn")
-	r.Spec = strings.NewReplacer("{dataset: art}", "{file: d.csv, folds: {file: list.csv}}", "folds: 4\n", "").Replace(r.Spec)
+	r.Spec = strings.NewReplacer("{dataset: art}", "{file: d.csv, folds: {file: list.csv}}", "folds: 4\n", "").
+		Replace(r.Spec)
 	list := make([]uint16, m.Rows)
 	for i := range list {
 		list[i] = uint16(i % 3)
@@ -176,14 +191,16 @@ func TestFoldsOfRequest(t *testing.T) {
 	send := func(list []uint16, folds int) protocol.ExperimentRequest {
 		b := dataset.EncodeFolds(list)
 		s.get("PUT", "/v1/blobs/"+blobs.Sum(b), b, nil)
-		r.Datasets = map[string]protocol.ExperimentData{"d": {Dataset: "art", Folds: &protocol.ExperimentFolds{Digest: blobs.Sum(b), Folds: folds}}}
+		r.Datasets = map[string]protocol.ExperimentData{"d": {Dataset: "art",
+			Folds: &protocol.ExperimentFolds{Digest: blobs.Sum(b), Folds: folds}}}
 		return r
 	}
 	s.refuse(400, "POST", "/v1/experiments", send(list[1:], 3), "e.yaml:2:", "the folds of dataset d", "damaged")
 	s.refuse(400, "POST", "/v1/experiments", send(list, 2), "is in fold 2, but there are 2 folds")
 	s.refuse(400, "POST", "/v1/experiments", send(list, 4), "fold 3 has no samples")
 	var p protocol.ExperimentPlan
-	if s.get("POST", "/v1/experiments", send(list, 3), &p); p.Runs != 3 || !s.cfg.Blobs.Has(blobs.Sum(dataset.EncodeFolds(list))) {
+	if s.get("POST", "/v1/experiments", send(list, 3), &p); p.Runs != 3 ||
+		!s.cfg.Blobs.Has(blobs.Sum(dataset.EncodeFolds(list))) {
 		t.Errorf("%+v", p)
 	}
 	r.Token = "u"
@@ -198,13 +215,15 @@ func TestFoldsOfRequest(t *testing.T) {
 func TestLabelsOfCells(t *testing.T) {
 	s := newSite(t)
 	e := studyOf(s.put("art", 200), "t", 1)
-	h := &submissionHandlers{jobView{s.cfg.Store, s.cfg.Running}, newBlobHandlers(&s.cfg, responder{s.cfg.Log}), s.cfg.Quotas}
+	h := &submissionHandlers{jobView{s.cfg.Store, s.cfg.Running}, newBlobHandlers(&s.cfg, responder{s.cfg.Log}),
+		s.cfg.Quotas}
 	j := experiments.Job{Name: "j", Dataset: "art", Job: e.Jobs[0].Job}
 	if err := h.checkExperimentJob(t.Context(), &j, false); err != nil {
 		t.Error(err)
 	}
 	j.Job.Cells.Labels.Classes = true
-	if err := h.checkExperimentJob(t.Context(), &j, false); err == nil || !strings.Contains(err.Error(), "job j expects labels that are") {
+	if err := h.checkExperimentJob(t.Context(), &j, false); err == nil ||
+		!strings.Contains(err.Error(), "job j expects labels that are") {
 		t.Error(err)
 	}
 }
@@ -215,8 +234,9 @@ func (s *site) experimentsOf() *experimentHandlers {
 	blob := newBlobHandlers(&s.cfg, respond)
 	view := jobView{s.cfg.Store, s.cfg.Running}
 	return &experimentHandlers{
-		responder: respond, jobView: view, results: &resultHandlers{store: s.cfg.Store, blobs: s.cfg.Blobs}, submissions: &submissionHandlers{view, blob, s.cfg.Quotas},
-		deciding: newPlaces(2), committing: make(chan struct{}, 1),
+		responder: respond, jobView: view, results: &resultHandlers{store: s.cfg.Store, blobs: s.cfg.Blobs},
+		submissions: &submissionHandlers{view, blob, s.cfg.Quotas},
+		deciding:    newPlaces(2), committing: make(chan struct{}, 1),
 	}
 }
 
@@ -226,8 +246,8 @@ func from(ctx context.Context, user string) *http.Request {
 	return r.WithContext(access.With(ctx, access.Caller{Name: user, Role: rights.Admin, From: "h:1"}))
 }
 
-// TestSubmissionMeanwhile: if the experiment changes while a submission is decided, the submission is decided again. If it is
-// itself accepted meanwhile, because its first try was slow, its answer has the jobs of that try.
+// TestSubmissionMeanwhile: if the experiment changes while a submission is decided, the submission is decided again. If
+// it is itself accepted meanwhile, because its first try was slow, its answer has the jobs of that try.
 func TestSubmissionMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		name, token string // of the submission that is accepted meanwhile
@@ -238,14 +258,15 @@ func TestSubmissionMeanwhile(t *testing.T) {
 			s := newSite(t)
 			s.put("art", 200)
 			h, n := s.experimentsOf(), 0
-			answer, err := h.queue(from(t.Context(), "ana"), "mine", false, false, func(ctx context.Context) (*experiments.Submission, error) {
-				r := specOf("mine", "aa-knn")
-				sub, err := experiments.Decide(ctx, h, &r, false)
-				if n++; n == 1 {
-					s.get("POST", "/v1/experiments", specOf(c.token, "aa-knn"), nil)
-				}
-				return sub, err
-			})
+			answer, err := h.queue(from(t.Context(), "ana"), "mine", false, false,
+				func(ctx context.Context) (*experiments.Submission, error) {
+					r := specOf("mine", "aa-knn")
+					sub, err := experiments.Decide(ctx, h, &r, false)
+					if n++; n == 1 {
+						s.get("POST", "/v1/experiments", specOf(c.token, "aa-knn"), nil)
+					}
+					return sub, err
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,19 +282,20 @@ func TestSubmissionMeanwhile(t *testing.T) {
 		s := newSite(t)
 		s.put("art", 200)
 		h := s.experimentsOf()
-		answer, err := h.queue(from(t.Context(), "ana"), "mine", false, false, func(ctx context.Context) (*experiments.Submission, error) {
-			s.get("POST", "/v1/experiments", specOf("mine", "aa-knn"), nil) // the first try is accepted late
-			r := specOf("mine", "aa-knn")
-			return experiments.Decide(ctx, h, &r, false)
-		})
+		answer, err := h.queue(from(t.Context(), "ana"), "mine", false, false,
+			func(ctx context.Context) (*experiments.Submission, error) {
+				s.get("POST", "/v1/experiments", specOf("mine", "aa-knn"), nil) // the first try is accepted late
+				r := specOf("mine", "aa-knn")
+				return experiments.Decide(ctx, h, &r, false)
+			})
 		if p, ok := answer.(protocol.ExperimentPlan); err != nil || !ok || len(p.Jobs) != 1 || p.Runs != 4 {
 			t.Errorf("%+v, %v", answer, err)
 		}
 	})
 }
 
-// TestDecisionsOfOthers: while a submission is decided, submissions of other users are decided and queued. Another one of the
-// same user waits, and its wait ends with its request.
+// TestDecisionsOfOthers: while a submission is decided, submissions of other users are decided and queued. Another one
+// of the same user waits, and its wait ends with its request.
 func TestDecisionsOfOthers(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
@@ -281,11 +303,12 @@ func TestDecisionsOfOthers(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	slow := make(chan error, 1)
 	go func() {
-		_, err := h.queue(from(t.Context(), "eve"), "slow", true, false, func(ctx context.Context) (*experiments.Submission, error) {
-			close(begun)
-			<-end
-			return nil, errBusy
-		})
+		_, err := h.queue(from(t.Context(), "eve"), "slow", true, false,
+			func(ctx context.Context) (*experiments.Submission, error) {
+				close(begun)
+				<-end
+				return nil, errBusy
+			})
 		slow <- err
 	}()
 	testkit.Receive(t, "a decision", begun)

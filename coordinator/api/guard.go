@@ -55,7 +55,8 @@ const (
 func Guard(h http.Handler, l Limits) http.Handler { return newGuard(h, l, paceWindow) }
 
 func newGuard(h http.Handler, l Limits, window time.Duration) *guard {
-	return &guard{h: h, window: window, active: newShares(l.Requests), open: newShares(l.Streams), bodies: newShares(l.Bodies)}
+	return &guard{h: h, window: window, active: newShares(l.Requests), open: newShares(l.Streams),
+		bodies: newShares(l.Bodies)}
 }
 
 type guard struct {
@@ -89,7 +90,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{
-				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once, and fewer of one caller (coppice coordinator --max-connections); try again", errBusy, excess),
+				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once, and fewer of one caller (coppice coordinator "+
+					"--max-connections); try again", errBusy, excess),
 			})
 			return
 		}
@@ -169,9 +171,11 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.err = io.ErrUnexpectedEOF
 	case b.err != nil: // the context has ended
 	case !fits:
-		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy, b.room.inUse()>>10)
+		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy,
+			b.room.inUse()>>10)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		b.err = fmt.Errorf("%w: %.0f bytes of the request's body arrived in %v, want at least %d bytes a second", errSlow, b.got, b.window, leastRate)
+		b.err = fmt.Errorf("%w: %.0f bytes of the request's body arrived in %v, want at least %d bytes a second", errSlow,
+			b.got, b.window, leastRate)
 	case errors.Is(err, io.EOF):
 		_ = b.conn.SetReadDeadline(time.Time{}) // the handler may take its time now
 		b.err = err
@@ -373,7 +377,8 @@ func (l *leaderOnly) only(f http.HandlerFunc) http.HandlerFunc {
 		err := l.current.verify(ctx)
 		cancel()
 		if err != nil {
-			l.answer(w, nil, fmt.Errorf("%w: no quorum of coordinators confirms that this coordinator leads: %w", store.ErrNotLeader, err))
+			l.answer(w, nil, fmt.Errorf("%w: no quorum of coordinators confirms that this coordinator leads: %w",
+				store.ErrNotLeader, err))
 			return
 		}
 		f(w, r)
@@ -531,14 +536,17 @@ func (f *forwarder) untilDeposed(ctx context.Context, leader string, cancel func
 // while. The leader may hang or be cut off, though no other coordinator is known to lead.
 // The watch ends with ctx, and with the first byte of the response, which watched
 // reports; stop waits for its end.
-func (f *forwarder) untilSilent(ctx context.Context, r *http.Request, host string, cancel func()) (watched context.Context, stop func()) {
+func (f *forwarder) untilSilent(ctx context.Context, r *http.Request, host string,
+	cancel func()) (watched context.Context, stop func()) {
 	silence := f.silence
 	if r.ContentLength > smallBody {
 		silence *= uploadSilence
 	}
 	answers, done := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	watched = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { once.Do(func() { close(answers) }) }})
+	watched = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() {
+		once.Do(func() { close(answers) })
+	}})
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(silence / probesPerSilence)

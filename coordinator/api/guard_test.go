@@ -106,7 +106,8 @@ func TestUploadsThatStandStill(t *testing.T) {
 		}
 	}()
 	for _, conn := range append(slow, drips) {
-		if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout || !strings.Contains(text, "too slow") {
+		if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout ||
+			!strings.Contains(text, "too slow") {
 			t.Errorf("status %d, %s", status, text)
 		}
 	}
@@ -126,7 +127,8 @@ func TestUploadsThatEnd(t *testing.T) {
 	big := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", 2<<20) + strings.Repeat("x", 2<<20)
 	conn := hand(t, address, head)
 	go io.WriteString(conn, big)
-	if status, text := statusAndText(t, conn); status != http.StatusInsufficientStorage || !strings.Contains(text, "--max-blob-bytes") {
+	if status, text := statusAndText(t, conn); status != http.StatusInsufficientStorage ||
+		!strings.Contains(text, "--max-blob-bytes") {
 		t.Errorf("more than the quota: status %d, %s", status, text)
 	}
 	testkit.Until(t, "an empty folder again", func() bool { return len(fileNames(t, a.cfg.Blobs.Folder)) == 0 })
@@ -146,7 +148,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	address := guarded(t, inClear(a.cfg), Limits{Requests: 3, Bodies: 1 << 20}, time.Minute)
 	var held []net.Conn
 	for range 2 {
-		held = append(held, hand(t, address, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"))
+		held = append(held, hand(t, address, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: "+
+			"100-continue\r\n\r\n"))
 	}
 	for _, conn := range held { // it is being read
 		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
@@ -156,7 +159,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	get := func(path string) (int, string) {
 		return statusAndText(t, hand(t, address, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"))
 	}
-	if status, text := get("/v1/jobs"); status != http.StatusServiceUnavailable || !strings.Contains(text, "--max-connections") {
+	if status, text := get("/v1/jobs"); status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "--max-connections") {
 		t.Errorf("a third request of this caller: status %d, %s", status, text)
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/cluster?local=true"} {
@@ -181,12 +185,14 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 	first := hand(t, address, post(12<<10)+`{"token":"`+strings.Repeat("x", 10<<10))
 	testkit.Until(t, "a body in memory", func() bool { return g.bodies.inUse() > 32<<10 })
-	if status, text := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusServiceUnavailable {
+	if status, text := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+
+		strings.Repeat("x", 10<<10-10))); status != http.StatusServiceUnavailable {
 		t.Errorf("a second one: status %d, %s", status, text)
 	}
 	first.Close()
 	testkit.Until(t, "room again", func() bool { return g.bodies.inUse() == 0 })
-	if status, _ := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusBadRequest {
+	if status, _ := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+
+		strings.Repeat("x", 10<<10-10))); status != http.StatusBadRequest {
 		t.Errorf("once there is room: status %d", status)
 	}
 }
@@ -228,7 +234,8 @@ func TestForwardedUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	b := a.follower()
 	address := guarded(t, inClear(b.cfg), Limits{Requests: 100, Bodies: 1 << 20}, 200*time.Millisecond)
-	conn := hand(t, address, fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc", blobs.Sum(nil)))
+	conn := hand(t, address, fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc",
+		blobs.Sum(nil)))
 	if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout {
 		t.Errorf("status %d, %s", status, text)
 	}
@@ -250,7 +257,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 // request does not touch the connection, which may have the next request.
 func TestBodyOfARequestThatIsOver(t *testing.T) {
 	var d deadlines
-	b := &pacedBody{body: io.NopCloser(strings.NewReader("whole")), conn: http.NewResponseController(&d), window: time.Minute}
+	b := &pacedBody{body: io.NopCloser(strings.NewReader("whole")), conn: http.NewResponseController(&d),
+		window: time.Minute}
 	if n, err := b.Read(make([]byte, 2)); n != 2 || err != nil || len(d.read) != 1 {
 		t.Fatalf("%d bytes, %v, %d deadlines", n, err, len(d.read))
 	}
@@ -293,7 +301,8 @@ func TestRequestsAreCounted(t *testing.T) {
 		c.ask(method, path, nil).Body.Close()
 	}
 	want := []string{
-		"GET /v1/backup 200 false", "GET /v1/cluster 200 true", "GET /v1/jobs/{job} 404 false", "GET /v1/jobs/{job}/changes 200 true",
+		"GET /v1/backup 200 false", "GET /v1/cluster 200 true", "GET /v1/jobs/{job} 404 false",
+		"GET /v1/jobs/{job}/changes 200 true",
 		"POST /v1/jobs 200 false", "POST /v1/jobs/{job}/cancel 200 false", "other 404 false", "other 405 false",
 	}
 	testkit.Until(t, "all counted", func() bool { mu.Lock(); defer mu.Unlock(); return len(counted) == len(want) })
@@ -314,7 +323,8 @@ func TestCountedKeepsTheWriter(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		rc := http.NewResponseController(w)
-		if rc.Flush() != nil || rc.SetWriteDeadline(time.Now().Add(testkit.Limit)) != nil || rc.SetReadDeadline(time.Time{}) != nil {
+		if rc.Flush() != nil || rc.SetWriteDeadline(time.Now().Add(testkit.Limit)) != nil ||
+			rc.SetReadDeadline(time.Time{}) != nil {
 			t.Error("the connection is out of reach")
 		}
 	})

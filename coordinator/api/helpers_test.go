@@ -71,7 +71,9 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.leader.Store(&leader)
 	s.ready.Store(new(error))
 	s.cfg.ID = id
-	s.cfg.Status.Cluster = func() protocol.Cluster { return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()} }
+	s.cfg.Status.Cluster = func() protocol.Cluster {
+		return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()}
+	}
 	s.cfg.Status.Local = s.cfg.Status.Cluster
 	s.cfg.Status.Heard = func() bool { return *s.leader.Load() != "" }
 	s.cfg.silence = silenceHere
@@ -203,7 +205,8 @@ func (s *site) put(name string, rows int) *dataset.Manifest {
 }
 
 func submission(token, name string, set map[string]string) protocol.SubmitRequest {
-	return protocol.SubmitRequest{Token: token, Spec: protocol.Spec{Algorithm: "ldlf", Dataset: "art", Name: name, Set: set}}
+	return protocol.SubmitRequest{Token: token, Spec: protocol.Spec{Algorithm: "ldlf", Dataset: "art",
+		Name: name, Set: set}}
 }
 
 // submit queues a job.
@@ -225,7 +228,8 @@ func (s *site) finish(j protocol.JobInfo, models ...string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		e.Models = append(e.Models, protocol.ModelRef{Digest: blobs.Sum([]byte("digest of " + text)), Blob: blob, Bytes: uint64(len(text))})
+		e.Models = append(e.Models, protocol.ModelRef{Digest: blobs.Sum([]byte("digest of " + text)), Blob: blob,
+			Bytes: uint64(len(text))})
 	}
 	s.propose(protocol.EntryFinish, e)
 }

@@ -54,7 +54,8 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("POST %s: %d bytes were read, %d allocated", path, read, n)
 		}
 	}
-	for _, path := range []string{"/v1/jobs/" + strings.Repeat("x", 1<<19), "/v1/blobs/..%2f..%2fetc", "/v1/models/%00/../..", "//", "/v1/jobs/18446744073709551616"} {
+	for _, path := range []string{"/v1/jobs/" + strings.Repeat("x", 1<<19), "/v1/blobs/..%2f..%2fetc",
+		"/v1/models/%00/../..", "//", "/v1/jobs/18446744073709551616"} {
 		for _, method := range []string{"GET", "PUT", "POST", "DELETE", "BREW"} {
 			a.send(method, path, strings.NewReader("{}"))
 		}
@@ -65,9 +66,10 @@ func TestHostileRequests(t *testing.T) {
 		"folds":    {Algorithm: "ldlf", Dataset: "d", Folds: 1 << 40},
 		"fraction": {Algorithm: "ldlf", Dataset: "d", TestFraction: 1e300},
 		"trees":    {Algorithm: "rf", Dataset: "d", Set: map[string]string{"trees": "9223372036854775807"}},
-		"sizes":    {Algorithm: "ldlf", Dataset: "d", Set: map[string]string{"trees": "1000", "depth": "20", "outputs": "1048576"}},
-		"name":     {Algorithm: "ldlf", Dataset: "d", Name: strings.Repeat("n", 1<<20)},
-		"split":    {Algorithm: "ldlf", Dataset: "d", Folds: 2, Assigned: "../../etc/passwd"},
+		"sizes": {Algorithm: "ldlf", Dataset: "d", Set: map[string]string{"trees": "1000", "depth": "20",
+			"outputs": "1048576"}},
+		"name":  {Algorithm: "ldlf", Dataset: "d", Name: strings.Repeat("n", 1<<20)},
+		"split": {Algorithm: "ldlf", Dataset: "d", Folds: 2, Assigned: "../../etc/passwd"},
 	} {
 		a.refuse(http.StatusBadRequest, "POST", "/v1/jobs", protocol.SubmitRequest{Token: body, Spec: spec})
 	}
@@ -130,7 +132,8 @@ func FuzzRequests(f *testing.F) {
 	}
 	a.get("POST", "/v1/datasets", protocol.DatasetPut{Name: "d", Manifest: m}, nil)
 	requests := []string{
-		"POST /v1/jobs", "POST /v1/experiments", "POST /v1/datasets", "POST /v1/datasets/check", "PUT /v1/blobs/" + m.Shards[0].Digest,
+		"POST /v1/jobs", "POST /v1/experiments", "POST /v1/datasets", "POST /v1/datasets/check", "PUT /v1/blobs/" +
+			m.Shards[0].Digest,
 		"POST /v1/jobs/1/cancel", "POST /v1/workers/w/trust", "POST /v1/jobs/delete", "POST /v1/jobs/prune",
 	}
 	seed := func(which uint8, v any) {
@@ -140,7 +143,8 @@ func FuzzRequests(f *testing.F) {
 		}
 		f.Add(which, b)
 	}
-	seed(0, protocol.SubmitRequest{Token: "t", Spec: protocol.Spec{Algorithm: "ldlf", Dataset: "d", Set: map[string]string{"trees": "3"}}})
+	seed(0, protocol.SubmitRequest{Token: "t", Spec: protocol.Spec{Algorithm: "ldlf", Dataset: "d",
+		Set: map[string]string{"trees": "3"}}})
 	seed(1, protocol.DatasetPut{Name: "e", Manifest: m})
 	seed(2, protocol.DatasetPut{Name: "e", Manifest: &dataset.Manifest{Rows: 1 << 32}})
 	f.Add(uint8(3), shards[0])
@@ -157,7 +161,8 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		var p protocol.Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Error == "" || w.Code < 400 || w.Code == http.StatusInternalServerError {
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Error == "" || w.Code < 400 ||
+			w.Code == http.StatusInternalServerError {
 			t.Fatalf("%s %s: status %d, %s", method, path, w.Code, w.Body)
 		}
 	})

@@ -108,7 +108,8 @@ func abridge(info *protocol.JobInfo) {
 		j.Params, j.Cells, info.Job = nil, nil, &j
 	}
 	info.Spec, info.Outcome, info.Models = nil, nil, nil
-	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect), protocol.Brief(info.Waiting)
+	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect),
+		protocol.Brief(info.Waiting)
 }
 
 // jobHandlers answer requests about jobs, but for their submission and their results.
@@ -143,7 +144,8 @@ func (h *jobHandlers) list(r *http.Request) (any, error) {
 	}
 	if q.Mine {
 		if q.Owner = access.Of(r.Context()).Name; q.Owner == "" {
-			return nil, fmt.Errorf("%w: mine: the caller has no name, since this cluster is in the clear; use owner instead", errBad)
+			return nil, fmt.Errorf("%w: mine: the caller has no name, since this cluster is in the clear; use owner instead",
+				errBad)
 		}
 	}
 	st := h.store.State()
@@ -182,7 +184,8 @@ func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total
 			r := rankOf(j, key)
 			after = &r
 		}
-		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment && j.Experiment != ""
+		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment &&
+			j.Experiment != ""
 		if experiment && (q.Owner == "" || q.Owner == j.Owner) && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
 			ranks = append(ranks, rankOf(j, key))
 		}
@@ -252,7 +255,9 @@ type change struct {
 
 var (
 	cancels = change{protocol.EntryCancel, func(s protocol.JobState) bool { return !s.Final() }}
-	pauses  = change{protocol.EntryPause, func(s protocol.JobState) bool { return s == protocol.Queued || s == protocol.Running }}
+	pauses  = change{protocol.EntryPause, func(s protocol.JobState) bool {
+		return s == protocol.Queued || s == protocol.Running
+	}}
 	resumes = change{protocol.EntryResume, func(s protocol.JobState) bool { return s == protocol.Paused }}
 )
 
@@ -264,7 +269,8 @@ func (change) entry(job uint64) protocol.JobEntry {
 
 // changeJob commits an entry about a job that the caller may change, and answers with the job as the
 // entry left it.
-func (v *jobView) changeJob(r *http.Request, key string, kind protocol.EntryKind, entry func(*state.Job) any) (any, error) {
+func (v *jobView) changeJob(r *http.Request, key string, kind protocol.EntryKind,
+	entry func(*state.Job) any) (any, error) {
 	j, err := findJob(v.store.State(), key)
 	if err != nil {
 		return nil, err
@@ -393,7 +399,8 @@ func (h *jobHandlers) prune(r *http.Request) (any, error) {
 
 // commitDeletion commits one deletion and returns the jobs that it deleted.
 func (h *jobHandlers) commitDeletion(r *http.Request, ids []uint64) ([]*state.Job, error) {
-	_, deleted, err := commit(r, h.store, protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: ids, Time: time.Now().Unix()})
+	_, deleted, err := commit(r, h.store, protocol.EntryJobsDelete,
+		protocol.JobsDeleteEntry{Jobs: ids, Time: time.Now().Unix()})
 	if err != nil {
 		return nil, err
 	}
@@ -436,7 +443,8 @@ func deletedJob(j *state.Job) protocol.DeletedJob {
 func prunable(jobs []*state.Job, until int64, states []protocol.JobState) (old []*state.Job) {
 	unended := state.Unended(jobs)
 	for _, j := range jobs {
-		if j.State.Final() && !unended[j.Experiment] && j.Ended <= until && (len(states) == 0 || slices.Contains(states, j.State)) {
+		if j.State.Final() && !unended[j.Experiment] && j.Ended <= until &&
+			(len(states) == 0 || slices.Contains(states, j.State)) {
 			old = append(old, j)
 		}
 	}
@@ -469,7 +477,8 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	st := h.store.State()
 	if j := st.JobByToken(req.Token); j != nil { // the first answer was lost
 		if j.Owner != access.Of(r.Context()).Name || !bytes.Equal(j.Spec, given) {
-			return nil, fmt.Errorf("the token of the submission %w: it was sent with another spec, or by another user; choose another token", state.ErrExists)
+			return nil, fmt.Errorf("the token of the submission %w: it was sent with another spec, or by another user; choose "+
+				"another token", state.ErrExists)
 		}
 		return h.info(j, st.Index()), nil
 	}
@@ -507,15 +516,18 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 		return nil, err
 	}
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
-		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), req.Shared),
-		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st), Time: time.Now().Unix(),
+		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name,
+		Private:  isPrivate(r.Context(), req.Shared),
+		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st),
+		Time: time.Now().Unix(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	j := made.(*state.Job)
 	if !access.Reads(r.Context(), j.Ownership) { // it had the name and the spec before
-		return nil, fmt.Errorf("job %q %w and is private: it belongs to %s; choose another name", j.Name, state.ErrExists, j.Owner)
+		return nil, fmt.Errorf("job %q %w and is private: it belongs to %s; choose another name", j.Name,
+			state.ErrExists, j.Owner)
 	}
 	return h.info(j, index), nil
 }
@@ -523,7 +535,8 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 // needBlobs returns once a quorum has the blobs that a job names: its split, and the
 // weights that it starts from.
 func (h *submissionHandlers) needBlobs(ctx context.Context, j *round.Job) error {
-	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned}, {"the file of weights", j.Weights}} {
+	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned},
+		{"the file of weights", j.Weights}} {
 		if b.digest == "" {
 			continue
 		}

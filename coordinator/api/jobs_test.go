@@ -42,7 +42,8 @@ func TestJobList(t *testing.T) {
 		var names []string
 		for _, j := range list.Jobs {
 			names = append(names, j.Name)
-			if len(j.Spec) > 0 || j.Job == nil || j.Job.Algorithm != "ldlf" || string(j.Job.Params) != "null" && len(j.Job.Params) > 0 {
+			if len(j.Spec) > 0 || j.Job == nil || j.Job.Algorithm != "ldlf" || string(j.Job.Params) != "null" &&
+				len(j.Job.Params) > 0 {
 				t.Errorf("%s: %+v of %+v is not short", query, j.Job, j)
 			}
 		}
@@ -71,7 +72,8 @@ func TestJobList(t *testing.T) {
 	var cancelled protocol.JobInfo
 	s.get("GET", "/v1/jobs/a", nil, &cancelled)
 	var rest protocol.JobList
-	if s.get("GET", fmt.Sprintf("/v1/jobs?sort=name&state=queued&after=%d", cancelled.ID), nil, &rest); len(rest.Jobs) != 2 || rest.Next != 0 {
+	if s.get("GET", fmt.Sprintf("/v1/jobs?sort=name&state=queued&after=%d", cancelled.ID), nil,
+		&rest); len(rest.Jobs) != 2 || rest.Next != 0 {
 		t.Errorf("after a job that is not listed: %+v", rest)
 	}
 	s.refuse(404, "GET", "/v1/jobs?after=999", nil, "job 999", "from the first")
@@ -104,17 +106,21 @@ func many(t testing.TB, n int) *state.State {
 	apply(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: "art", Manifest: m})
 	params := json.RawMessage(`{"note":"` + strings.Repeat("p", 2000) + `"}`)
 	for i := range n {
-		job := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: uint64(i), Dataset: m.Digest(), Params: params, Split: dataset.Split{Seed: 1}}
-		apply(protocol.EntrySubmit, protocol.SubmitEntry{Token: fmt.Sprint("token", i), Name: fmt.Sprint("job-", i), Dataset: "art", Spec: params, Job: job, Time: 1})
+		job := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: uint64(i), Dataset: m.Digest(), Params: params,
+			Split: dataset.Split{Seed: 1}}
+		apply(protocol.EntrySubmit, protocol.SubmitEntry{Token: fmt.Sprint("token", i), Name: fmt.Sprint("job-", i),
+			Dataset: "art", Spec: params, Job: job, Time: 1})
 		id := index
 		apply(protocol.EntryJobState, protocol.JobStateEntry{Epoch: st.Epoch(), Job: id, State: protocol.Running, Time: 2})
 		if i%10 == 9 {
-			apply(protocol.EntryJobState, protocol.JobStateEntry{Epoch: st.Epoch(), Job: id, State: protocol.Failed, Error: strings.Repeat("é", 30_000), Time: 3})
+			apply(protocol.EntryJobState, protocol.JobStateEntry{Epoch: st.Epoch(), Job: id, State: protocol.Failed,
+				Error: strings.Repeat("é", 30_000), Time: 3})
 			continue
 		}
 		model := protocol.ModelRef{Digest: blobs.Sum(nil), Blob: blobs.Sum(nil)}
 		apply(protocol.EntryFinish, protocol.FinishEntry{
-			Epoch: st.Epoch(), Job: id, Outcome: outcome(float64(i%997), i%3 > 0), Models: []protocol.ModelRef{model, model, model}, Time: 4,
+			Epoch: st.Epoch(), Job: id, Outcome: outcome(float64(i%997), i%3 > 0), Models: []protocol.ModelRef{model, model,
+				model}, Time: 4,
 		})
 	}
 	return st
@@ -133,7 +139,8 @@ func outcome(kl float64, held bool) json.RawMessage {
 		panic(err)
 	}
 	fold := fmt.Sprintf(`{"measures":%s,"mean_baseline":%s}`, report, report)
-	return fmt.Appendf(nil, `{"evaluated_on":%q,"measures":%s,"folds":[%s]}`, on, report, strings.Join(slices.Repeat([]string{fold}, 10), ","))
+	return fmt.Appendf(nil, `{"evaluated_on":%q,"measures":%s,"folds":[%s]}`, on, report,
+		strings.Join(slices.Repeat([]string{fold}, 10), ","))
 }
 
 // listedBytes is how many bytes the answer to a query has.
@@ -160,7 +167,8 @@ func TestListBytes(t *testing.T) {
 			t.Errorf("by %q: %d bytes for 100 of %d jobs", sort, n, jobs)
 		}
 	}
-	if n := listedBytes(t, v, st, &protocol.JobQuery{States: []protocol.JobState{protocol.Failed}, Full: true}); n < jobs/10*60_000 {
+	if n := listedBytes(t, v, st, &protocol.JobQuery{States: []protocol.JobState{protocol.Failed}, Full: true}); n < jobs/
+		10*60_000 {
 		t.Errorf("in full: %d bytes", n)
 	}
 }
@@ -189,13 +197,16 @@ func TestChoose(t *testing.T) {
 	st := many(t, 40)
 	rapid.Check(t, func(t *rapid.T) {
 		q := protocol.JobQuery{
-			Sort:   rapid.SampledFrom([]string{"", "-"}).Draw(t, "direction") + rapid.SampledFrom(protocol.JobOrders()).Draw(t, "order"),
-			States: rapid.SliceOfNDistinct(rapid.SampledFrom(protocol.JobStates), 0, 6, rapid.ID[protocol.JobState]).Draw(t, "states"),
-			Limit:  rapid.IntRange(0, 50).Draw(t, "limit"),
+			Sort: rapid.SampledFrom([]string{"", "-"}).Draw(t, "direction") + rapid.SampledFrom(protocol.JobOrders()).
+				Draw(t, "order"),
+			States: rapid.SliceOfNDistinct(rapid.SampledFrom(protocol.JobStates), 0, 6, rapid.ID[protocol.JobState]).
+				Draw(t, "states"),
+			Limit: rapid.IntRange(0, 50).Draw(t, "limit"),
 		}
 		all, total := choose(st.Jobs(), &protocol.JobQuery{Sort: q.Sort, States: q.States})
 		some, again := choose(st.Jobs(), &q)
-		if total != len(all) || again != total || q.Limit > 0 && len(some) != min(q.Limit, total) || !slices.Equal(some, all[:len(some)]) {
+		if total != len(all) || again != total || q.Limit > 0 && len(some) != min(q.Limit, total) ||
+			!slices.Equal(some, all[:len(some)]) {
 			t.Fatalf("%+v: %d of %d, %d of %d", q, len(some), again, len(all), total)
 		}
 		key, descending := q.Order()
@@ -225,23 +236,28 @@ func TestDeleteJobs(t *testing.T) {
 	done, other, runs := s.submit("done"), s.submit("other"), s.submit("runs")
 	s.finish(done, "a model")
 	s.finish(other, "another")
-	s.refuse(409, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, runs.ID}}, "(runs) is queued", "nothing was deleted")
-	s.refuse(404, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, 99999}}, "no job 99999", "nothing was deleted")
+	s.refuse(409, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, runs.ID}}, "(runs) is queued",
+		"nothing was deleted")
+	s.refuse(404, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, 99999}}, "no job 99999",
+		"nothing was deleted")
 	for _, n := range []int{0, protocol.MaxDelete + 1} {
-		s.refuse(400, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: make([]uint64, n)}, "want 1 to 4096 jobs to delete in one request, got "+strconv.Itoa(n))
+		s.refuse(400, "POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: make([]uint64, n)},
+			"want 1 to 4096 jobs to delete in one request, got "+strconv.Itoa(n))
 	}
 	if n := len(s.cfg.Store.State().Jobs()); n != 3 {
 		t.Fatalf("%d jobs are left", n)
 	}
 	var got protocol.Deletion
 	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{done.ID, done.ID}}, &got)
-	want := protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: done.ID, Name: "done", State: protocol.Done, Ended: 9, Bytes: uint64(len("a model"))}}, Frees: uint64(len("a model"))}
+	want := protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: done.ID, Name: "done", State: protocol.Done, Ended: 9,
+		Bytes: uint64(len("a model"))}}, Frees: uint64(len("a model"))}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	got = protocol.Deletion{}
 	s.get("POST", "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{other.ID, done.ID}}, &got)
-	if len(got.Jobs) != 2 || got.Jobs[0] != (protocol.DeletedJob{ID: done.ID, Name: "done", Before: true}) || got.Jobs[1].Before {
+	if len(got.Jobs) != 2 || got.Jobs[0] != (protocol.DeletedJob{ID: done.ID, Name: "done", Before: true}) ||
+		got.Jobs[1].Before {
 		t.Errorf("deleted again: %+v", got)
 	}
 	says := fmt.Sprintf("job %d (done) was deleted", done.ID)
@@ -252,7 +268,8 @@ func TestDeleteJobs(t *testing.T) {
 		s.refuse(404, "DELETE", "/v1/models/"+key, nil, says)
 	}
 	s.refuse(404, "GET", "/v1/models/done", nil, says)
-	s.refuse(409, "POST", "/v1/jobs", submission("of done", "done", nil), "this submission made "+says[:len(says)-len(" was deleted")], "was deleted")
+	s.refuse(409, "POST", "/v1/jobs", submission("of done", "done", nil), "this submission made "+
+		says[:len(says)-len(" was deleted")], "was deleted")
 	if anew := s.submit("runs"); anew.ID != runs.ID {
 		t.Error("another job's submission is not known any more")
 	}
@@ -286,7 +303,8 @@ func TestPrune(t *testing.T) {
 	s.submit("queued")
 	s.finish(old, "a model") // ended in 1970
 	epoch := s.cfg.Store.State().Epoch()
-	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: failed.ID, State: protocol.Failed, Time: 10})
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: failed.ID,
+		State: protocol.Failed, Time: 10})
 	s.get("POST", "/v1/jobs/young/cancel", nil, nil)
 	prune := func(r protocol.PruneRequest) (ids []uint64) {
 		t.Helper()
@@ -301,10 +319,12 @@ func TestPrune(t *testing.T) {
 		return ids
 	}
 	const day = 24 * 60 * 60
-	if got := prune(protocol.PruneRequest{OlderThan: day, DryRun: true}); !slices.Equal(got, []uint64{old.ID, failed.ID}) || len(s.cfg.Store.State().Jobs()) != 4 {
+	if got := prune(protocol.PruneRequest{OlderThan: day, DryRun: true}); !slices.Equal(got,
+		[]uint64{old.ID, failed.ID}) || len(s.cfg.Store.State().Jobs()) != 4 {
 		t.Errorf("a dry run: %v", got)
 	}
-	if got := prune(protocol.PruneRequest{OlderThan: day, States: []protocol.JobState{protocol.Failed, protocol.Cancelled}}); !slices.Equal(got, []uint64{failed.ID}) {
+	if got := prune(protocol.PruneRequest{OlderThan: day, States: []protocol.JobState{protocol.Failed,
+		protocol.Cancelled}}); !slices.Equal(got, []uint64{failed.ID}) {
 		t.Errorf("failed ones: %v", got)
 	}
 	if got := prune(protocol.PruneRequest{OlderThan: 1 << 60}); got != nil {
@@ -317,7 +337,8 @@ func TestPrune(t *testing.T) {
 		t.Errorf("left: %v", jobs)
 	}
 	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{OlderThan: -1}, "is negative")
-	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{States: []protocol.JobState{protocol.Running}}, `"running"`, "want done, failed or cancelled")
+	s.refuse(400, "POST", "/v1/jobs/prune", protocol.PruneRequest{States: []protocol.JobState{protocol.Running}},
+		`"running"`, "want done, failed or cancelled")
 	s.refuse(400, "POST", "/v1/jobs/prune", []byte(`{"older_than":"30d"}`), "older_than")
 }
 
@@ -365,15 +386,18 @@ func TestPrunable(t *testing.T) {
 	at := func(second int64) state.Status { return state.Status{Ended: second} }
 	of := func(experiment string) state.Request { return state.Request{Experiment: experiment} }
 	jobs := []*state.Job{
-		{ID: 1, State: protocol.Done, Status: at(10)}, {ID: 2, State: protocol.Running}, {ID: 3, State: protocol.Failed, Status: at(11)}, {ID: 4, State: protocol.Cancelled, Status: at(10)},
-		{ID: 5, State: protocol.Done, Status: at(9), Request: of("e")}, {ID: 6, State: protocol.Paused, Request: of("e")}, {ID: 7, State: protocol.Done, Status: at(12), Request: of("f")},
+		{ID: 1, State: protocol.Done, Status: at(10)}, {ID: 2, State: protocol.Running}, {ID: 3, State: protocol.Failed,
+			Status: at(11)}, {ID: 4, State: protocol.Cancelled, Status: at(10)},
+		{ID: 5, State: protocol.Done, Status: at(9), Request: of("e")}, {ID: 6, State: protocol.Paused, Request: of("e")},
+		{ID: 7, State: protocol.Done, Status: at(12), Request: of("f")},
 	}
 	for _, test := range []struct {
 		until  int64
 		states []protocol.JobState
 		want   string
 	}{
-		{9, nil, "[]"}, {10, nil, "[1 4]"}, {11, nil, "[1 3 4]"}, {12, []protocol.JobState{protocol.Done}, "[1 7]"}, {11, []protocol.JobState{protocol.Failed, protocol.Running}, "[3]"},
+		{9, nil, "[]"}, {10, nil, "[1 4]"}, {11, nil, "[1 3 4]"}, {12, []protocol.JobState{protocol.Done}, "[1 7]"},
+		{11, []protocol.JobState{protocol.Failed, protocol.Running}, "[3]"},
 	} {
 		ids := []uint64{}
 		for _, j := range prunable(jobs, test.until, test.states) {
@@ -397,7 +421,8 @@ func TestDeleteModel(t *testing.T) {
 	s.get("POST", "/v1/jobs", r, &folds)
 	s.finish(folds, "fold zero", "fold one")
 	waits := s.submit("queued")
-	s.refuse(400, "DELETE", "/v1/models/cv/1", nil, "the models of all folds are deleted together: name cv, because cv/1 alone cannot be deleted")
+	s.refuse(400, "DELETE", "/v1/models/cv/1", nil, "the models of all folds are deleted together: name cv, because "+
+		"cv/1 alone cannot be deleted")
 	s.refuse(409, "DELETE", "/v1/models/queued", nil, "has not ended")
 	s.get("POST", fmt.Sprintf("/v1/jobs/%d/cancel", waits.ID), nil, nil)
 	s.refuse(409, "DELETE", "/v1/models/queued", nil, "has no model")
@@ -405,7 +430,8 @@ func TestDeleteModel(t *testing.T) {
 	var got protocol.JobInfo
 	for _, key := range []string{"cv", strconv.FormatUint(folds.ID, 10)} {
 		s.get("DELETE", "/v1/models/"+key, nil, &got)
-		if got.ID != folds.ID || got.State != protocol.Done || got.ModelDeleted == 0 || len(got.Models) > 0 || len(got.Outcome) == 0 {
+		if got.ID != folds.ID || got.State != protocol.Done || got.ModelDeleted == 0 || len(got.Models) > 0 ||
+			len(got.Outcome) == 0 {
 			t.Errorf("deleted as %s: %+v", key, got)
 		}
 	}

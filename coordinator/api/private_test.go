@@ -7,7 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// TestSentBlobs: what a caller has sent is known of this caller alone, at least the newest maxSent blobs and at most twice as many.
+// TestSentBlobs: what a caller has sent is known of this caller alone, at least the newest maxSent blobs and at most
+// twice as many.
 func TestSentBlobs(t *testing.T) {
 	var s sentBlobs
 	of := func(n int) (d digests.Digest) {
@@ -25,7 +26,8 @@ func TestSentBlobs(t *testing.T) {
 	}
 	s.add("ana", "no digest")
 	if !knows("ana", all-1) || !knows("ana", all-maxSent) || knows("ana", 0) || knows("eve", all-1) || knows("", all-1) {
-		t.Errorf("newest %v, maxSent ago %v, first %v, of another %v", knows("ana", all-1), knows("ana", all-maxSent), knows("ana", 0), knows("eve", all-1))
+		t.Errorf("newest %v, maxSent ago %v, first %v, of another %v", knows("ana", all-1), knows("ana", all-maxSent),
+			knows("ana", 0), knows("eve", all-1))
 	}
 	if len(s.now)+len(s.before) > 2*maxSent {
 		t.Errorf("%d blobs are known", len(s.now)+len(s.before))

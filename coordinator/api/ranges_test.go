@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/blobs"
 )
 
-// TestRanges: a download of a model or a blob can begin in the middle, here and through a follower. It goes on only if the
-// bytes are the same.
+// TestRanges: a download of a model or a blob can begin in the middle, here and through a follower. It goes on only if
+// the bytes are the same.
 func TestRanges(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)

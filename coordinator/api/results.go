@@ -97,7 +97,8 @@ type foldCurves struct {
 }
 
 // of returns, by digest, the points of the parts that are cached or can be read now.
-func (f *foldCurves) of(ctx context.Context, parts []state.RecordedResult, read func(digest string) ([]byte, error)) map[digests.Digest][]curve.Point {
+func (f *foldCurves) of(ctx context.Context, parts []state.RecordedResult,
+	read func(digest string) ([]byte, error)) map[digests.Digest][]curve.Point {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := make(map[digests.Digest][]curve.Point)
@@ -149,7 +150,8 @@ func (h *resultHandlers) runRange(r *http.Request) (*runRange, error) {
 	}
 	asked, records := &runRange{job: j, until: j.Job.Cells.Count()}, false
 	err = protocol.ReadQuery(r.URL.Query(), "a list of runs", []protocol.Param{
-		{Name: "from", Into: &asked.from, Want: "the number of a run"}, {Name: "until", Into: &asked.until, Want: "the number of a run"},
+		{Name: "from", Into: &asked.from, Want: "the number of a run"}, {Name: "until", Into: &asked.until,
+			Want: "the number of a run"},
 		{Name: "records", Into: &records, Want: "true or false"},
 	})
 	if err == nil && min(asked.from, asked.until) < 0 {
@@ -181,7 +183,8 @@ func (h *resultHandlers) runs(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &outcomePage{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().Get("records") == "true"}
+	page := &outcomePage{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().
+		Get("records") == "true"}
 	if page.records {
 		if err := readJob(r.Context(), asked.job); err != nil {
 			return nil, err
@@ -208,7 +211,8 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 		Failed int `json:"runs_failed"`
 		NotRun int `json:"runs_not_run"`
 	}
-	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 || outcome.NotRun > 0 {
+	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 ||
+		outcome.NotRun > 0 {
 		page.Next, err = h.fill(ctx, page, asked)
 		return &page.JobCellStates, err
 	}
@@ -225,7 +229,8 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 // newStates calls take with how runs of a job have ended that are not known, about a page of
 // them, and takes nothing twice if take makes them known. more is true if others may follow. No
 // outcome is read while the job is not done: the log says how runs ended.
-func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool, take func(protocol.CellState)) (more bool, err error) {
+func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool,
+	take func(protocol.CellState)) (more bool, err error) {
 	if j.State == protocol.Done {
 		first := slices.Index(known, false)
 		if first < 0 {
@@ -563,7 +568,8 @@ func noModel(st *state.State, name string) error {
 func (h *modelHandlers) delete(r *http.Request) (any, error) {
 	key := r.PathValue("job")
 	if job, fold, ok := strings.Cut(key, "/"); ok {
-		return nil, fmt.Errorf("%w: the models of all folds are deleted together: name %s, because %s/%.20s alone cannot be deleted", errBad, job, job, fold)
+		return nil, fmt.Errorf("%w: the models of all folds are deleted together: name %s, because %s/%.20s alone cannot "+
+			"be deleted", errBad, job, job, fold)
 	}
 	return h.changeJob(r, key, protocol.EntryModelDelete, func(j *state.Job) any { return change{}.entry(j.ID) })
 }

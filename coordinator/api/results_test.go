@@ -56,7 +56,8 @@ func TestCellStates(t *testing.T) {
 	}
 	check("e.t.0/runs/states", "")
 	for _, unit := range []int{0, 1} {
-		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: put(parts[unit]), Bytes: uint64(len(parts[unit])), Failed: unit == 1})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4,
+			Digest: put(parts[unit]), Bytes: uint64(len(parts[unit])), Failed: unit == 1})
 	}
 	s.propose(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: []uint32{2}})
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, ")
@@ -64,15 +65,18 @@ func TestCellStates(t *testing.T) {
 	check("e.t.0/runs/states?from=9", "")
 	blob := put(childjob.AppendCells(nil, parts, make([]uint64, 4)))
 	cells := []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blob, Bytes: 1}, Count: 4}}
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: json.RawMessage(`{"runs_failed":1,"runs_not_run":1}`), Time: 9, Cells: cells})
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: job,
+		Outcome: json.RawMessage(`{"runs_failed":1,"runs_not_run":1}`), Time: 9, Cells: cells})
 	check("e.t.0/runs/states", "0 false false, 1 true false, 2 false true, 3 false false, ")
 	check("e.t.0/runs/states?from=1&until=3", "1 true false, 2 false true, ")
 	var got protocol.JobCells
-	if s.get("GET", "/v1/jobs/e.t.0/runs?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Task != 1 || got.Next != 0 {
+	if s.get("GET", "/v1/jobs/e.t.0/runs?from=1&until=3", nil, &got); len(got.Cells) != 1 || got.Cells[0].Task != 1 ||
+		got.Next != 0 {
 		t.Errorf("%+v", got)
 	}
 	cells[0].Blob = blobs.Sum([]byte("it is nowhere"))
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID, Outcome: json.RawMessage(`{}`), Time: 9, Cells: cells})
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID,
+		Outcome: json.RawMessage(`{}`), Time: 9, Cells: cells})
 	check("e.t.1/runs/states?from=2", "2 false false, 3 false false, ")
 	s.refuse(400, "GET", "/v1/jobs/e.t.1/runs/states?until=x", nil, `until: want the number of a run, got "x"`)
 	s.refuse(404, "GET", "/v1/jobs/"+strings.Repeat("x", 9)+"/runs/states", nil, "no job")
@@ -85,7 +89,8 @@ func TestPagesOfStates(t *testing.T) {
 	r.Jobs[0].Job.Cells.Repeats = protocol.CellStatesPage/4 + 1
 	list := s.study(r)
 	epoch := s.cfg.Store.State().Epoch()
-	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: list.Jobs[0].ID, State: protocol.Running, Time: 5})
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: list.Jobs[0].ID,
+		State: protocol.Running, Time: 5})
 	check := func(from, cells, next int) {
 		t.Helper()
 		var got protocol.JobCellStates
@@ -103,7 +108,8 @@ func TestPagesOfStates(t *testing.T) {
 	}
 	check(0, protocol.CellStatesPage, protocol.CellStatesPage)
 	check(protocol.CellStatesPage, 4, 0)
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[0].ID, Outcome: json.RawMessage(`{}`), Time: 9})
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[0].ID,
+		Outcome: json.RawMessage(`{}`), Time: 9})
 	check(0, protocol.CellStatesPage, protocol.CellStatesPage)
 	check(protocol.CellStatesPage+1, 3, 0)
 }
@@ -126,7 +132,8 @@ func TestModelsOfEndedCells(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: uint32(i + 1), Of: 4, Digest: blob, Bytes: 9})
+			s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: uint32(i + 1), Of: 4,
+				Digest: blob, Bytes: 9})
 		}
 	}
 	for range 2 {
@@ -164,7 +171,8 @@ func TestModelBesideLostResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	for unit, part := range []string{blobs.Sum([]byte("it is nowhere")), blob} {
-		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4, Digest: part, Bytes: 9})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(unit), Of: 4,
+			Digest: part, Bytes: 9})
 	}
 	answer := s.ask("GET", "/v1/models/e.t.0/"+digest, nil)
 	defer answer.Body.Close()
@@ -181,7 +189,8 @@ func TestCurve(t *testing.T) {
 	s.put("art", 200)
 	j := s.submit("job")
 	var got protocol.JobCurve
-	if s.get("GET", "/v1/jobs/job/curve", nil, &got); got.ID != j.ID || got.State != protocol.Queued || got.Points == nil || len(got.Points) > 0 {
+	if s.get("GET", "/v1/jobs/job/curve", nil, &got); got.ID != j.ID || got.State != protocol.Queued ||
+		got.Points == nil || len(got.Points) > 0 {
 		t.Errorf("a queued job has the curve %+v", got)
 	}
 	epoch := s.cfg.Store.State().Epoch()
@@ -192,9 +201,11 @@ func TestCurve(t *testing.T) {
 	}
 	r.End()
 	line := r.Curve().Append(nil)
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: j.ID, Outcome: []byte(`{"loss":0.5}`), Curve: line, FoldCurves: [][]byte{line, line}})
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: j.ID, Outcome: []byte(`{"loss":0.5}`),
+		Curve: line, FoldCurves: [][]byte{line, line}})
 	s.get("GET", "/v1/jobs/job/curve", nil, &got)
-	if len(got.Points) != 4 || got.Points[2].Validation != 0.25 || got.Points[3].Millis != 3000 || len(got.Folds) != 2 || len(got.Folds[1]) != 4 {
+	if len(got.Points) != 4 || got.Points[2].Validation != 0.25 || got.Points[3].Millis != 3000 || len(got.Folds) != 2 ||
+		len(got.Folds[1]) != 4 {
 		t.Errorf("the curve is %+v", got)
 	}
 	body, err := io.ReadAll(s.ask("GET", "/v1/jobs/job", nil).Body)
@@ -226,7 +237,8 @@ func TestCurvesOfFolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: uint32(2 - unit), Of: 3, Digest: digest, Bytes: uint64(len(b))})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: uint32(2 - unit), Of: 3,
+			Digest: digest, Bytes: uint64(len(b))})
 	}
 	var got protocol.JobCurve
 	s.get("GET", "/v1/jobs/job/curve", nil, &got)
@@ -235,7 +247,8 @@ func TestCurvesOfFolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.get("GET", "/v1/jobs/job/curve", nil, &got) // no result is read twice
-	if len(got.Folds) != 3 || len(got.Folds[0]) != 0 || len(got.Folds[1]) != 0 || len(got.Folds[2]) != 1 || got.Folds[2][0].Training != 0.5 {
+	if len(got.Folds) != 3 || len(got.Folds[0]) != 0 || len(got.Folds[1]) != 0 || len(got.Folds[2]) != 1 ||
+		got.Folds[2][0].Training != 0.5 {
 		t.Errorf("the curves are %v", got.Folds)
 	}
 }
@@ -249,7 +262,8 @@ func TestWorkersOfAJob(t *testing.T) {
 	if s.get("GET", "/v1/jobs/job", nil, &got); got.Workers != nil {
 		t.Errorf("a queued job has workers %v", got.Workers)
 	}
-	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: s.cfg.Store.State().Epoch(), Job: j.ID, State: protocol.Running, Time: 5})
+	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: s.cfg.Store.State().Epoch(), Job: j.ID,
+		State: protocol.Running, Time: 5})
 	if s.get("GET", "/v1/jobs/job", nil, &got); len(got.Workers) != 2 {
 		t.Errorf("a running job has workers %v", got.Workers)
 	}
@@ -287,7 +301,8 @@ func (s *shelf) read(digest string) ([]byte, error) {
 // partsOf makes recorded results of a job of folds.
 func partsOf(job string, folds int, bytes uint64) (parts []state.RecordedResult) {
 	for i := range folds {
-		parts = append(parts, state.RecordedResult{Task: uint32(i), Digest: sha256.Sum256(fmt.Append(nil, job, i)), Bytes: bytes})
+		parts = append(parts, state.RecordedResult{Task: uint32(i), Digest: sha256.Sum256(fmt.Append(nil, job, i)),
+			Bytes: bytes})
 	}
 	return parts
 }

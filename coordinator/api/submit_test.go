@@ -79,7 +79,8 @@ func TestSubmissionIsSentAgain(t *testing.T) {
 	if s.get("GET", "/v1/jobs/job", nil, &got); got.ID != anew.ID {
 		t.Errorf("the name means job %d, not the newest, %d", got.ID, anew.ID)
 	}
-	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "already exists", "job 12 (job) already exists and is queued; its trees is 5, but the new job has 3")
+	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "already exists",
+		"job 12 (job) already exists and is queued; its trees is 5, but the new job has 3")
 }
 
 func TestAuditRate(t *testing.T) {
@@ -105,7 +106,8 @@ func TestTrust(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
 	j := s.submit("job")
-	s.propose(protocol.EntrySuspect, protocol.SuspectEntry{Epoch: s.cfg.Store.State().Epoch(), Worker: "w1", Jobs: []uint64{j.ID}, Reason: "unit 3 differs"})
+	s.propose(protocol.EntrySuspect, protocol.SuspectEntry{Epoch: s.cfg.Store.State().Epoch(), Worker: "w1",
+		Jobs: []uint64{j.ID}, Reason: "unit 3 differs"})
 	var got protocol.JobInfo
 	if s.get("GET", "/v1/jobs/job", nil, &got); got.Suspect != "worker w1: unit 3 differs" {
 		t.Errorf("suspect: %q", got.Suspect)
@@ -162,7 +164,8 @@ func TestQuotas(t *testing.T) {
 	s.get("POST", "/v1/datasets/check", protocol.DatasetPut{Name: "art", Manifest: m}, nil)
 	s.put("art", 200)
 	more, bytes := imported(t, 300)
-	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "more", Manifest: more}, "blobs already take", "--max-blob-bytes")
+	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "more", Manifest: more}, "blobs already take",
+		"--max-blob-bytes")
 	s.refuse(507, "PUT", "/v1/blobs/"+more.Shards[0].Digest, bytes[0], "blobs already take", "--max-blob-bytes")
 	s.put("art", 200) // a blob that is there takes no room again
 	s.get("PUT", "/v1/blobs/"+blobs.Sum([]byte("ten bytes.")), []byte("ten bytes."), nil)
@@ -197,7 +200,8 @@ func TestCheckDataset(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
 	other, _ := imported(t, 50)
-	s.refuse(409, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "art", Manifest: other}, `"art"`, "other content")
+	s.refuse(409, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "art", Manifest: other}, `"art"`,
+		"other content")
 	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "17", Manifest: other}, `"17"`)
 	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "x"}, "manifest")
 	var answer protocol.DatasetCheck
@@ -217,7 +221,8 @@ func TestCheckDataset(t *testing.T) {
 	asked("art", m)
 	folder, lost, damaged := s.cfg.Blobs.Folder, m.Shards[0].Digest, m.Shards[1].Digest
 	path, err := folder.Path(damaged)
-	if err := errors.Join(err, folder.Delete(lost), os.WriteFile(path, []byte("damaged"), 0o600), folder.Verify(lost)); !errors.Is(err, blobs.ErrMissing) {
+	if err := errors.Join(err, folder.Delete(lost), os.WriteFile(path, []byte("damaged"), 0o600),
+		folder.Verify(lost)); !errors.Is(err, blobs.ErrMissing) {
 		t.Fatal(err)
 	}
 	if err := folder.Verify(damaged); !errors.Is(err, blobs.ErrCorrupt) {
@@ -306,10 +311,13 @@ func TestNoReferenceBeforeAMajority(t *testing.T) {
 func studyOf(m *dataset.Manifest, token string, jobs int) protocol.ExperimentEntry {
 	e := protocol.ExperimentEntry{Name: "e"}
 	for i := range jobs {
-		e.Jobs = append(e.Jobs, protocol.SubmitEntry{Token: jobToken(token, i), Name: fmt.Sprintf("e.%s.%d", token, i), Dataset: "art", Spec: json.RawMessage(`{}`), Job: &round.Job{
-			Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Split: dataset.Split{Seed: 1, Folds: 4}, Params: json.RawMessage(`{}`),
-			Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}}, Repeats: 1, Folds: 4},
-		}})
+		e.Jobs = append(e.Jobs, protocol.SubmitEntry{Token: jobToken(token, i), Name: fmt.Sprintf("e.%s.%d", token, i),
+			Dataset: "art", Spec: json.RawMessage(`{}`), Job: &round.Job{
+				Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(),
+				Split: dataset.Split{Seed: 1, Folds: 4}, Params: json.RawMessage(`{}`),
+				Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}},
+					Repeats: 1, Folds: 4},
+			}})
 	}
 	return e
 }
@@ -348,7 +356,8 @@ func TestCellsOfJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Task: uint32(unit), Of: 4, Digest: digest, Bytes: uint64(len(parts[unit])), Compute: took[unit]})
+		s.propose(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: list.Jobs[0].ID, Round: 1, Task: uint32(unit),
+			Of: 4, Digest: digest, Bytes: uint64(len(parts[unit])), Compute: took[unit]})
 	}
 	check := func(job, from, want string) {
 		t.Helper()
@@ -374,14 +383,17 @@ func TestCellsOfJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID, Outcome: json.RawMessage(`{}`), Time: 9, Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(b))}, Count: 4}},
+	s.propose(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: list.Jobs[1].ID,
+		Outcome: json.RawMessage(`{}`), Time: 9,
+		Cells:  []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blob, Bytes: uint64(len(b))}, Count: 4}},
 		Models: []protocol.ModelRef{{Digest: strings.Repeat("ab", 32), Blob: blob, Bytes: 5}}})
 	check("e.t.1", "2", `2 {"steps":2} 1, 3 {"steps":3} 1.5, `)
 	check("e.t.1", "4", "")
 	for from, records := range map[string]bool{"2&records=true": true, "2&records=false": false} {
 		var got protocol.JobCells
 		s.get("GET", "/v1/jobs/e.t.1/runs?from="+from, nil, &got)
-		if c := got.Cells[0]; (string(c.Curve) == "curve" && string(c.Predictions) == "rows") != records || (c.Curve == nil && c.Predictions == nil) == records {
+		if c := got.Cells[0]; (string(c.Curve) == "curve" && string(c.Predictions) == "rows") != records ||
+			(c.Curve == nil && c.Predictions == nil) == records {
 			t.Errorf("%s: %+v", from, c)
 		}
 	}

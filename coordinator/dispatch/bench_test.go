@@ -115,15 +115,18 @@ func (x *bench) run(b *testing.B, f func(context.Context)) {
 }
 
 func (x *bench) startWorker(b *testing.B, s *bus.Server, id string) {
-	info := protocol.Cluster{ID: "bench", Protocol: protocol.Version, Numerics: round.Numerics, NATS: []string{s.ClientURL()}, Heartbeat: 50}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(info) }))
+	info := protocol.Cluster{ID: "bench", Protocol: protocol.Version, Numerics: round.Numerics,
+		NATS: []string{s.ClientURL()}, Heartbeat: 50}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(info)
+	}))
 	b.Cleanup(web.Close)
 	cfg := worker.Config{Join: []string{strings.TrimPrefix(web.URL, "http://")}, ID: id, Dir: b.TempDir(), Slots: 1}
 	x.run(b, func(ctx context.Context) { worker.Run(ctx, cfg) })
 }
 
-// BenchmarkEmptyRound is a round of one task that sees no sample. It takes the time of the engine, the protocol and NATS alone,
-// over loopback TCP to the worker.
+// BenchmarkEmptyRound is a round of one task that sees no sample. It takes the time of the engine, the protocol and
+// NATS alone, over loopback TCP to the worker.
 func BenchmarkEmptyRound(b *testing.B) {
 	x := newBench(b, 1)
 	exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
@@ -144,8 +147,8 @@ func BenchmarkEmptyRound(b *testing.B) {
 	}
 }
 
-// BenchmarkValueRound is a round that sends each worker a new version of a value, and has as many bytes back: as many as Θ and a
-// gradient of LDLF on Yeast_alpha have. The tasks see hardly any sample.
+// BenchmarkValueRound is a round that sends each worker a new version of a value, and has as many bytes back: as many
+// as Θ and a gradient of LDLF on Yeast_alpha have. The tasks see hardly any sample.
 func BenchmarkValueRound(b *testing.B) {
 	const (
 		opMean = 250

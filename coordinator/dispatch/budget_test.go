@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/engine/schedule"
 )
 
-// TestBudgets: tasks that their budget holds back begin once it lets them. Tasks that will not begin are recorded as not run. A
-// task that uses its budget up is stopped. The round ends with the others.
+// TestBudgets: tasks that their budget holds back begin once it lets them. Tasks that will not begin are recorded as
+// not run. A task that uses its budget up is stopped. The round ends with the others.
 func TestBudgets(t *testing.T) {
 	l, reporter := newLab(t, never), new(fakeReporter)
 	l.options.Progress = reporter.options()
@@ -55,14 +55,15 @@ func TestBudgets(t *testing.T) {
 	l.results.mu.Lock()
 	defer l.results.mu.Unlock()
 	not := l.results.withheld
-	if got := slices.Sorted(maps.Keys(not)); !slices.Equal(got, []uint32{3, 4, 5}) || not[3] < 50*time.Millisecond || not[4] != 0 || not[5] != 0 {
+	if got := slices.Sorted(maps.Keys(not)); !slices.Equal(got, []uint32{3, 4, 5}) || not[3] < 50*time.Millisecond ||
+		not[4] != 0 || not[5] != 0 {
 		t.Errorf("not run: %v", not)
 	}
 	l.free(t, 1)
 }
 
-// TestBudgetsOfJobs: the jobs of a submission share its budgets while they are open. What was spent elsewhere is counted again
-// when a job is opened or closed.
+// TestBudgetsOfJobs: the jobs of a submission share its budgets while they are open. What was spent elsewhere is
+// counted again when a job is opened or closed.
 func TestBudgetsOfJobs(t *testing.T) {
 	l := newLab(t, never)
 	var open []uint64
@@ -89,7 +90,9 @@ func TestBudgetsOfJobs(t *testing.T) {
 	}
 	first := l.executor(1)
 	check(1)
-	other := ExecutorOptions{Budget: &BudgetOptions{Key: "another", Elsewhere: func(func(uint64) bool) map[string]float64 { return nil }}}
+	other := ExecutorOptions{Budget: &BudgetOptions{Key: "another", Elsewhere: func(func(uint64) bool) map[string]float64 {
+		return nil
+	}}}
 	third := l.d.Executor(3, &round.Job{}, manifest(), other)
 	second := l.executor(2)
 	check(1, 2)
@@ -103,12 +106,14 @@ func TestBudgetsOfJobs(t *testing.T) {
 	}
 }
 
-// TestPanicLeavesTheOthers: a panic of the scheduler, here for a budget without groups, leaves the other jobs and the leader as
-// they are.
+// TestPanicLeavesTheOthers: a panic of the scheduler, here for a budget without groups, leaves the other jobs and the
+// leader as they are.
 func TestPanicLeavesTheOthers(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w", 2)
-	l.options.Budget = &BudgetOptions{Key: "experiment", Elsewhere: func(func(uint64) bool) map[string]float64 { return nil }}
+	l.options.Budget = &BudgetOptions{Key: "experiment", Elsewhere: func(func(uint64) bool) map[string]float64 {
+		return nil
+	}}
 	x := l.executor(1)
 	panicked := func() (p any) {
 		defer func() { p = recover() }()

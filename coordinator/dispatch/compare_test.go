@@ -70,12 +70,14 @@ func (c *fakeVerifier) quarantine(_ context.Context, worker string, jobs []uint6
 	return nil
 }
 
-// quarantined checks that one worker was quarantined once, with the only job, and that it is not used. It returns the reason.
+// quarantined checks that one worker was quarantined once, with the only job, and that it is not used. It returns the
+// reason.
 func (c *fakeVerifier) quarantined(l *lab, worker string) string {
 	l.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.quarantines) != 1 || c.quarantines[0].worker != worker || !slices.Equal(c.quarantines[0].jobs, []uint64{jobID}) {
+	if len(c.quarantines) != 1 || c.quarantines[0].worker != worker ||
+		!slices.Equal(c.quarantines[0].jobs, []uint64{jobID}) {
 		l.t.Fatalf("quarantined are %+v, want %s", c.quarantines, worker)
 	}
 	for _, w := range l.d.Workers() {
@@ -136,8 +138,8 @@ func (f *fake) alone(n int, isNew bool) map[uint32]*assignment {
 	return tasks
 }
 
-// TestAudit: each task goes to two workers, in a message of its own, and is used once both have answered. The leader is not asked
-// if they agree.
+// TestAudit: each task goes to two workers, in a message of its own, and is used once both have answered. The leader is
+// not asked if they agree.
 func TestAudit(t *testing.T) {
 	l, c := newVerifiedLab(t, million)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
@@ -164,8 +166,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditFindsWrongResults: one bit of one task differs. The leader's own result tells which worker is wrong. That worker is
-// quarantined and not used any longer, and the others compute the round again.
+// TestAuditFindsWrongResults: one bit of one task differs. The leader's own result tells which worker is wrong. That
+// worker is quarantined and not used any longer, and the others compute the round again.
 func TestAuditFindsWrongResults(t *testing.T) {
 	for _, wrong := range []string{"w1", "w2"} {
 		t.Run(wrong, func(t *testing.T) {
@@ -203,7 +205,8 @@ func TestAuditFindsWrongResults(t *testing.T) {
 	}
 }
 
-// TestAuditOfOne: with one worker the leader computes each task as well. If the worker is wrong, its tasks wait for another.
+// TestAuditOfOne: with one worker the leader computes each task as well. If the worker is wrong, its tasks wait for
+// another.
 func TestAuditOfOne(t *testing.T) {
 	l, c := newVerifiedLab(t, million)
 	w := l.join("w", 1)
@@ -368,7 +371,8 @@ func TestNotFinite(t *testing.T) {
 		notFinite(task1, task)
 		notFinite(w2.run(task), task)
 		err := d.wait()
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("task %d of round 1 at step 5 on w1: value 3 is NaN", task)) || !strings.Contains(err.Error(), "on w2") {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("task %d of round 1 at step 5 on w1: value 3 is NaN",
+			task)) || !strings.Contains(err.Error(), "on w2") {
 			t.Errorf("error %v", err)
 		}
 		if len(c.quarantines) > 0 {
@@ -437,14 +441,15 @@ func TestUnable(t *testing.T) {
 	w1.idle()
 	d = l.do(x, 2, gatherRound(1))
 	unable(w2.run(0))
-	if err := d.wait(); err == nil || !strings.Contains(err.Error(), "no worker can compute the task: task 0 on worker w2: too little memory") {
+	if err := d.wait(); err == nil || !strings.Contains(err.Error(),
+		"no worker can compute the task: task 0 on worker w2: too little memory") {
 		t.Errorf("error %v", err)
 	}
 	l.free(t, 2)
 }
 
-// TestComparedIsFetchedAgain: a task is computed and compared once more if its result could not be brought here after the
-// leader had decided.
+// TestComparedIsFetchedAgain: a task is computed and compared once more if its result could not be brought here after
+// the leader had decided.
 func TestComparedIsFetchedAgain(t *testing.T) {
 	l, verifier := newVerifiedLab(t, million)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
@@ -490,10 +495,12 @@ func TestCheckpointInQuarantine(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})}, Scope: round.Whole})
+	d := l.do(x, 3, &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})},
+		Scope: round.Whole})
 	first := w1.first(0)
 	say := func(task uint32) {
-		m := protocol.Checkpoint{Stamp: first.run.Stamp, Worker: "w1", Task: task, Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}
+		m := protocol.Checkpoint{Stamp: first.run.Stamp, Worker: "w1", Task: task, Resume: protocol.Resume{Rounds: 500,
+			State: []byte("state")}}
 		first.send(m.Append(nil))
 	}
 	say(0)

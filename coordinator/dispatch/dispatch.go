@@ -1,8 +1,8 @@
 // Package dispatch has the tasks of rounds computed by the workers of a cluster. It decides nothing: package
 // engine/schedule says what to send, to fetch and to record, and this package does it.
 //
-// A Dispatcher lives as long as one leadership. What it knows of workers comes from their heartbeats. It makes an Executor
-// for each job. DESIGN.md follows a round through it.
+// A Dispatcher lives as long as one leadership. What it knows of workers comes from their heartbeats. It makes an
+// Executor for each job. DESIGN.md follows a round through it.
 package dispatch
 
 import (
@@ -39,8 +39,8 @@ type Config struct {
 
 	// Quarantined names the workers that the log does not trust, and says why.
 	Quarantined map[string]string
-	// Quarantine records, before it returns, that a worker's results are wrong, and the jobs that it had tasks of during this
-	// leadership. After an error it is called again until ctx is done. nil: nothing is recorded.
+	// Quarantine records, before it returns, that a worker's results are wrong, and the jobs that it had tasks of during
+	// this leadership. After an error it is called again until ctx is done. nil: nothing is recorded.
 	Quarantine func(ctx context.Context, worker string, jobs []uint64, reason string) error
 	// Verifier computes tasks on the leader itself; nil: nobody does.
 	Verifier Verifier
@@ -52,8 +52,8 @@ type Config struct {
 	Revoked func() []string
 }
 
-// ErrOver is wrapped by the errors of Results that no other try would spare: another coordinator leads, the job has ended,
-// or its committed state is beyond the round.
+// ErrOver is wrapped by the errors of Results that no other try would spare: another coordinator leads, the job has
+// ended, or its committed state is beyond the round.
 var ErrOver = errors.New("the round is over")
 
 // Results keeps the results of gather rounds, on the leader's disk and in the log.
@@ -64,8 +64,9 @@ type Results interface {
 	Fetch(ctx context.Context, c *protocol.Result) ([]byte, error)
 	// Keep stores a result here that the leader computed, and returns its digest.
 	Keep(result []byte) (digest string, err error)
-	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round, and failed is
-	// true if the task, a run of an experiment, failed. The error wraps blobs.ErrMissing if the result is here no longer.
+	// Record has a quorum sync a result that is here, and commits it; of is the number of tasks in the round, and failed
+	// is true if the task, a run of an experiment, failed. The error wraps blobs.ErrMissing if the result is here no
+	// longer.
 	Record(ctx context.Context, c *protocol.Result, of int, failed bool) error
 	// Withhold commits that tasks of a round are not run, after took of computing each.
 	Withhold(ctx context.Context, job, round uint64, tasks []uint32, took time.Duration) error
@@ -73,8 +74,8 @@ type Results interface {
 	Load(ctx context.Context, digest string) ([]byte, error)
 }
 
-// Verifier computes tasks on the leader: it decides if workers' results differ, and is the second computer if there is one
-// worker. Its methods are called one at a time, and return early with ctx's error if ctx is done.
+// Verifier computes tasks on the leader: it decides if workers' results differ, and is the second computer if there is
+// one worker. Its methods are called one at a time, and return early with ctx's error if ctx is done.
 type Verifier interface {
 	// Sum computes a task of a reduce round into dst, which is shaped and zeroed.
 	Reduce(ctx context.Context, c *Case, dst *round.Partial) error
@@ -109,7 +110,8 @@ type Dispatcher struct {
 	budgets map[string]*schedule.Budgets // by ExecutorOptions.Budget.Key
 	stops   map[uint64]stop              // of jobs that are to start again
 	starts  uint64                       // executors made
-	warned  map[string]time.Time         // when it was logged that a worker names another, by worker; at most schedule.MaxWorkers
+	// when it was logged that a worker names another, by worker; at most schedule.MaxWorkers
+	warned map[string]time.Time
 
 	verifies chan struct{} // has a token while the verifier computes
 	failed   chan error    // has the first error of guarded
@@ -124,10 +126,12 @@ const maxTick = 50 * time.Millisecond
 func New(cfg Config) *Dispatcher {
 	results := cfg.Subjects.Results(cfg.ID, cfg.Epoch)
 	return &Dispatcher{
-		cfg: cfg, results: results, prefix: protocol.ResultsOf(results, ""), began: time.Now(), lookAt: min(cfg.Heartbeat/2, maxTick),
+		cfg: cfg, results: results, prefix: protocol.ResultsOf(results, ""), began: time.Now(),
+		lookAt:  min(cfg.Heartbeat/2, maxTick),
 		workers: schedule.NewWorkers(limits(cfg.Heartbeat), cfg.Quarantined),
 		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
-		stops: make(map[uint64]stop), warned: make(map[string]time.Time), verifies: make(chan struct{}, 1), failed: make(chan error, 1),
+		stops: make(map[uint64]stop), warned: make(map[string]time.Time), verifies: make(chan struct{}, 1),
+		failed: make(chan error, 1),
 	}
 }
 
@@ -168,8 +172,8 @@ func locked(mu *sync.Mutex, f func()) {
 	f()
 }
 
-// Run listens to workers and publishes the leader's heartbeat until ctx is done. If the dispatcher panics, Run returns an
-// engine.Panic, and the dispatcher must not be used any longer.
+// Run listens to workers and publishes the leader's heartbeat until ctx is done. If the dispatcher panics, Run returns
+// an engine.Panic, and the dispatcher must not be used any longer.
 func (d *Dispatcher) Run(ctx context.Context) (err error) {
 	defer engine.Guard(&err, "sending tasks to workers")
 	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats("*"), guarded(d, d.onBeat))
@@ -177,7 +181,8 @@ func (d *Dispatcher) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
 	defer beats.Close()
-	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), guarded(d, d.onResult), guarded(d, d.onNobody))
+	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), guarded(d, d.onResult),
+		guarded(d, d.onNobody))
 	if err != nil {
 		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
@@ -234,8 +239,8 @@ func (d *Dispatcher) publishLead(again bool) {
 	d.publish(d.cfg.Subjects.Lead(), "", lead.Append(nil))
 }
 
-// probe sends every usable worker a message that it does not answer. If nobody listens to its subject, the NATS server says
-// so at once. While there is no job, silence tells soon enough.
+// probe sends every usable worker a message that it does not answer. If nobody listens to its subject, the NATS server
+// says so at once. While there is no job, silence tells soon enough.
 func (d *Dispatcher) probe() {
 	var to []address
 	locked(&d.mu, func() {
@@ -316,13 +321,15 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 	}
 }
 
-// malformed counts a message that is dropped because of err. If the decoder panicked, the connection of the sender is closed.
+// malformed counts a message that is dropped because of err. If the decoder panicked, the connection of the sender is
+// closed.
 func (cfg *Config) malformed(sender string, err error) {
 	cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 	if !errors.Is(err, protocol.ErrPanic) {
 		return
 	}
-	cfg.Log.Error("a message of a worker is dropped, and its connection is closed", "worker", protocol.Brief(sender), "error", err)
+	cfg.Log.Error("a message of a worker is dropped, and its connection is closed", "worker", protocol.Brief(sender),
+		"error", err)
 	if cfg.Disconnect != nil {
 		cfg.Disconnect(sender)
 	}
@@ -331,7 +338,8 @@ func (cfg *Config) malformed(sender string, err error) {
 // warnEvery is the least time between two warnings about a worker that names another in its messages.
 const warnEvery = time.Minute
 
-// dropForeign counts a message that names another worker than its subject. It warns at most once a minute for each sender.
+// dropForeign counts a message that names another worker than its subject. It warns at most once a minute for each
+// sender.
 func (d *Dispatcher) dropForeign(sender, named string) {
 	now := time.Now()
 	d.mu.Lock()
@@ -345,7 +353,8 @@ func (d *Dispatcher) dropForeign(sender, named string) {
 	}
 	d.mu.Unlock()
 	if warns {
-		d.cfg.Log.Warn("messages of a worker are dropped, because they name another worker", "worker", protocol.Brief(sender), "names", protocol.Brief(named))
+		d.cfg.Log.Warn("messages of a worker are dropped, because they name another worker", "worker", protocol.Brief(sender),
+			"names", protocol.Brief(named))
 	}
 	d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropSender).Inc()
 }
@@ -403,13 +412,14 @@ func (d *Dispatcher) wake(which func(*Executor) bool) {
 	}
 }
 
-// quarantined has it recorded that a worker's results are wrong, and returns once it is: nothing that came of its task is
-// folded before.
+// quarantined has it recorded that a worker's results are wrong, and returns once it is: nothing that came of its task
+// is folded before.
 func (d *Dispatcher) quarantined(ctx context.Context, worker string, jobs []uint64, reason string) error {
 	d.mu.Lock()
 	d.workersChanged()
 	d.mu.Unlock()
-	d.cfg.Log.Error("a worker returned a wrong result and is quarantined", "worker", worker, "jobs", jobs, "reason", reason)
+	d.cfg.Log.Error("a worker returned a wrong result and is quarantined", "worker", worker, "jobs", jobs,
+		"reason", reason)
 	d.wake(nil)
 	for d.cfg.Quarantine != nil {
 		err := d.cfg.Quarantine(ctx, worker, jobs, reason)
@@ -435,15 +445,16 @@ func (d *Dispatcher) SetQuarantined(workers map[string]string) {
 	}
 }
 
-// address is the subjects of a worker's orders and answers. Each worker has its own: if nobody listens, NATS names the worker.
+// address is the subjects of a worker's orders and answers. Each worker has its own: if nobody listens, NATS names the
+// worker.
 type address struct{ work, reply string }
 
 func (d *Dispatcher) addressOf(worker string) address {
 	return address{d.cfg.Subjects.Work(worker), protocol.ResultsOf(d.results, worker)}
 }
 
-// send publishes a message for a worker. A lost message needs no care here: it is sent again if the worker asks, or when its
-// tasks take too long.
+// send publishes a message for a worker. A lost message needs no care here: it is sent again if the worker asks, or
+// when its tasks take too long.
 func (d *Dispatcher) send(to *address, msg []byte) { d.publish(to.work, to.reply, msg) }
 
 func (d *Dispatcher) publish(subject, reply string, parts ...[]byte) {

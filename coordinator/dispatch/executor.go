@@ -90,7 +90,8 @@ type result struct {
 
 // Executor returns the executor of a job. Close it when the job ends or stops.
 func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o ExecutorOptions) *Executor {
-	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room()), ticker: time.NewTicker(d.lookAt)}
+	x := &Executor{d: d, id: id, job: job, manifest: m, options: o, mail: newMailbox(d.cfg.Conn.Room()),
+		ticker: time.NewTicker(d.lookAt)}
 	x.sum.kept, x.sum.room = make(map[result]*round.Partial), d.cfg.Conn.Room()
 	x.sum.tree.Free = x.sum.room.Reuse
 	if o.Progress.Reporter != nil {
@@ -132,8 +133,8 @@ func (d *Dispatcher) spend(b *BudgetOptions) {
 	}))
 }
 
-// Close ends the job on the workers: they stop its tasks and drop what they keep. Short results that are not recorded yet are
-// lost with it.
+// Close ends the job on the workers: they stop its tasks and drop what they keep. Short results that are not recorded
+// yet are lost with it.
 func (x *Executor) Close() {
 	x.results.close()
 	x.ticker.Stop()
@@ -266,7 +267,8 @@ func (s *sum) useKept(at result) error {
 	return err
 }
 
-// step applies an event and performs the actions that follow. A partial that the event brought and no action took is released.
+// step applies an event and performs the actions that follow. A partial that the event brought and no action took is
+// released.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
 	err := x.perform(ctx)
@@ -356,7 +358,8 @@ func (x *Executor) perform(ctx context.Context) error {
 		case *schedule.Computed:
 			x.d.computed(a, x.r.Kind, x.mem.now)
 		case *schedule.Count:
-			[...]interface{ Add(float64) }{m.TasksRetried, m.TasksWasted, m.Audits, m.AuditDifferences}[a.Metric].Add(float64(a.N))
+			[...]interface{ Add(float64) }{m.TasksRetried, m.TasksWasted, m.Audits,
+				m.AuditDifferences}[a.Metric].Add(float64(a.N))
 		case *schedule.Finish:
 			x.complete = true
 		case *schedule.Fail:
@@ -368,7 +371,8 @@ func (x *Executor) perform(ctx context.Context) error {
 
 // dropLabels are the values of a label of coppice_results_dropped_total.
 var dropLabels = map[schedule.DropReason]string{
-	schedule.Stale: metrics.DropStale, schedule.Malformed: metrics.DropMisshapen, schedule.Duplicate: metrics.DropDuplicate,
+	schedule.Stale: metrics.DropStale, schedule.Malformed: metrics.DropMisshapen,
+	schedule.Duplicate: metrics.DropDuplicate,
 }
 
 // retried tells that a task runs again.
@@ -376,7 +380,8 @@ func (x *Executor) retried(a schedule.Action) {
 	log := x.d.cfg.Log.With("job", x.id, "round", x.number)
 	switch a := a.(type) {
 	case *schedule.RetriedNotFinite:
-		log.Warn("a partial result is not finite; the task is computed again", "unit", a.Task, "worker", a.Worker, "reason", a.Reason)
+		log.Warn("a partial result is not finite; the task is computed again", "unit", a.Task, "worker", a.Worker,
+			"reason", a.Reason)
 	case *schedule.RetriedLost:
 		log.Warn("the result of a task could not be stored; the task is computed again", "unit", a.Task, "error", a.Err)
 		x.d.Stopped(x.id, fmt.Errorf("the result of task %d could not be stored: %w", a.Task, a.Err), time.Now())
@@ -384,7 +389,8 @@ func (x *Executor) retried(a schedule.Action) {
 		if a.Worker == schedule.Verifier {
 			log.Warn("the leader could not compute a task to verify workers", "unit", a.Task, "error", a.Err)
 		} else {
-			log.Warn("a task failed and is tried again", "unit", a.Task, "worker", a.Worker, "pause", a.Pause, "reason", a.Reason)
+			log.Warn("a task failed and is tried again", "unit", a.Task, "worker", a.Worker, "pause", a.Pause,
+				"reason", a.Reason)
 		}
 		if a.Pause > 0 { // each worker has tried it
 			x.d.Stopped(x.id, a.Err, time.Now())
@@ -392,8 +398,8 @@ func (x *Executor) retried(a schedule.Action) {
 	}
 }
 
-// lentFrom is the size of a message from which on its numbers stay in its memory: there is no second copy of the gradient of a
-// large network. The message's memory serves the next one.
+// lentFrom is the size of a message from which on its numbers stay in its memory: there is no second copy of the
+// gradient of a large network. The message's memory serves the next one.
 const lentFrom = 1 << 20
 
 // returnedFrom is the size of messages from which on their memory goes back to the system at once.

@@ -57,8 +57,8 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 	return f
 }
 
-// withOne returns a lab in which nothing is overdue, a worker with so many slots, and the executor of a job, which is closed at
-// the end of the test.
+// withOne returns a lab in which nothing is overdue, a worker with so many slots, and the executor of a job, which is
+// closed at the end of the test.
 func withOne(t *testing.T, slots int) (l *lab, w *fake, x *Executor) {
 	t.Helper()
 	l = newLab(t, never)
@@ -197,8 +197,8 @@ func (f *fake) stops(task uint32) {
 	}
 }
 
-// idle fails the test if the leader asked for anything other than Holds. What was sent before a message that has come is here by
-// now.
+// idle fails the test if the leader asked for anything other than Holds. What was sent before a message that has come
+// is here by now.
 func (f *fake) idle() {
 	f.l.t.Helper()
 	if err := f.l.conn.Flush(f.l.ctx()); err != nil {
@@ -280,7 +280,8 @@ func (a *assignment) need(m protocol.Need) {
 
 func (a *assignment) fail(task uint32, permanent bool) {
 	a.f.l.t.Helper()
-	m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Permanent: permanent, Reason: fmt.Sprintf("task %d is bad on %s", task, a.f.id)}
+	m := protocol.Fail{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Permanent: permanent,
+		Reason: fmt.Sprintf("task %d is bad on %s", task, a.f.id)}
 	a.send(m.Append(nil))
 }
 
@@ -298,7 +299,8 @@ func (a *assignment) brief(task uint32) {
 
 func (a *assignment) announceAfter(task uint32, took time.Duration) {
 	a.f.l.t.Helper()
-	m := protocol.Result{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Digest: digestOf(task), Bytes: 10, Compute: uint64(took)}
+	m := protocol.Result{Stamp: a.run.Stamp, Worker: a.f.id, Task: task, Digest: digestOf(task), Bytes: 10,
+		Compute: uint64(took)}
 	a.send(m.Append(nil))
 }
 

@@ -45,8 +45,8 @@ func (d *doing) gathers() {
 	}
 }
 
-// TestGather: the lowest task is given out first, each with its payload, and a worker has one more than slots. Results are
-// recorded.
+// TestGather: the lowest task is given out first, each with its payload, and a worker has one more than slots. Results
+// are recorded.
 func TestGather(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	d := l.do(x, 3, gatherRound(5))
@@ -54,7 +54,8 @@ func TestGather(t *testing.T) {
 	busy = append(busy, w.first(0), w.run(), w.run())
 	for u := range uint32(5) {
 		task := busy[0]
-		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Gather().Payloads[u]) || !task.run.Gather || task.run.Scope != round.Whole || task.run.SubJob {
+		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Gather().Payloads[u]) || !task.run.Gather ||
+			task.run.Scope != round.Whole || task.run.SubJob {
 			t.Errorf("task %d: run %+v", u, task.run)
 		}
 		w.idle() // two slots, three tasks
@@ -103,7 +104,8 @@ func (l *lab) free(t *testing.T, want int) {
 	}
 }
 
-// TestGatherSkipsWhatIsThere: results that an earlier leader recorded, and tasks that the trainer has, are not computed again.
+// TestGatherSkipsWhatIsThere: results that an earlier leader recorded, and tasks that the trainer has, are not computed
+// again.
 func TestGatherSkipsWhatIsThere(t *testing.T) {
 	l, w, x := withOne(t, 9)
 	l.results.known = map[uint32]string{1: digestOf(1), 4: digestOf(4), 99: digestOf(99)}
@@ -129,8 +131,8 @@ func TestGatherSkipsWhatIsThere(t *testing.T) {
 	all.gathers() // nothing is left to do
 }
 
-// TestGatherQueuesAgain: if a worker leaves, its tasks are given out again. The first answer counts, even from the worker that
-// left, and the other worker stops. A second answer is wasted.
+// TestGatherQueuesAgain: if a worker leaves, its tasks are given out again. The first answer counts, even from the
+// worker that left, and the other worker stops. A second answer is wasted.
 func TestGatherQueuesAgain(t *testing.T) {
 	l := newLab(t, never)
 	w1 := l.join("w1", 2)
@@ -163,8 +165,8 @@ func TestGatherQueuesAgain(t *testing.T) {
 	late.gathers()
 }
 
-// TestGatherReminds: a worker that has had a task for long is sent it again: it may have been started again, or have lost the
-// message.
+// TestGatherReminds: a worker that has had a task for long is sent it again: it may have been started again, or have
+// lost the message.
 func TestGatherReminds(t *testing.T) {
 	l := newLab(t, quick)
 	w := l.join("w", 1)
@@ -186,8 +188,8 @@ func TestGatherReminds(t *testing.T) {
 	}
 }
 
-// TestGatherFails: a task that fails goes to another worker once that has a slot. A permanent failure fails the job, and its
-// slots are free again.
+// TestGatherFails: a task that fails goes to another worker once that has a slot. A permanent failure fails the job,
+// and its slots are free again.
 func TestGatherFails(t *testing.T) {
 	l := newLab(t, never)
 	w1, w2 := l.join("w1", 2), l.join("w2", 1)
@@ -218,8 +220,8 @@ func TestGatherFails(t *testing.T) {
 	l.free(t, 3)
 }
 
-// TestGatherFetchesAgain: a task whose result could not be brought here is computed again. While one result is on its way the
-// other tasks go on.
+// TestGatherFetchesAgain: a task whose result could not be brought here is computed again. While one result is on its
+// way the other tasks go on.
 func TestGatherFetchesAgain(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	fetching, fetch := make(chan struct{}), make(chan struct{})
@@ -253,8 +255,8 @@ func TestGatherFetchesAgain(t *testing.T) {
 	l.free(t, 2)
 }
 
-// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also results that were recorded
-// before. The round tells how long the others took.
+// TestGatherApart: results of a round that keeps them apart are read one by one at its end, also results that were
+// recorded before. The round tells how long the others took.
 func TestGatherApart(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	l.results.known = map[uint32]string{1: digestOf(1)}
@@ -276,8 +278,8 @@ func TestGatherApart(t *testing.T) {
 	}
 }
 
-// TestRecordsAsynchronously: a round ends once its short results are here, and they are recorded asynchronously. A later round
-// waits while that fails. Long results are recorded before their round ends.
+// TestRecordsAsynchronously: a round ends once its short results are here, and they are recorded asynchronously. A
+// later round waits while that fails. Long results are recorded before their round ends.
 func TestRecordsAsynchronously(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	record := make(chan error)
@@ -316,8 +318,8 @@ func TestRecordsAsynchronously(t *testing.T) {
 	l.counted("tasks_retried_total", "", 0)
 }
 
-// TestImpossibleRecords: a task is computed again if its result is here no longer. A round ends if none of its results can be
-// recorded. A result that is not recorded when the job is closed never is.
+// TestImpossibleRecords: a task is computed again if its result is here no longer. A round ends if none of its results
+// can be recorded. A result that is not recorded when the job is closed never is.
 func TestImpossibleRecords(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	record := make(chan error)
@@ -344,7 +346,8 @@ func TestImpossibleRecords(t *testing.T) {
 	}
 }
 
-// TestGatherIsCancelled: the round ends with the error of its context once nothing is on its way here, and its slots are free.
+// TestGatherIsCancelled: the round ends with the error of its context once nothing is on its way here, and its slots
+// are free.
 func TestGatherIsCancelled(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	fetching := make(chan struct{})
@@ -387,7 +390,8 @@ func TestSubJobsGoOnElsewhere(t *testing.T) {
 		t.Errorf("run %+v", task.run)
 	}
 	say := func(change func(*protocol.Checkpoint)) {
-		m := protocol.Checkpoint{Stamp: task.run.Stamp, Worker: "w1", Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}
+		m := protocol.Checkpoint{Stamp: task.run.Stamp, Worker: "w1", Resume: protocol.Resume{Rounds: 500,
+			State: []byte("state")}}
 		change(&m)
 		task.send(m.Append(nil))
 	}
@@ -401,7 +405,8 @@ func TestSubJobsGoOnElsewhere(t *testing.T) {
 	l.silent("w1")
 	again := w2.first(0)
 	var resume protocol.Resume
-	if err := resume.Decode(again.run.Payload[0]); err != nil || resume.Rounds != 500 || string(resume.State) != "state" || !again.run.SubJob {
+	if err := resume.Decode(again.run.Payload[0]); err != nil || resume.Rounds != 500 || string(resume.State) != "state" ||
+		!again.run.SubJob {
 		t.Errorf("resume %+v, error %v", resume, err)
 	}
 	again.announce(0)
@@ -415,8 +420,8 @@ func TestSubJobsGoOnElsewhere(t *testing.T) {
 	next.gathers()
 }
 
-// TestGatherStraggler: a task that takes much longer than the others is given to an idle worker as well if no other waits. The
-// first answer counts, and the other worker is told to stop.
+// TestGatherStraggler: a task that takes much longer than the others is given to an idle worker as well if no other
+// waits. The first answer counts, and the other worker is told to stop.
 func TestGatherStraggler(t *testing.T) {
 	l := newLab(t, 20*time.Millisecond)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
@@ -532,7 +537,8 @@ func TestRunningWhileHeartbeatsCome(t *testing.T) {
 		w.beat(func(b *protocol.Heartbeat) { b.Slots = 2 })
 		l.until("a heartbeat", func() bool { return l.heard("w").After(before) })
 	}
-	if live, _ := l.d.Live(jobID); live.InFlight != 2 || time.Since(live.Running[0].Since) > time.Minute || live.Running[0].Task == live.Running[1].Task {
+	if live, _ := l.d.Live(jobID); live.InFlight != 2 || time.Since(live.Running[0].Since) > time.Minute ||
+		live.Running[0].Task == live.Running[1].Task {
 		t.Errorf("live is %+v", live)
 	}
 	last.announce(1)

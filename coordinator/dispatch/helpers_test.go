@@ -60,7 +60,8 @@ func newLab(t *testing.T, heartbeat time.Duration) *lab {
 	return newLabWith(t, heartbeat, func(*Config) {})
 }
 
-// newLabWith is newLab with changes to the configuration and to the limits. No worker dies of silence, unless a change says so.
+// newLabWith is newLab with changes to the configuration and to the limits. No worker dies of silence, unless a change
+// says so.
 func newLabWith(t *testing.T, heartbeat time.Duration, change func(*Config), changes ...func(*schedule.Limits)) *lab {
 	t.Helper()
 	s := natstest.Server(t, bus.ServerOptions{RoutePort: -1, Cluster: "lab"})
@@ -139,8 +140,8 @@ func (l *lab) view(name string) (schedule.WorkerView, bool) {
 	return list[at], true
 }
 
-// metric reads an instrument by its name and the value of its label, if it has one. Of a histogram it returns the number of
-// observations.
+// metric reads an instrument by its name and the value of its label, if it has one. Of a histogram it returns the
+// number of observations.
 func (l *lab) metric(name, label string) float64 {
 	l.t.Helper()
 	families, err := l.registry.Gather()
@@ -168,7 +169,9 @@ func (l *lab) metric(name, label string) float64 {
 // dropped waits until so many messages were dropped for a reason.
 func (l *lab) dropped(reason string, n float64) {
 	l.t.Helper()
-	l.until(fmt.Sprintf("%v %s messages", n, reason), func() bool { return l.metric("results_dropped_total", reason) >= n })
+	l.until(fmt.Sprintf("%v %s messages", n, reason), func() bool {
+		return l.metric("results_dropped_total", reason) >= n
+	})
 	l.counted("results_dropped_total", reason, n)
 }
 
@@ -243,15 +246,16 @@ var labShape = round.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
 
 // reduceRound returns a reduce round of so many tasks.
 func reduceRound(units int, vars ...round.Var) *round.Round {
-	return &round.Round{Op: 3, Tasks: units, How: &round.Reduce{Shape: labShape, Steps: [2]uint64{5, 6}}, Roles: dataset.Train, Vars: vars}
+	return &round.Round{Op: 3, Tasks: units, How: &round.Reduce{Shape: labShape, Steps: [2]uint64{5, 6}},
+		Roles: dataset.Train, Vars: vars}
 }
 
 func variable(id uint16, version uint64) round.Var {
 	return round.Var{ID: id, Version: version, Data: fmt.Appendf(nil, "value %d of %d", version, id)}
 }
 
-// fill computes a task of a round. Its numbers have magnitudes far apart, so that another order of the sum, or a task counted
-// twice, shows.
+// fill computes a task of a round. Its numbers have magnitudes far apart, so that another order of the sum, or a task
+// counted twice, shows.
 func fill(p *round.Partial, round uint64, task int) {
 	rng := rand.New(rand.NewPCG(round, uint64(task)))
 	value := func() float64 { return math.Ldexp(rng.Float64()-0.5, rng.IntN(60)-30) }
@@ -295,7 +299,8 @@ type fakeResults struct {
 }
 
 func newFakeResults() *fakeResults {
-	return &fakeResults{known: make(map[uint32]string), bytes: make(map[string][]byte), withheld: make(map[uint32]time.Duration)}
+	return &fakeResults{known: make(map[uint32]string), bytes: make(map[string][]byte),
+		withheld: make(map[uint32]time.Duration)}
 }
 
 func (p *fakeResults) Known(job, round uint64) (known []schedule.Known) {

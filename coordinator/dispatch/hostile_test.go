@@ -31,23 +31,34 @@ func answers(number uint64) [][]byte {
 	p := new(round.Partial)
 	p.Reset(labShape)
 	fill(p, number+100, 0)
-	wide := &round.Partial{F64: make([]float64, 1<<16), Index: []uint32{3, 2, math.MaxUint32}, Values: make([]float32, 3), Width: 1}
+	wide := &round.Partial{F64: make([]float64, 1<<16), Index: []uint32{3, 2, math.MaxUint32},
+		Values: make([]float32, 3), Width: 1}
 	return [][]byte{
-		(&protocol.Partial{Stamp: stamp, Worker: "ghost", Level: 255, Index: math.MaxUint32, Compute: math.MaxUint64, Partial: p}).Append(nil),
-		(&protocol.Partial{Stamp: stamp, Worker: strings.Repeat("x", protocol.MaxText), Level: 0, Index: 1 << 31, Partial: p}).Append(nil),
+		(&protocol.Partial{Stamp: stamp, Worker: "ghost", Level: 255, Index: math.MaxUint32, Compute: math.MaxUint64,
+			Partial: p}).Append(nil),
+		(&protocol.Partial{Stamp: stamp, Worker: strings.Repeat("x", protocol.MaxText), Level: 0, Index: 1 << 31,
+			Partial: p}).Append(nil),
 		(&protocol.Partial{Stamp: stamp, Worker: "ghost", Level: 0, Index: 0, Partial: wide}).Append(nil),
-		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: epoch - 1, Job: jobID, Round: number}, Worker: "w1", Partial: p}).Append(nil),
-		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: math.MaxUint64, Job: jobID, Round: number}, Worker: "w1", Partial: p}).Append(nil),
-		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID, Round: number + 1}, Worker: "w1", Partial: p}).Append(nil),
-		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID + 1, Round: number}, Worker: "w1", Partial: p}).Append(nil),
+		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: epoch - 1, Job: jobID, Round: number}, Worker: "w1", Partial: p}).
+			Append(nil),
+		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: math.MaxUint64, Job: jobID, Round: number}, Worker: "w1",
+			Partial: p}).Append(nil),
+		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID, Round: number + 1}, Worker: "w1", Partial: p}).
+			Append(nil),
+		(&protocol.Partial{Stamp: protocol.Stamp{Epoch: epoch, Job: jobID + 1, Round: number}, Worker: "w1", Partial: p}).
+			Append(nil),
 		(&protocol.Need{Stamp: stamp, Worker: "a b\r\nPUB x 0\r\n", Setup: true}).Append(nil),
 		(&protocol.Need{Stamp: stamp, Worker: "ghost", Refs: make([]protocol.Ref, protocol.MaxVars)}).Append(nil),
 		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Task: math.MaxUint32, Reason: "why"}).Append(nil),
-		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Task: 3, Reason: strings.Repeat("\x00", protocol.MaxText)}).Append(nil),
-		(&protocol.Result{Stamp: stamp, Worker: "ghost", Task: 2, Digest: "../../etc/passwd", Bytes: math.MaxUint64}).Append(nil),
+		(&protocol.Fail{Stamp: stamp, Worker: "ghost", Task: 3, Reason: strings.Repeat("\x00", protocol.MaxText)}).
+			Append(nil),
+		(&protocol.Result{Stamp: stamp, Worker: "ghost", Task: 2, Digest: "../../etc/passwd", Bytes: math.MaxUint64}).
+			Append(nil),
 		(&protocol.Result{Stamp: stamp, Worker: "w1", Task: 2}).Append(nil),
-		(&protocol.Checkpoint{Stamp: stamp, Worker: "ghost", Task: 2, Resume: protocol.Resume{State: make([]byte, 1<<10)}}).Append(nil),
-		(&protocol.Progress{Stamp: stamp, Worker: "ghost", Task: 2, Done: protocol.Work{Rounds: protocol.MaxCount, Steps: protocol.MaxCount, Samples: protocol.MaxCount}}).Append(nil),
+		(&protocol.Checkpoint{Stamp: stamp, Worker: "ghost", Task: 2, Resume: protocol.Resume{State: make([]byte, 1<<10)}}).
+			Append(nil),
+		(&protocol.Progress{Stamp: stamp, Worker: "ghost", Task: 2, Done: protocol.Work{Rounds: protocol.MaxCount,
+			Steps: protocol.MaxCount, Samples: protocol.MaxCount}}).Append(nil),
 		(&protocol.Progress{Stamp: stamp, Worker: "w1", Task: math.MaxUint32, Loss: math.Inf(-1)}).Append(nil),
 		(&protocol.Fragment{Sender: 1, Message: 1, Total: protocol.MaxMessage, Data: []byte{1, 6}}).Append(nil),
 		(&protocol.Fragment{Sender: 2, Message: 1, Offset: 5, Total: 9, Data: []byte{1, 6}}).Append(nil),
@@ -56,8 +67,8 @@ func answers(number uint64) [][]byte {
 	}
 }
 
-// harmless reports whether a changed answer must not end or spoil a job. A leader believes its workers' numbers and permanent
-// failures.
+// harmless reports whether a changed answer must not end or spoil a job. A leader believes its workers' numbers and
+// permanent failures.
 func harmless(b []byte) bool {
 	var fail protocol.Fail
 	part := protocol.Partial{Partial: new(round.Partial)}
@@ -92,8 +103,8 @@ func spoiled(rng *rand.Rand, m []byte) []byte {
 	return m
 }
 
-// TestHostileMessages: the leader goes on whatever comes on its subjects, of any epoch and round. It bounds what it keeps, and a
-// round has the sum that its own workers answer.
+// TestHostileMessages: the leader goes on whatever comes on its subjects, of any epoch and round. It bounds what it
+// keeps, and a round has the sum that its own workers answer.
 func TestHostileMessages(t *testing.T) {
 	l := newLab(t, never)
 	w := l.join("w1", 2)
@@ -118,7 +129,8 @@ func TestHostileMessages(t *testing.T) {
 		send(protocol.ResultsOf(subjects.Results("a", epoch), string(worker)), m)
 	}
 	list := answers(5)
-	beat := (&protocol.Heartbeat{Worker: "w9", Protocol: protocol.Version, Numerics: round.Numerics, Slots: math.MaxInt, Full: true, Holds: make([]string, 1<<12)}).Append(nil)
+	beat := (&protocol.Heartbeat{Worker: "w9", Protocol: protocol.Version, Numerics: round.Numerics, Slots: math.MaxInt,
+		Full: true, Holds: make([]string, 1<<12)}).Append(nil)
 	for _, m := range append(list, beat) {
 		result(m)
 		send(subjects.Heartbeats("w9"), m)
@@ -157,7 +169,8 @@ func TestHostileMessages(t *testing.T) {
 	l.d.mu.Unlock()
 	l.d.expire(time.Now())
 	l.d.mu.Lock()
-	if left := len(l.d.workers.View(time.Now())); left > 101 || len(l.d.said) != left { // the last of the flood may come now
+	// the last of the flood may come now
+	if left := len(l.d.workers.View(time.Now())); left > 101 || len(l.d.said) != left {
 		t.Errorf("%d workers are left, and what %d say", left, len(l.d.said))
 	}
 	l.d.mu.Unlock()
@@ -166,7 +179,8 @@ func TestHostileMessages(t *testing.T) {
 	d.sums()
 }
 
-// rest answers everything else that the worker is asked to compute until the round ends: tasks of workers that are gone.
+// rest answers everything else that the worker is asked to compute until the round ends: tasks of workers that are
+// gone.
 func (d *doing) rest(w *fake) {
 	d.l.t.Helper()
 	for end := time.After(testkit.Limit); ; {
@@ -214,12 +228,12 @@ func TestMailboxIsBounded(t *testing.T) {
 	}
 }
 
-// resultSlack is what handling a message allocates apart from what follows its size: for rounds that begin again, and in other
-// goroutines.
+// resultSlack is what handling a message allocates apart from what follows its size: for rounds that begin again, and
+// in other goroutines.
 const resultSlack = 64 << 20
 
-// FuzzResults hands a leader with a reduce and a gather round under way messages for these rounds: their drivers neither die nor
-// hang.
+// FuzzResults hands a leader with a reduce and a gather round under way messages for these rounds: their drivers
+// neither die nor hang.
 func FuzzResults(f *testing.F) {
 	conn := natstest.Connect(f, natstest.Server(f, bus.ServerOptions{}))
 	d := New(Config{

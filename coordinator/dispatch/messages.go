@@ -13,12 +13,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// outbox encodes what workers are sent of one job. Messages for a worker that are small travel in one, so that it is woken
-// once.
+// outbox encodes what workers are sent of one job. Messages for a worker that are small travel in one, so that it is
+// woken once.
 type outbox struct {
 	peers map[string]*address // workers that have the job
-	// checkpoints is how far the sub-jobs of the round are, by task. Workers go on from there. The next leader hears of them
-	// again from the workers.
+	// checkpoints is how far the sub-jobs of the round are, by task. Workers go on from there. The next leader hears of
+	// them again from the workers.
 	checkpoints map[uint32]checkpoint
 
 	buf   []byte // a protocol.Bundle
@@ -42,8 +42,8 @@ const (
 	maxCheckpoints = 2 * protocol.MaxMessage
 )
 
-// keepCheckpoint keeps how far a sub-job is, or drops it if the round's checkpoints become too large: the task begins from its
-// start elsewhere.
+// keepCheckpoint keeps how far a sub-job is, or drops it if the round's checkpoints become too large: the task begins
+// from its start elsewhere.
 func (o *outbox) keepCheckpoint(task uint32, worker string, m *protocol.Checkpoint) {
 	kept := len(m.State)
 	for other, c := range o.checkpoints {
@@ -64,7 +64,8 @@ func (o *outbox) keepCheckpoint(task uint32, worker string, m *protocol.Checkpoi
 func (x *Executor) sendSetup(worker string) {
 	d, at := x.d, x.d.addressOf(worker)
 	x.outbox.peers[worker] = &at
-	d.send(&at, (&protocol.Setup{Epoch: d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}).Append(nil))
+	d.send(&at, (&protocol.Setup{Epoch: d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}).
+		Append(nil))
 }
 
 func (x *Executor) sendValue(worker string, v *round.Var) {
@@ -255,7 +256,8 @@ func (x *Executor) receive(ctx context.Context) error {
 	return nil
 }
 
-// decode makes an event of a worker's message. An error says that the message is damaged, or of a task that there is not.
+// decode makes an event of a worker's message. An error says that the message is damaged, or of a task that there is
+// not.
 func (x *Executor) decode(msg []byte) (schedule.Event, error) {
 	in, r := &x.mem.in, x.r
 	// isTask reports whether a round may have a task; another round than this one may have more tasks.

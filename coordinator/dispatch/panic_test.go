@@ -26,7 +26,8 @@ func TestPanicEndsRun(t *testing.T) {
 	}
 }
 
-// TestPanicOfADecoder: the connection of a worker is closed if decoding its message panics, and not if the message is malformed.
+// TestPanicOfADecoder: the connection of a worker is closed if decoding its message panics, and not if the message is
+// malformed.
 func TestPanicOfADecoder(t *testing.T) {
 	var closed []string
 	cfg := newLab(t, never).d.cfg

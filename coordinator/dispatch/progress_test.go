@@ -59,8 +59,8 @@ func (f *fakeReporter) show(tasks int, p round.Progress) {
 	f.shown, f.last = tasks, p
 }
 
-// isShown reports whether the tasks were shown like this last, by task: "." has not ended, "+" has a result that was read, and "-"
-// is not run.
+// isShown reports whether the tasks were shown like this last, by task: "." has not ended, "+" has a result that was
+// read, and "-" is not run.
 func (f *fakeReporter) isShown(want string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,8 @@ func TestProgressOfSubJobs(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})}, Scope: round.Whole})
+	d := l.do(x, 3, &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})},
+		Scope: round.Whole})
 	task := w1.first(0)
 	say := func(step uint64, change func(*protocol.Progress)) {
 		m := protocol.Progress{Stamp: task.run.Stamp, Worker: "w1", Done: protocol.Work{Steps: step}}
@@ -140,13 +141,14 @@ func TestRecordedResultsAreRead(t *testing.T) {
 	if x.progress.show(time.Now()); reporter.last.Step != 2*uint64(read) {
 		t.Errorf("after the round %d steps were shown", reporter.last.Step)
 	}
-	if r := &x.results; x.progress.tasks != nil || x.progress.counted != nil || r.bytes != nil || r.digests != nil || r.took != nil {
+	if r := &x.results; x.progress.tasks != nil || x.progress.counted != nil || r.bytes != nil || r.digests != nil ||
+		r.took != nil {
 		t.Error("what is known of the round outlives it")
 	}
 }
 
-// TestWorkByWorker: tasks and their time are counted by worker and by kind. The time that a worker says is bounded, and a partial
-// that does not fit the round is not counted.
+// TestWorkByWorker: tasks and their time are counted by worker and by kind. The time that a worker says is bounded, and
+// a partial that does not fit the round is not counted.
 func TestWorkByWorker(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
 	r := reduceRound(4)
@@ -158,7 +160,9 @@ func TestWorkByWorker(t *testing.T) {
 	}
 	task1.partials()
 	nobody := &assignment{w1, task1.run, protocol.ResultsOf(subjects.Results("a", epoch), "nobody")}
-	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Compute = "nobody", uint64(protocol.MaxCompute) })
+	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) {
+		p.Worker, p.Compute = "nobody", uint64(protocol.MaxCompute)
+	})
 	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Level = "nobody", 200 })
 	l.dropped(metrics.DropDuplicate, 1)
 	l.dropped(metrics.DropMisshapen, 1)
@@ -172,7 +176,8 @@ func TestWorkByWorker(t *testing.T) {
 		}
 	}
 	l.counted("leader_worker_tasks_total", metrics.Other, 1)
-	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != protocol.MaxCompute.Seconds() {
+	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 ||
+		seconds != protocol.MaxCompute.Seconds() {
 		t.Errorf("%v tasks, and %v s of a worker that nobody knows", total, seconds)
 	}
 	if n := l.metric("task_seconds", "step"); n < 3 {
@@ -225,7 +230,8 @@ func newTold(r round.TaskReporter, tasks int) *told {
 	x.progress = &progress{ProgressOptions: ProgressOptions{
 		Reporter: r,
 		Count: func(w protocol.Work) {
-			x.work = protocol.Work{Rounds: x.work.Rounds + w.Rounds, Steps: x.work.Steps + w.Steps, Samples: x.work.Samples + w.Samples}
+			x.work = protocol.Work{Rounds: x.work.Rounds + w.Rounds, Steps: x.work.Steps + w.Steps,
+				Samples: x.work.Samples + w.Samples}
 		},
 		Show: func(_ int, p round.Progress) { x.last = p },
 	}}
@@ -243,8 +249,8 @@ func (x *told) now() round.Progress {
 // arrive has the result of a task arrive.
 func (x *told) arrive(task int, known bool) { x.have(task, x.read([]byte{byte(task)}), 0, known) }
 
-// TestProgressCountsOnce: tasks may be computed twice or again, and workers may report in any order. Each task counts once, and
-// exactly once its result is here.
+// TestProgressCountsOnce: tasks may be computed twice or again, and workers may report in any order. Each task counts
+// once, and exactly once its result is here.
 func TestProgressCountsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tasks := rapid.IntRange(1, 5).Draw(t, "tasks")
@@ -272,7 +278,8 @@ func TestProgressCountsOnce(t *testing.T) {
 				continue
 			}
 			n := rapid.Uint64Range(known[u].Steps, ends[u].Step).Draw(t, "step")
-			x.report(&protocol.Progress{Task: uint32(u), Done: protocol.Work{Rounds: n, Steps: n, Samples: 10 * n}, Steps: 200, Loss: 1, Counted: known[u]})
+			x.report(&protocol.Progress{Task: uint32(u), Done: protocol.Work{Rounds: n, Steps: n, Samples: 10 * n}, Steps: 200,
+				Loss: 1, Counted: known[u]})
 			if p := x.now(); p.Step > p.Steps {
 				t.Fatalf("step %d of %d", p.Step, p.Steps)
 			}
@@ -288,7 +295,8 @@ func TestProgressCountsOnce(t *testing.T) {
 			x.arrive(u, false)
 			x.arrive(u, false)
 			more := w.Beyond(known[u])
-			want = protocol.Work{Rounds: want.Rounds + more.Rounds, Steps: want.Steps + more.Steps, Samples: want.Samples + more.Samples}
+			want = protocol.Work{Rounds: want.Rounds + more.Rounds, Steps: want.Steps + more.Steps, Samples: want.Samples +
+				more.Samples}
 		}
 		if x.work != want {
 			t.Fatalf("counted %+v, want %+v", x.work, want)
@@ -317,16 +325,18 @@ func TestProgressOfAFoldComputedAgain(t *testing.T) {
 	}
 }
 
-// TestProgressOfWrongReports: impossible reports do no harm: no panic, and no ratio above 1. Once the result is here progress is
-// right.
+// TestProgressOfWrongReports: impossible reports do no harm: no panic, and no ratio above 1. Once the result is here
+// progress is right.
 func TestProgressOfWrongReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTold(foldsOf{{Step: 5, Steps: 5, Samples: 50, Loss: 0.5}, {Step: 5, Steps: 5, Samples: 50, Loss: 0.5}}, 2)
 		count := rapid.SampledFrom([]uint64{0, 1, 7, 1 << 40, protocol.MaxCount})
 		for range 10 {
 			m := &protocol.Progress{
-				Task: rapid.Uint32Range(0, 1).Draw(t, "task"), Steps: count.Draw(t, "most"), Loss: rapid.Float64Range(-5, 1e300).Draw(t, "loss"),
-				Done:    protocol.Work{Rounds: count.Draw(t, "rounds"), Steps: count.Draw(t, "steps"), Samples: count.Draw(t, "samples")},
+				Task: rapid.Uint32Range(0, 1).Draw(t, "task"), Steps: count.Draw(t, "most"), Loss: rapid.Float64Range(-5, 1e300).
+					Draw(t, "loss"),
+				Done: protocol.Work{Rounds: count.Draw(t, "rounds"), Steps: count.Draw(t, "steps"),
+					Samples: count.Draw(t, "samples")},
 				Counted: protocol.Work{Steps: count.Draw(t, "counted")},
 			}
 			x.report(m)
@@ -345,10 +355,13 @@ func TestProgressOfWrongReports(t *testing.T) {
 // reporterAlone hides that a TaskReporter counts.
 type reporterAlone struct{ round.TaskReporter }
 
-// TestCountedTasks: runs that are counted have the same progress as runs that are listed, and take a fifth of the memory.
+// TestCountedTasks: runs that are counted have the same progress as runs that are listed, and take a fifth of the
+// memory.
 func TestCountedTasks(t *testing.T) {
-	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}}, Repeats: 1, Folds: 4}
-	trainer, err := pipeline.New(&round.Job{Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Split: dataset.Split{Folds: 4}, Cells: cells}, new(dataset.Manifest), nil)
+	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "structrf", Params: json.RawMessage(`{}`)}},
+		Repeats: 1, Folds: 4}
+	trainer, err := pipeline.New(&round.Job{Algorithm: round.AlgorithmCells, Numerics: round.Numerics,
+		Split: dataset.Split{Folds: 4}, Cells: cells}, new(dataset.Manifest), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +382,8 @@ func TestCountedTasks(t *testing.T) {
 				counted.end(u, notRun)
 				listed.end(u, notRun)
 			} else {
-				p := round.Progress{Step: rapid.Uint64Range(0, 9).Draw(t, "step"), Samples: rapid.Uint64Range(0, 99).Draw(t, "samples"), Loss: 0.5, Phase: rapid.SampledFrom([]string{"", "training", "failed"}).Draw(t, "phase")}
+				p := round.Progress{Step: rapid.Uint64Range(0, 9).Draw(t, "step"), Samples: rapid.Uint64Range(0, 99).
+					Draw(t, "samples"), Loss: 0.5, Phase: rapid.SampledFrom([]string{"", "training", "failed"}).Draw(t, "phase")}
 				counted.set(u, p, 0)
 				listed.set(u, p, 0)
 			}
@@ -417,7 +431,8 @@ func TestRecordsFailures(t *testing.T) {
 	}
 }
 
-// TestTimesOfTasks: a task that was heard of while it ran has the times of its messages, and another one the time that its worker computed.
+// TestTimesOfTasks: a task that was heard of while it ran has the times of its messages, and another one the time that
+// its worker computed.
 func TestTimesOfTasks(t *testing.T) {
 	x := newTold(foldsOf{{Step: 10, Steps: 10}, {Step: 10, Steps: 10}}, 2)
 	l := x.tasks.(*listedTasks)

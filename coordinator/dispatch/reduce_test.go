@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestReduce: a job is sent once, each version of a value once, and every task to exactly one of the workers. Their answers are
-// added along the tree.
+// TestReduce: a job is sent once, each version of a value once, and every task to exactly one of the workers. Their
+// answers are added along the tree.
 func TestReduce(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 5, reduceRound(8, variable(1, 10), variable(2, 20)))
@@ -28,12 +28,14 @@ func TestReduce(t *testing.T) {
 			t.Errorf("setup %+v", setup)
 		}
 		for _, want := range d.r.Vars {
-			if v := w.next(protocol.KindValue).value; v.Job != jobID || v.Epoch != epoch || v.ID != want.ID || v.Version != want.Version || !bytes.Equal(v.Data, want.Data) {
+			if v := w.next(protocol.KindValue).value; v.Job != jobID || v.Epoch != epoch || v.ID != want.ID ||
+				v.Version != want.Version || !bytes.Equal(v.Data, want.Data) {
 				t.Errorf("value %+v, want %+v", v, want)
 			}
 		}
 		task := w.run()
-		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 || task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Reduce().Steps || len(task.run.Tasks) != 4 {
+		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 ||
+			task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Reduce().Steps || len(task.run.Tasks) != 4 {
 			t.Errorf("run %+v", task.run)
 		}
 		tasks = append(tasks, task.run.Tasks...)
@@ -113,8 +115,8 @@ func TestLostRun(t *testing.T) {
 	}
 }
 
-// TestUnwantedPartials: repeated, late, malformed and foreign answers are dropped and counted, each by its reason, and change
-// nothing.
+// TestUnwantedPartials: repeated, late, malformed and foreign answers are dropped and counted, each by its reason, and
+// change nothing.
 func TestUnwantedPartials(t *testing.T) {
 	l, w, x := withOne(t, 1)
 	d := l.do(x, 9, reduceRound(4))
@@ -161,7 +163,8 @@ func TestUnwantedPartials(t *testing.T) {
 	for _, b := range [][]byte{{}, {1}, {9, 6}} { // the bus drops these
 		task.send(b)
 	}
-	for _, b := range [][]byte{whole[:10], whole[:len(whole)-1], append(slices.Clone(whole), 1), (&protocol.Forget{}).Append(nil)} {
+	for _, b := range [][]byte{whole[:10], whole[:len(whole)-1], append(slices.Clone(whole), 1), (&protocol.Forget{}).
+		Append(nil)} {
 		task.send(b)
 		malformed++
 		l.dropped(metrics.DropMisshapen, malformed)
@@ -172,8 +175,8 @@ func TestUnwantedPartials(t *testing.T) {
 	d.sums()
 }
 
-// TestSilentWorker: the tasks of a worker that goes silent, or says that it leaves, in the middle of a round go to another. What
-// it had answered counts, and so does what it still answers.
+// TestSilentWorker: the tasks of a worker that goes silent, or says that it leaves, in the middle of a round go to
+// another. What it had answered counts, and so does what it still answers.
 func TestSilentWorker(t *testing.T) {
 	for _, how := range []string{"goes silent", "leaves"} {
 		t.Run(how, func(t *testing.T) {
@@ -202,8 +205,8 @@ func TestSilentWorker(t *testing.T) {
 	}
 }
 
-// TestNobodyIsThere: a round waits for a first worker, and for another if the only one leaves. The same worker, started again,
-// is sent everything once more.
+// TestNobodyIsThere: a round waits for a first worker, and for another if the only one leaves. The same worker, started
+// again, is sent everything once more.
 func TestNobodyIsThere(t *testing.T) {
 	l := newLab(t, never)
 	x := l.executor(jobID)
@@ -248,8 +251,8 @@ func TestSlowWorker(t *testing.T) {
 	d.sums()
 }
 
-// TestRestartedWorker: a worker that leaves, and is back before the executor sees it, is another worker: it is sent everything
-// once more, and its tasks.
+// TestRestartedWorker: a worker that leaves, and is back before the executor sees it, is another worker: it is sent
+// everything once more, and its tasks.
 func TestRestartedWorker(t *testing.T) {
 	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, reduceRound(2, variable(1, 10)))
@@ -278,8 +281,8 @@ func (l *lab) restart(name string) {
 	l.d.wake(nil)
 }
 
-// TestFail: a task that fails on one worker is tried by another, a few times. A permanent failure, and a failure too many, fail
-// the job with task, worker and reason.
+// TestFail: a task that fails on one worker is tried by another, a few times. A permanent failure, and a failure too
+// many, fail the job with task, worker and reason.
 func TestFail(t *testing.T) {
 	const giveUp = 300 * time.Millisecond
 	l := newLabWith(t, never, func(*Config) {}, func(limits *schedule.Limits) { limits.GiveUp = giveUp })
@@ -318,7 +321,8 @@ func TestFail(t *testing.T) {
 	if !strings.Contains(err.Error(), "task 0 on worker "+at.f.id+": task 0 is bad on "+at.f.id) {
 		t.Errorf("a task that fails everywhere: error %v", err)
 	}
-	if took := time.Since(began); tries < 2 || tries > 7 || took < giveUp { // two at once, then pauses of 50 ms, 100 ms, 200 ms
+	// two at once, then pauses of 50 ms, 100 ms, 200 ms
+	if took := time.Since(began); tries < 2 || tries > 7 || took < giveUp {
 		t.Errorf("%d tries in %v", tries, took)
 	}
 	d = l.do(x, 3, reduceRound(1))
@@ -349,7 +353,8 @@ func TestLostBlobs(t *testing.T) {
 	}
 }
 
-// TestCancelledRound: a round that is canceled ends with the error of its context. The next one uses what is still answered.
+// TestCancelledRound: a round that is canceled ends with the error of its context. The next one uses what is still
+// answered.
 func TestCancelledRound(t *testing.T) {
 	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, reduceRound(2))
@@ -398,8 +403,8 @@ func TestJobsDoNotMix(t *testing.T) {
 	l.executor(2)
 }
 
-// TestHangingWorker: a worker that sends heartbeats and never answers costs a wait once, and not in each round. Once it answers
-// it gets tasks again.
+// TestHangingWorker: a worker that sends heartbeats and never answers costs a wait once, and not in each round. Once it
+// answers it gets tasks again.
 func TestHangingWorker(t *testing.T) {
 	l := newLab(t, 4*quick)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)

@@ -46,8 +46,8 @@ func (s *results) close() {
 	s.recording.Wait()
 }
 
-// begin begins a gather round. The function that it returns waits for what it does, and lets go of the round's results: they may be
-// large.
+// begin begins a gather round. The function that it returns waits for what it does, and lets go of the round's results:
+// they may be large.
 func (s *results) begin(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
@@ -83,8 +83,8 @@ func (s *results) gathered(worker string, task int, r schedule.Result) *protocol
 	}
 }
 
-// store brings a result here, of a worker or of the leader itself. It is read as it comes: the end of the round does not wait
-// for that.
+// store brings a result here, of a worker or of the leader itself. It is read as it comes: the end of the round does
+// not wait for that.
 func (s *results) store(a *schedule.Store) {
 	c := s.gathered(a.Worker, a.Task, a.Result)
 	e := &storedResult{event: &schedule.ResultStored{Round: c.Round, Task: a.Task, Result: a.Result}, bytes: s.own[a.Task]}
@@ -112,7 +112,8 @@ func (s *results) record(a *schedule.Record) {
 		s.bytes[a.Task] = s.x.mem.in.stored.bytes
 	}
 	s.progress[a.Task] = s.x.mem.in.stored.progress
-	r := recording{s.gathered("", a.Task, a.Result), s.x.r.Tasks, s.x.progress.failed(s.progress[a.Task]), a.Async}
+	r := recording{result: s.gathered("", a.Task, a.Result), of: s.x.r.Tasks,
+		failed: s.x.progress.failed(s.progress[a.Task]), async: a.Async}
 	if !a.Async {
 		s.work.Go(func() { s.recordUntilDone(s.ctx, &r) })
 		return
@@ -131,8 +132,8 @@ type recording struct {
 	async  bool
 }
 
-// recordUntilDone records a result, at as many tries as it takes. Later rounds wait for asynchronous recording that does not
-// succeed at once.
+// recordUntilDone records a result, at as many tries as it takes. Later rounds wait for asynchronous recording that
+// does not succeed at once.
 func (s *results) recordUntilDone(ctx context.Context, r *recording) {
 	c, async := r.result, r.async
 	digest, _ := digests.Parse(c.Digest)
@@ -149,7 +150,8 @@ func (s *results) recordUntilDone(ctx context.Context, r *recording) {
 				late = true
 				s.x.mail.putEnd(&schedule.RecordingLate{})
 			}
-			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit", c.Task, "error", err)
+			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit",
+				c.Task, "error", err)
 			wait.For(ctx, pause)
 			continue
 		case !async || late: // otherwise nobody waits for it
@@ -174,7 +176,8 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 				s.x.mail.putEnd(&roundOver{n, fmt.Errorf("task %d: %w", tasks[0], err)})
 				return
 			}
-			s.x.d.cfg.Log.Warn("the list of tasks that are not run could not be recorded; recording is tried again", "job", s.x.id, "units", len(tasks), "error", err)
+			s.x.d.cfg.Log.Warn("the list of tasks that are not run could not be recorded; recording is tried again", "job",
+				s.x.id, "units", len(tasks), "error", err)
 			wait.For(s.ctx, pause)
 		}
 	})
@@ -260,7 +263,8 @@ func digestOfPartial(p *round.Partial) (d digests.Digest) {
 	for _, n := range []int{p.Width, len(p.Index), len(p.F64), len(p.F32)} {
 		sizes = binary.LittleEndian.AppendUint64(sizes, uint64(n))
 	}
-	for _, b := range [][]byte{sizes, num.BytesU32(p.Index), num.Bytes64(p.F64), num.Bytes32(p.F32), num.Bytes32(p.Values)} {
+	for _, b := range [][]byte{sizes, num.BytesU32(p.Index), num.Bytes64(p.F64), num.Bytes32(p.F32),
+		num.Bytes32(p.Values)} {
 		h.Write(b)
 	}
 	h.Sum(d[:0])
@@ -329,8 +333,8 @@ type ProgressOptions struct {
 	Show func(tasks int, p round.Progress)
 }
 
-// progress adds up how far the tasks of a gather round are. A task that is computed again counts once: by the most that was
-// said of it. It is for people only. All methods but read are called by one goroutine; a nil progress does nothing.
+// progress adds up how far the tasks of a gather round are. A task that is computed again counts once: by the most that
+// was said of it. It is for people only. All methods but read are called by one goroutine; a nil progress does nothing.
 type progress struct {
 	ProgressOptions
 	tasks   taskList
@@ -376,8 +380,8 @@ func (p *progress) failed(at *round.Progress) bool {
 	return ok && c.HasFailed(*at)
 }
 
-// have takes in that a task has a result, which a worker computed for so long; 0 if that is not known. at is how far the task
-// is, if that is known; known is true if the result was recorded before the round began.
+// have takes in that a task has a result, which a worker computed for so long; 0 if that is not known. at is how far
+// the task is, if that is known; known is true if the result was recorded before the round began.
 func (p *progress) have(task int, at *round.Progress, took time.Duration, known bool) {
 	if p == nil {
 		return
@@ -429,8 +433,8 @@ func (p *progress) add(task int, done protocol.Work, known bool) (moved bool) {
 	return moved
 }
 
-// show shows how far the round is, if that is news. To add a round up takes a time in proportion to its tasks, so a round with
-// more tasks is shown less often.
+// show shows how far the round is, if that is news. To add a round up takes a time in proportion to its tasks, so a
+// round with more tasks is shown less often.
 func (p *progress) show(now time.Time) {
 	if p == nil || !p.news || now.Sub(p.shown) < max(100*time.Millisecond, time.Duration(p.of)*10*time.Microsecond) {
 		return
@@ -499,7 +503,8 @@ type countedTask struct {
 
 func (l *countedTasks) at(task int) round.TaskProgress {
 	t := &l.tasks[task]
-	return round.TaskProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known, Done: t.done, NotRun: t.notRun}
+	return round.TaskProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known,
+		Done: t.done, NotRun: t.notRun}
 }
 
 func (l *countedTasks) took(int, float64) {}

@@ -35,15 +35,16 @@ func (f *fake) takes(v *round.Var, here ...bool) {
 		if here[i] {
 			want, _ = p.Bytes()
 		}
-		if m.Epoch != epoch || m.Job != jobID || m.ID != v.ID || m.Version != v.Version || m.Index != uint32(i) || int(m.Of) != len(v.Chunks) ||
+		if m.Epoch != epoch || m.Job != jobID || m.ID != v.ID || m.Version != v.Version || m.Index != uint32(i) ||
+			int(m.Of) != len(v.Chunks) ||
 			m.Digest != p.Digest() || m.Here != here[i] || !bytes.Equal(m.Data, want) {
 			f.l.t.Errorf("worker %s: chunk %+v, want number %d of %d, here %v", f.id, m, i, len(v.Chunks), here[i])
 		}
 	}
 }
 
-// TestChunks: a worker is only told the names of chunks that it computed, and is sent the others. It is sent all of them once it
-// says that it lacks some, or has begun again.
+// TestChunks: a worker is only told the names of chunks that it computed, and is sent the others. It is sent all of
+// them once it says that it lacks some, or has begun again.
 func TestChunks(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 3, gatherRound(2))
@@ -89,13 +90,14 @@ func TestResultDigests(t *testing.T) {
 	}
 }
 
-// TestBundles: small values of a round and its Run are one message, in order. A message that is alone, or large, travels by
-// itself.
+// TestBundles: small values of a round and its Run are one message, in order. A message that is alone, or large,
+// travels by itself.
 func TestBundles(t *testing.T) {
 	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, reduceRound(2, variable(1, 10), variable(2, 20)))
 	w.next(protocol.KindSetup)
-	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue, protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {
+	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue, protocol.KindValue,
+		protocol.KindRun}; !slices.Equal(kinds, want) {
 		t.Errorf("messages of kinds %v in one, want %v", kinds, want)
 	}
 	w.next(protocol.KindValue)
@@ -116,7 +118,8 @@ func TestBundles(t *testing.T) {
 		t.Errorf("a large bundle has messages of kinds %v", kinds)
 	}
 	w.next(protocol.KindValue)
-	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {
+	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue,
+		protocol.KindRun}; !slices.Equal(kinds, want) {
 		t.Errorf("messages of kinds %v behind it, want %v", kinds, want)
 	}
 	run := w.run()

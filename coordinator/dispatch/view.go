@@ -85,7 +85,8 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 	if s.beat.Holds = nil; !b.Full {
 		s.beat.Host, s.beat.Address, s.beat.Process, s.beat.Load = was.Host, was.Address, was.Process, was.Load
 	} else if s.findTwins(&was, b, now) {
-		d.cfg.Log.Warn("two workers have the same id; give one of them another --id, and a folder of its own", "worker", b.Worker, "addresses", s.twins)
+		d.cfg.Log.Warn("two workers have the same id; give one of them another --id, and a folder of its own", "worker",
+			b.Worker, "addresses", s.twins)
 	}
 	return changed, joined
 }
@@ -94,9 +95,11 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 func refusal(b *protocol.Heartbeat) (protocol.IdleReason, string) {
 	switch {
 	case b.Protocol != protocol.Version:
-		return protocol.IdleRefused, fmt.Sprintf("the worker has protocol version %d, this coordinator has %d", b.Protocol, protocol.Version)
+		return protocol.IdleRefused, fmt.Sprintf("the worker has protocol version %d, this coordinator has %d", b.Protocol,
+			protocol.Version)
 	case b.Numerics != round.Numerics:
-		return protocol.IdleRefused, fmt.Sprintf("the worker has arithmetic version %d, this coordinator has %d", b.Numerics, round.Numerics)
+		return protocol.IdleRefused, fmt.Sprintf("the worker has arithmetic version %d, this coordinator has %d", b.Numerics,
+			round.Numerics)
 	case b.Problem != "":
 		return protocol.IdleFolder, protocol.Brief(b.Problem)
 	}
@@ -158,8 +161,8 @@ func (s *said) mainKind() (kind string) {
 	return kind
 }
 
-// WorkersOf lists the usable workers that were sent a job during this leadership, while an executor of it is open. A nil
-// dispatcher has none.
+// WorkersOf lists the usable workers that were sent a job during this leadership, while an executor of it is open. A
+// nil dispatcher has none.
 func (d *Dispatcher) WorkersOf(job uint64) []string {
 	if d == nil {
 		return nil
@@ -190,7 +193,8 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 		list = append(list, protocol.Worker{
 			ID: w.Name, Version: b.Version, Slots: b.Slots, Shards: w.Shards, Metrics: b.Metrics, State: state,
 			RoundTrip: float64(b.RoundTrip) / 1000, Host: b.Host, Address: b.Address, Load: b.Load, Busy: b.Busy,
-			Tasks: s.tasks, TaskSeconds: maps.Clone(s.mean), MainKind: s.mainKind(), LastSeen: max(0, now.Sub(w.Heard).Milliseconds()),
+			Tasks: s.tasks, TaskSeconds: maps.Clone(s.mean), MainKind: s.mainKind(),
+			LastSeen: max(0, now.Sub(w.Heard).Milliseconds()),
 		})
 	}
 	return list
@@ -290,8 +294,8 @@ type stop struct {
 	times  int
 }
 
-// soon is less than the time between two stops that have nothing to do with each other, and more than a job or a task waits
-// before it is tried again.
+// soon is less than the time between two stops that have nothing to do with each other, and more than a job or a task
+// waits before it is tried again.
 const soon = schedule.LongestPause + 3*protocol.RetryPassing
 
 // why returns the reason if a job has stopped more than once lately.
@@ -302,8 +306,8 @@ func (s stop) why(now time.Time) string {
 	return s.reason
 }
 
-// Stopped notes that a job, or a task that it needs, stopped for a reason that may pass; it is tried again. The beginning of a
-// long reason is kept.
+// Stopped notes that a job, or a task that it needs, stopped for a reason that may pass; it is tried again. The
+// beginning of a long reason is kept.
 func (d *Dispatcher) Stopped(job uint64, why error, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -376,11 +380,12 @@ func (s *said) standing(w *schedule.WorkerView, now time.Time) standing {
 
 // ranks orders the reasons why jobs give a worker no tasks: reasons that somebody can change come first.
 var ranks = []protocol.IdleReason{
-	protocol.IdleMemory, protocol.IdleStalled, protocol.IdleShards, protocol.IdleJobWaits, protocol.IdleFewTasks, protocol.IdleNextRound,
+	protocol.IdleMemory, protocol.IdleStalled, protocol.IdleShards, protocol.IdleJobWaits, protocol.IdleFewTasks,
+	protocol.IdleNextRound,
 }
 
-// idleReason says why a worker computes nothing while these jobs are open; false: it computes. A job that it has tasks of
-// decides, otherwise the first reason of ranks that any of the jobs has. It is a pure function.
+// idleReason says why a worker computes nothing while these jobs are open; false: it computes. A job that it has tasks
+// of decides, otherwise the first reason of ranks that any of the jobs has. It is a pure function.
 func idleReason(w *standing, jobs []schedule.JobView) (idle Idle, is bool) {
 	if w.out != "" {
 		return Idle{Reason: w.out, Text: w.why}, true
@@ -388,7 +393,8 @@ func idleReason(w *standing, jobs []schedule.JobView) (idle Idle, is bool) {
 	for i := range jobs {
 		j := &jobs[i]
 		if slices.Contains(j.Owner, w.name) {
-			return Idle{protocol.IdleNextRound, j.Job, "the worker has finished its tasks of this round and waits for the next round"}, !w.recent
+			return Idle{protocol.IdleNextRound, j.Job, "the worker has finished its tasks of this round and waits for the " +
+				"next round"}, !w.recent
 		}
 		reason, text := noTasks(j, w)
 		if idle.Reason == "" || slices.Index(ranks, reason) < slices.Index(ranks, idle.Reason) {
@@ -404,19 +410,24 @@ func noTasks(j *schedule.JobView, w *standing) (protocol.IdleReason, string) {
 	case why != "":
 		return protocol.IdleMemory, protocol.Brief(why) + "; start the worker with a larger --memory"
 	case j.Owner != nil && w.slow > 0:
-		return protocol.IdleStalled, fmt.Sprintf("the worker was too slow with its tasks; other workers get them for %v, or until it answers", w.slow.Round(100*time.Millisecond))
+		return protocol.IdleStalled, fmt.Sprintf("the worker was too slow with its tasks; other workers get them for %v, "+
+			"or until it answers", w.slow.Round(100*time.Millisecond))
 	case slices.Contains(j.Target, w.name):
-		return protocol.IdleShards, "the worker is still fetching shards of its tasks; it gets the tasks in the round after it has them"
+		return protocol.IdleShards, "the worker is still fetching shards of its tasks; it gets the tasks in the round " +
+			"after it has them"
 	case slices.Contains(j.Able, w.name):
-		return protocol.IdleFewTasks, fmt.Sprintf("the worker has no task, because the round has only %s for %s", counted(j.Tasks, "task"), counted(len(j.Able), "worker"))
+		return protocol.IdleFewTasks, fmt.Sprintf("the worker has no task, because the round has only %s for %s",
+			counted(j.Tasks, "task"), counted(len(j.Able), "worker"))
 	case j.Ready > 0 || j.Tasks == 0 || !j.Gather:
 		return protocol.IdleNextRound, "the worker gets tasks when the leader next distributes tasks"
 	case j.Held > 0:
-		return protocol.IdleJobWaits, counted(j.Held, "task") + " cannot start yet: a time budget is used up, or other tasks with the same budget are running"
+		return protocol.IdleJobWaits, counted(j.Held, "task") +
+			" cannot start yet: a time budget is used up, or other tasks with the same budget are running"
 	case j.Resting > 0:
 		return protocol.IdleJobWaits, counted(j.Resting, "task") + " failed and will be retried after a pause"
 	}
-	return protocol.IdleFewTasks, fmt.Sprintf("the round has %d of %s left, all on other workers", j.Left, counted(j.Tasks, "task"))
+	return protocol.IdleFewTasks, fmt.Sprintf("the round has %d of %s left, all on other workers", j.Left,
+		counted(j.Tasks, "task"))
 }
 
 func counted(n int, one string) string {

@@ -13,7 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestIdleReason: each reason why a worker computes nothing is told with its job. Reasons that somebody can change come first.
+// TestIdleReason: each reason why a worker computes nothing is told with its job. Reasons that somebody can change come
+// first.
 func TestIdleReason(t *testing.T) {
 	between := schedule.JobView{Job: 1}
 	small := gathering(2, schedule.JobView{Tasks: 3, Left: 3, Ready: 1})
@@ -30,9 +31,11 @@ func TestIdleReason(t *testing.T) {
 		says string
 	}{
 		{"no job", w, nil, "", 0, ""},
-		{"refused", standing{name: "w", out: protocol.IdleRefused, why: "protocol 9"}, []schedule.JobView{planned(1, "w", "w")}, protocol.IdleRefused, 0, "protocol 9"},
+		{"refused", standing{name: "w", out: protocol.IdleRefused, why: "protocol 9"},
+			[]schedule.JobView{planned(1, "w", "w")}, protocol.IdleRefused, 0, "protocol 9"},
 		{"between rounds", w, []schedule.JobView{between}, protocol.IdleNextRound, 1, "next distributes tasks"},
-		{"it has a task of the plan", w, []schedule.JobView{small, planned(4, "w", "w")}, protocol.IdleNextRound, 4, "next round"},
+		{"it has a task of the plan", w, []schedule.JobView{small, planned(4, "w", "w")}, protocol.IdleNextRound, 4,
+			"next round"},
 		{"no shards", w, []schedule.JobView{planned(4, "v", "w")}, protocol.IdleShards, 4, "shards"},
 		{"fewer tasks", w, []schedule.JobView{planned(4, "v", "v")}, protocol.IdleFewTasks, 4, "1 task for 2 workers"},
 		{"slow", slow, []schedule.JobView{planned(4, "v", "v")}, protocol.IdleStalled, 4, "1.5s"},
@@ -40,16 +43,22 @@ func TestIdleReason(t *testing.T) {
 		{"memory", w, []schedule.JobView{small}, protocol.IdleMemory, 2, "2 MiB"},
 		{"memory before fewer tasks", w, []schedule.JobView{few, small}, protocol.IdleMemory, 2, "--memory"},
 		{"the last tasks", w, []schedule.JobView{few}, protocol.IdleFewTasks, 3, "2 of 5 tasks"},
-		{"tasks are there", w, []schedule.JobView{gathering(1, schedule.JobView{Tasks: 3, Left: 3, Ready: 2})}, protocol.IdleNextRound, 1, "the worker gets tasks when the leader next distributes tasks"},
-		{"tasks rest", w, []schedule.JobView{gathering(1, schedule.JobView{Tasks: 3, Left: 3, Resting: 2})}, protocol.IdleJobWaits, 1, "2 tasks failed"},
-		{"1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running", w, []schedule.JobView{gathering(1, schedule.JobView{Tasks: 3, Left: 3, Held: 1})}, protocol.IdleJobWaits, 1, "1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running"},
-		{"others are not small", standing{name: "v"}, []schedule.JobView{small}, protocol.IdleNextRound, 2, "the worker gets tasks when the leader next distributes tasks"},
+		{"tasks are there", w, []schedule.JobView{gathering(1, schedule.JobView{Tasks: 3, Left: 3, Ready: 2})},
+			protocol.IdleNextRound, 1, "the worker gets tasks when the leader next distributes tasks"},
+		{"tasks rest", w, []schedule.JobView{gathering(1, schedule.JobView{Tasks: 3, Left: 3, Resting: 2})},
+			protocol.IdleJobWaits, 1, "2 tasks failed"},
+		{"1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running", w,
+			[]schedule.JobView{gathering(1, schedule.JobView{Tasks: 3, Left: 3, Held: 1})}, protocol.IdleJobWaits, 1,
+			"1 task cannot start yet: a time budget is used up, or other tasks with the same budget are running"},
+		{"others are not small", standing{name: "v"}, []schedule.JobView{small}, protocol.IdleNextRound, 2,
+			"the worker gets tasks when the leader next distributes tasks"},
 	} {
 		got, is := idleReason(&test.w, test.jobs)
 		if !is {
 			t.Errorf("%s: it computes", test.what)
 		}
-		if got.Reason != test.want || got.Job != test.job || !strings.Contains(got.Text, test.says) || (got.Text == "") != (test.want == "") {
+		if got.Reason != test.want || got.Job != test.job || !strings.Contains(got.Text, test.says) ||
+			(got.Text == "") != (test.want == "") {
 			t.Errorf("%s: %+v; want %s of job %d with %q", test.what, got, test.want, test.job, test.says)
 		}
 	}
@@ -116,13 +125,14 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: %+v", w.Name, got)
 		}
 	}
-	if got := d.said["good"].standing(&schedule.WorkerView{Name: "good", SlowFor: time.Second}, now); got.slow != time.Second || got.out != "" {
+	if got := d.said["good"].standing(&schedule.WorkerView{Name: "good", SlowFor: time.Second},
+		now); got.slow != time.Second || got.out != "" {
 		t.Errorf("a slow worker: %+v", got)
 	}
 }
 
-// TestIdleInARound: a worker is idle if the only task of a gather round is on another. A worker with too little memory says what
-// the task needs.
+// TestIdleInARound: a worker is idle if the only task of a gather round is on another. A worker with too little memory
+// says what the task needs.
 func TestIdleInARound(t *testing.T) {
 	l, w1, w2, x := withTwo(t)
 	if idle := l.d.Idle(); idle["w1"].Reason != protocol.IdleNextRound || idle["w1"].Job != jobID {
@@ -135,7 +145,8 @@ func TestIdleInARound(t *testing.T) {
 		_, w1Idle := idle["w1"]
 		return !w1Idle && idle["w2"].Reason == protocol.IdleFewTasks
 	})
-	task.send((&protocol.Fail{Stamp: task.run.Stamp, Worker: "w1", Task: 0, Unable: true, Reason: "it takes up to 2 MiB"}).Append(nil))
+	task.send((&protocol.Fail{Stamp: task.run.Stamp, Worker: "w1", Task: 0, Unable: true, Reason: "it takes up to 2 MiB"}).
+		Append(nil))
 	other := w2.first(0)
 	l.until("the small worker to say so", func() bool {
 		idle := l.d.Idle()
@@ -147,7 +158,8 @@ func TestIdleInARound(t *testing.T) {
 	l.until("the round to end", func() bool { return l.d.Idle()["w2"].Reason == protocol.IdleNextRound })
 }
 
-// TestIdleWithoutShards: a worker that joins during a reduce round lacks the shards of its tasks, and gets tasks once it has them.
+// TestIdleWithoutShards: a worker that joins during a reduce round lacks the shards of its tasks, and gets tasks once
+// it has them.
 func TestIdleWithoutShards(t *testing.T) {
 	l := newLab(t, never)
 	w1 := l.join("w1", 1, 0, 1, 2, 3, 4, 5, 6, 7)
@@ -231,7 +243,8 @@ func TestStopsAreBounded(t *testing.T) {
 	l.d.mu.Lock()
 	kept := len(l.d.stops)
 	l.d.mu.Unlock()
-	if why := l.d.Availability(100).Stops; kept != 1 || why == "" || len(why) > 2*protocol.BriefText || !utf8.ValidString(why) {
+	if why := l.d.Availability(100).Stops; kept != 1 || why == "" || len(why) > 2*protocol.BriefText ||
+		!utf8.ValidString(why) {
 		t.Errorf("%d jobs are kept, the last with %d bytes", kept, len(why))
 	}
 }
@@ -266,7 +279,8 @@ func TestWorkerWithAProblem(t *testing.T) {
 		t.Errorf("changed %v, told %v, used %v", changed, joined, d.workers.Get("a") != nil)
 	}
 	a := availability(d.workers.View(now), nil)
-	if len(a.Refused) != 1 || !strings.Contains(a.Refused[0], "folder cannot be written") || len(a.Refused[0]) > 2*protocol.BriefText || !utf8.ValidString(a.Refused[0]) || a.Usable != 0 {
+	if len(a.Refused) != 1 || !strings.Contains(a.Refused[0], "folder cannot be written") ||
+		len(a.Refused[0]) > 2*protocol.BriefText || !utf8.ValidString(a.Refused[0]) || a.Usable != 0 {
 		t.Errorf("%+v", a)
 	}
 	if changed, _ := d.hear(b, now); changed {

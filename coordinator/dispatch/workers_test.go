@@ -37,15 +37,17 @@ func (f *fake) comeBack() {
 	f.beat(func(*protocol.Heartbeat) {})
 }
 
-// newPatientLab returns a lab in which no task of a reduce round ever takes too long. A task is only given out again because of a
-// worker's connection.
+// newPatientLab returns a lab in which no task of a reduce round ever takes too long. A task is only given out again
+// because of a worker's connection.
 func newPatientLab(t *testing.T) *lab {
 	t.Helper()
-	return newLabWith(t, 20*quick, func(*Config) {}, func(limits *schedule.Limits) { limits.Slow, limits.Lost = never, never })
+	return newLabWith(t, 20*quick, func(*Config) {}, func(limits *schedule.Limits) {
+		limits.Slow, limits.Lost = never, never
+	})
 }
 
-// TestVanishedWorker: the tasks of a worker whose connection is gone go to another, before its silence or patience tells. Once the
-// same process is back it is used again, and has what it was sent.
+// TestVanishedWorker: the tasks of a worker whose connection is gone go to another, before its silence or patience
+// tells. Once the same process is back it is used again, and has what it was sent.
 func TestVanishedWorker(t *testing.T) {
 	l := newPatientLab(t)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
@@ -71,7 +73,8 @@ func TestVanishedWorker(t *testing.T) {
 	l.counted("tasks_retried_total", "", 4)
 }
 
-// TestVanishedWorkerOfOne: the tasks of the only worker wait until it is back, in both kinds of round, and no slot is lost.
+// TestVanishedWorkerOfOne: the tasks of the only worker wait until it is back, in both kinds of round, and no slot is
+// lost.
 func TestVanishedWorkerOfOne(t *testing.T) {
 	l := newPatientLab(t)
 	w := l.join("w", 1)
@@ -140,8 +143,8 @@ func TestLeaderOffline(t *testing.T) {
 	}
 }
 
-// TestStraggler: once the other tasks of a round have ended, a slow one goes to its standby, long before patience with lost
-// messages ends. The first answer is used, and the second is counted.
+// TestStraggler: once the other tasks of a round have ended, a slow one goes to its standby, long before patience with
+// lost messages ends. The first answer is used, and the second is counted.
 func TestStraggler(t *testing.T) {
 	const heartbeat = 200 * time.Millisecond
 	l := newLab(t, heartbeat)
@@ -173,8 +176,8 @@ func TestStraggler(t *testing.T) {
 	d.sums()
 }
 
-// TestFarWorker: the delay of a worker's answers is added to what they may take, so that no task of a worker that is far away is
-// given out twice. What a worker says of its delay is bounded.
+// TestFarWorker: the delay of a worker's answers is added to what they may take, so that no task of a worker that is
+// far away is given out twice. What a worker says of its delay is bounded.
 func TestFarWorker(t *testing.T) {
 	l := newLab(t, 4*quick)
 	w1, w2 := l.join("w1", 1), l.join("w2", 1)
@@ -288,7 +291,8 @@ func TestFullHeartbeats(t *testing.T) {
 	b = beatOf("w1")
 	b.Busy = 3
 	d.hear(b, now)
-	if w := d.Workers()[0]; w.Host != "node-7" || w.Address != "10.0.0.1:9" || w.Load != 2.5 || w.Busy != 3 || w.Shards != 1 {
+	if w := d.Workers()[0]; w.Host != "node-7" || w.Address != "10.0.0.1:9" || w.Load != 2.5 || w.Busy != 3 ||
+		w.Shards != 1 {
 		t.Errorf("known is %+v", w)
 	}
 }
@@ -321,7 +325,9 @@ func TestRefusedWorkers(t *testing.T) {
 		last = <-leads
 		return len(last.Refused) == 2
 	})
-	if last.Epoch != epoch || last.Coordinator != "a" || !strings.Contains(last.Refused["alien"], fmt.Sprintf("protocol version 9, this coordinator has %d", protocol.Version)) || !strings.Contains(last.Refused["old"], "arithmetic version 77, this coordinator has 1") {
+	if last.Epoch != epoch || last.Coordinator != "a" ||
+		!strings.Contains(last.Refused["alien"], fmt.Sprintf("protocol version 9, this coordinator has %d",
+			protocol.Version)) || !strings.Contains(last.Refused["old"], "arithmetic version 77, this coordinator has 1") {
 		t.Errorf("lead %+v", last)
 	}
 	x := l.executor(jobID)
@@ -331,7 +337,8 @@ func TestRefusedWorkers(t *testing.T) {
 	d.sums()
 	alien.idle()
 	workers := l.d.Workers()
-	if len(workers) != 3 || workers[0].ID != "alien" || !strings.HasPrefix(workers[0].State, "refused: ") || workers[1].State != "alive" {
+	if len(workers) != 3 || workers[0].ID != "alien" || !strings.HasPrefix(workers[0].State, "refused: ") ||
+		workers[1].State != "alive" {
 		t.Errorf("workers %+v", workers)
 	}
 	l.counted("workers", "alive", 1)
@@ -403,8 +410,8 @@ func (c logLines) drain() string {
 	return b.String()
 }
 
-// TestForeignMessages: messages that name another worker than their subject are counted and change nothing. Each sender is logged
-// once a minute.
+// TestForeignMessages: messages that name another worker than their subject are counted and change nothing. Each sender
+// is logged once a minute.
 func TestForeignMessages(t *testing.T) {
 	log := make(logLines, 100)
 	l := newLabWith(t, never, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
@@ -413,7 +420,8 @@ func TestForeignMessages(t *testing.T) {
 	defer x.Close()
 	d := l.do(x, 1, reduceRound(2))
 	task1, task2 := w1.first(0), w2.first(0)
-	leaving := (&protocol.Heartbeat{Worker: "w1", Protocol: protocol.Version, Numerics: round.Numerics, Leaving: true}).Append(nil)
+	leaving := (&protocol.Heartbeat{Worker: "w1", Protocol: protocol.Version, Numerics: round.Numerics, Leaving: true}).
+		Append(nil)
 	if err := w2.conn.Send(subjects.Heartbeats("w2"), "", leaving); err != nil {
 		t.Fatal(err)
 	}
@@ -438,29 +446,33 @@ func TestForeignMessages(t *testing.T) {
 	}
 }
 
-// TestTwins: two workers with one id are found by the processes that send their heartbeats, and logged once. A worker that
-// connects or starts again is one worker.
+// TestTwins: two workers with one id are found by the processes that send their heartbeats, and logged once. A worker
+// that connects or starts again is one worker.
 func TestTwins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(logLines, 100)
-		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.NewTextHandler(log, nil))})
+		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()),
+			Log: slog.New(slog.NewTextHandler(log, nil))})
 		beat := func(sent ...string) string { // PROCESS@ADDRESS each
 			for _, from := range sent {
 				process, address, _ := strings.Cut(from, "@")
 				b := protocol.Heartbeat{
-					Worker: "w", Slots: 1, Protocol: protocol.Version, Numerics: round.Numerics, Full: true, Process: process, Address: address,
+					Worker: "w", Slots: 1, Protocol: protocol.Version, Numerics: round.Numerics, Full: true, Process: process,
+					Address: address,
 				}
 				locked(&d.mu, func() { d.hear(&b, time.Now()) })
 			}
 			return d.Workers()[0].State
 		}
-		if state := beat("p@h:1", "p@h:1", "p@h:2", "p@h:1", "p@h:2", "p@h:1", "p@h:2"); state != "alive" || log.drain() != "" {
+		if state := beat("p@h:1", "p@h:1", "p@h:2", "p@h:1", "p@h:2", "p@h:1", "p@h:2"); state != "alive" ||
+			log.drain() != "" {
 			t.Errorf("a worker that connects again, whose heartbeats of both connections overtake each other: %s", state)
 		}
 		if state := beat("q@h:2", "p@h:1", "q@h:2", "q@h:2"); state != "alive" || log.drain() != "" {
 			t.Errorf("a worker that starts again, with a heartbeat that was on its way: %s", state)
 		}
-		if state := beat("r@h:3", "s@h:4", "r@h:3", "s@h:4", "r@h:3"); !strings.Contains(state, "two workers, at h:3 and h:4, have this id; give one of them another --id") {
+		if state := beat("r@h:3", "s@h:4", "r@h:3", "s@h:4", "r@h:3"); !strings.Contains(state,
+			"two workers, at h:3 and h:4, have this id; give one of them another --id") {
 			t.Errorf("two workers: %s", state)
 		}
 		if text := log.drain(); strings.Count(text, "two workers have the same id") != 1 {
@@ -477,7 +489,8 @@ func TestTwins(t *testing.T) {
 func TestForeignMessagesOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(logLines, 2*schedule.MaxWorkers)
-		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.NewTextHandler(log, nil))})
+		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()),
+			Log: slog.New(slog.NewTextHandler(log, nil))})
 		all := func() (lines int) {
 			for i := range schedule.MaxWorkers + 10 {
 				d.dropForeign(fmt.Sprint("w", i), "x")

@@ -32,7 +32,8 @@ const (
 )
 
 // committer commits a job's training state at the commit interval, while the driver goes on. At most one commit is in
-// flight. The driver waits for it only if more than two intervals are uncommitted. It is used by the driver's goroutine.
+// flight. The driver waits for it only if more than two intervals are uncommitted. It is used by the driver's
+// goroutine.
 type committer struct {
 	d        *driver
 	interval time.Duration
@@ -57,8 +58,8 @@ func newCommitter(d *driver) *committer {
 	return &committer{d: d, interval: baseInterval, costs: costs{0}, began: time.Now()}
 }
 
-// costs are how long the last commits took, at most three. The first of a driver is 0: the first commit alone does not show
-// that commits are slow.
+// costs are how long the last commits took, at most three. The first of a driver is 0: the first commit alone does not
+// show that commits are slow.
 type costs []time.Duration
 
 // with returns the costs after one more commit.
@@ -67,8 +68,8 @@ func (c costs) with(cost time.Duration) costs {
 	return c[max(0, len(c)-3):]
 }
 
-// typical returns the median of three costs, and the least of fewer: one commit that waited for an election, or for a cut
-// network, shows nothing about the next.
+// typical returns the median of three costs, and the least of fewer: one commit that waited for an election, or for a
+// cut network, shows nothing about the next.
 func (c costs) typical() time.Duration {
 	sorted := slices.Sorted(slices.Values(c))
 	return sorted[len(sorted)/3]
@@ -189,9 +190,10 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 	return nil
 }
 
-// offerBlob writes a large state to a blob while the driver waits, so that memory has no copy of it. The driver does not wait
-// until the blob is on the disk, and on the disks of others.
-func (c *committer) offerBlob(ctx context.Context, rounds uint64, t round.Trainer, w round.StateWriter, size int) error {
+// offerBlob writes a large state to a blob while the driver waits, so that memory has no copy of it. The driver does
+// not wait until the blob is on the disk, and on the disks of others.
+func (c *committer) offerBlob(ctx context.Context, rounds uint64, t round.Trainer, w round.StateWriter,
+	size int) error {
 	c.buf = nil
 	if !c.isDue(size) {
 		return nil
@@ -223,7 +225,8 @@ func (c *committer) offerBlob(ctx context.Context, rounds uint64, t round.Traine
 
 // entry returns the entry of a state of so many bytes, without the state.
 func (c *committer) entry(rounds uint64, bytes int) protocol.CommitEntry {
-	return protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(bytes), Progress: c.progress}
+	return protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(bytes),
+		Progress: c.progress}
 }
 
 func (c *committer) propose(ctx context.Context, e *protocol.CommitEntry) error {
@@ -275,8 +278,8 @@ type Results struct {
 	lost digests.Set // recorded results that no coordinator has any longer; mu guards it
 }
 
-// errResultLost says that no coordinator has a recorded result any longer: its job starts again from its last commit and
-// computes the task once more, to the same bytes.
+// errResultLost says that no coordinator has a recorded result any longer: its job starts again from its last commit
+// and computes the task once more, to the same bytes.
 var errResultLost = errors.New("no coordinator has the recorded result of a task any more; the task is computed again")
 
 // setLost remembers whether a result is lost.
@@ -326,7 +329,8 @@ func (r *Results) Record(ctx context.Context, c *protocol.Result, of int, failed
 		return err
 	}
 	r.setLost(c.Digest, false)
-	entry := protocol.ResultEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Task: c.Task, Of: uint32(of), Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute, Failed: failed}
+	entry := protocol.ResultEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Task: c.Task, Of: uint32(of),
+		Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute, Failed: failed}
 	return r.propose(ctx, protocol.EntryResult, entry)
 }
 
@@ -344,7 +348,8 @@ func (r *Results) Withhold(ctx context.Context, job, round uint64, tasks []uint3
 // propose commits an entry. What the state machine refuses, it would refuse again.
 func (r *Results) propose(ctx context.Context, kind protocol.EntryKind, entry any) error {
 	_, _, err := r.Store.Propose(ctx, protocol.EncodeEntry(kind, entry))
-	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning} {
+	for _, target := range []error{state.ErrStaleEpoch, state.ErrStaleRound, state.ErrFinal, state.ErrDeleted,
+		state.ErrNotRunning} {
 		if errors.Is(err, target) {
 			return fmt.Errorf("%w: %w", dispatch.ErrOver, err)
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestStretch: the interval is 200 ms while commits are cheap. It grows to keep them at 3 % of the time, and is at most 2 s or
-// four times the last commit.
+// TestStretch: the interval is 200 ms while commits are cheap. It grows to keep them at 3 % of the time, and is at most
+// 2 s or four times the last commit.
 func TestStretch(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{
 		0:                      200 * time.Millisecond,
@@ -50,7 +50,8 @@ func TestStretch(t *testing.T) {
 	})
 }
 
-// TestTypicalCost: one slow commit after a fast one does not change the interval. If most are slow, the interval follows.
+// TestTypicalCost: one slow commit after a fast one does not change the interval. If most are slow, the interval
+// follows.
 func TestTypicalCost(t *testing.T) {
 	c := newCommitter(nil).costs
 	for i, step := range []struct{ cost, want time.Duration }{
@@ -79,7 +80,8 @@ func (s *stated) Progress() round.Progress {
 	return round.Progress{Step: uint64(s.calls), Loss: 0.5}
 }
 
-// TestOfferWaitsForTheInterval: a state is marshaled once the interval is over, and is committed with its round and progress.
+// TestOfferWaitsForTheInterval: a state is marshaled once the interval is over, and is committed with its round and
+// progress.
 func TestOfferWaitsForTheInterval(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")
@@ -96,7 +98,8 @@ func TestOfferWaitsForTheInterval(t *testing.T) {
 	if err := c.settle(); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.job(j.ID); got.Round != 4 || string(got.Trainer) != "first" || string(got.Progress) != `{"step":1,"steps":0,"samples":0,"loss":0.5,"phase":""}` {
+	if got := l.job(j.ID); got.Round != 4 || string(got.Trainer) != "first" ||
+		string(got.Progress) != `{"step":1,"steps":0,"samples":0,"loss":0.5,"phase":""}` {
 		t.Errorf("committed: round %d, state %q, progress %s", got.Round, got.Trainer, got.Progress)
 	}
 	if err := c.settle(); err != nil { // nothing is in flight
@@ -114,7 +117,8 @@ func TestOneCommitInFlight(t *testing.T) {
 		t.Fatalf("a second commit was begun, error %v", err)
 	}
 	flight <- committed{nil, 40 * time.Millisecond}
-	if err := c.offer(testkit.Context(t), 1, tr); err != nil || tr.calls != 1 || c.interval != stretch(40*time.Millisecond) {
+	if err := c.offer(testkit.Context(t), 1, tr); err != nil || tr.calls != 1 ||
+		c.interval != stretch(40*time.Millisecond) {
 		t.Fatalf("%d states cut, interval %v, error %v", tr.calls, c.interval, err)
 	}
 	if err := c.settle(); err != nil {
@@ -126,7 +130,8 @@ func TestOneCommitInFlight(t *testing.T) {
 	}
 }
 
-// TestDriverWaits: a driver waits for the commit in flight if more than two intervals are uncommitted, and returns its error.
+// TestDriverWaits: a driver waits for the commit in flight if more than two intervals are uncommitted, and returns its
+// error.
 func TestDriverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Config{Metrics: metrics.NewCoordinator(prometheus.NewRegistry())})
@@ -150,12 +155,14 @@ func TestDriverWaits(t *testing.T) {
 	})
 }
 
-// TestLargeStatesInChunks: a large state is committed in chunks, and takes effect with the last. A very large state is a blob.
+// TestLargeStatesInChunks: a large state is committed in chunks, and takes effect with the last. A very large state is
+// a blob.
 func TestLargeStatesInChunks(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")
 	c, tr := l.committer(j), &stated{}
-	for round, size := range []int{1, protocol.CommitChunk, protocol.CommitChunk + 1, 5*protocol.CommitChunk + 7, protocol.MaxRaftState + 1} {
+	for round, size := range []int{1, protocol.CommitChunk, protocol.CommitChunk + 1, 5*protocol.CommitChunk + 7,
+		protocol.MaxRaftState + 1} {
 		tr.state = bytes.Repeat([]byte{byte(round + 1)}, size)
 		before := l.cfg.Store.State().Index()
 		c.began = time.Now().Add(-time.Hour) // long enough for the largest
@@ -170,12 +177,14 @@ func TestLargeStatesInChunks(t *testing.T) {
 			t.Fatalf("round %d, %d bytes; want round %d, %d bytes", got.Round, got.TrainerBytes, round+1, size)
 		}
 		if size > protocol.MaxRaftState {
-			if b, err := l.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || pieces != 1 {
+			if b, err := l.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob); err != nil || !bytes.Equal(b, tr.state) ||
+				got.Trainer != nil || pieces != 1 {
 				t.Errorf("a blob of %d bytes in %d entries, error %v", len(b), pieces, err)
 			}
 			continue
 		}
-		if want := (size + protocol.CommitChunk - 1) / protocol.CommitChunk; !bytes.Equal(got.Trainer, tr.state) || got.TrainerBlob != "" || pieces != uint64(want) {
+		if want := (size + protocol.CommitChunk - 1) / protocol.CommitChunk; !bytes.Equal(got.Trainer, tr.state) ||
+			got.TrainerBlob != "" || pieces != uint64(want) {
 			t.Errorf("%d bytes committed in %d entries, want %d", len(got.Trainer), pieces, want)
 		}
 	}
@@ -198,8 +207,8 @@ func (w *writer) WriteState(to io.Writer) error {
 	return w.wrote
 }
 
-// TestStatesAreWritten: if the job's state may be large, a state above blobFrom is written to a blob, without a copy in memory. A
-// smaller one goes to the log. Nothing is left of a state that cannot be written.
+// TestStatesAreWritten: if the job's state may be large, a state above blobFrom is written to a blob, without a copy in
+// memory. A smaller one goes to the log. Nothing is left of a state that cannot be written.
 func TestStatesAreWritten(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")
@@ -227,7 +236,8 @@ func TestStatesAreWritten(t *testing.T) {
 		}
 		b, err := l.cfg.Blobs.Get(testkit.Context(t), got.TrainerBlob)
 		if err != nil || !bytes.Equal(b, tr.state) || got.Trainer != nil || tr.calls != calls || c.buf != nil {
-			t.Errorf("a blob of %d bytes, %d calls of AppendState, a buffer of %d, error %v", len(b), tr.calls-calls, len(c.buf), err)
+			t.Errorf("a blob of %d bytes, %d calls of AppendState, a buffer of %d, error %v", len(b), tr.calls-calls,
+				len(c.buf), err)
 		}
 	}
 	tr.state, tr.wrote = make([]byte, blobFrom+1), errors.New("no room")
@@ -240,8 +250,8 @@ func TestStatesAreWritten(t *testing.T) {
 	}
 }
 
-// TestCommitErrors: the next offer, or settle, returns the error of a trainer that cannot marshal, of a round that does not
-// grow, or of a leader epoch that is over.
+// TestCommitErrors: the next offer, or settle, returns the error of a trainer that cannot marshal, of a round that does
+// not grow, or of a leader epoch that is over.
 func TestCommitErrors(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")
@@ -285,7 +295,8 @@ func TestCommitErrors(t *testing.T) {
 	}
 }
 
-// TestALargeStateWaits: a state that would take long to commit is marshaled less often. Until then the interval says so.
+// TestALargeStateWaits: a state that would take long to commit is marshaled less often. Until then the interval says
+// so.
 func TestALargeStateWaits(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")

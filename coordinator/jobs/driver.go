@@ -51,7 +51,8 @@ const leanFrom = 16 << 20
 func (d *driver) run(ctx context.Context) error {
 	if d.job.State != protocol.Running {
 		now := time.Now()
-		entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: now.Unix(), Millis: protocol.Millis(now)}
+		entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: now.Unix(),
+			Millis: protocol.Millis(now)}
 		if _, _, err := d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
 			return err
 		}
@@ -210,8 +211,8 @@ func (g *gauges) set(p round.Progress, now time.Time) {
 }
 
 const (
-	// maxFoldPoints bounds the points of all folds' curves together, which one log entry has. Very many folds have fewer than
-	// curve.FoldPoints each.
+	// maxFoldPoints bounds the points of all folds' curves together, which one log entry has. Very many folds have fewer
+	// than curve.FoldPoints each.
 	maxFoldPoints = 1 << 16
 	// maxBlobRuns and maxBlobBytes bound a blob of runs: a request reads one blob, and runs may have models.
 	maxBlobRuns  = protocol.CellsPage
@@ -290,9 +291,10 @@ func (d *driver) storeModel(ctx context.Context, model []byte, digest string) (*
 	return &protocol.ModelRef{Digest: digest, Blob: blob, Bytes: uint64(len(model))}, nil
 }
 
-// storeRuns stores the outcomes of a job's runs, several in each blob, and the models of runs that the job keeps. took has the
-// nanoseconds of computing, by run.
-func (d *driver) storeRuns(ctx context.Context, o *pipeline.Outcome, took []uint64) (refs []protocol.CellsRef, models []protocol.ModelRef, err error) {
+// storeRuns stores the outcomes of a job's runs, several in each blob, and the models of runs that the job keeps. took
+// has the nanoseconds of computing, by run.
+func (d *driver) storeRuns(ctx context.Context, o *pipeline.Outcome, took []uint64) (refs []protocol.CellsRef,
+	models []protocol.ModelRef, err error) {
 	var w *blobs.Writer // of the next blob
 	defer func() {
 		if w != nil {
@@ -347,8 +349,10 @@ func (d *driver) storeRuns(ctx context.Context, o *pipeline.Outcome, took []uint
 	return refs, models, err
 }
 
-// runOutcome returns the encoded outcome of a run, empty if it was not run. If the job keeps models, the model is stored apart.
-func (d *driver) runOutcome(ctx context.Context, o *pipeline.Outcome, run int) (part []byte, model *protocol.ModelRef, err error) {
+// runOutcome returns the encoded outcome of a run, empty if it was not run. If the job keeps models, the model is
+// stored apart.
+func (d *driver) runOutcome(ctx context.Context, o *pipeline.Outcome, run int) (part []byte, model *protocol.ModelRef,
+	err error) {
 	if part, err = o.Cell(run); err != nil || len(part) == 0 || !d.job.Job.Cells.Models {
 		return part, nil, err
 	}
@@ -367,7 +371,8 @@ func (d *driver) runOutcome(ctx context.Context, o *pipeline.Outcome, run int) (
 	return c.Encode(), model, nil
 }
 
-// budgetOf returns the part of a job in the budgets of its submission, by what the log says; nil: the job has no budgets.
+// budgetOf returns the part of a job in the budgets of its submission, by what the log says; nil: the job has no
+// budgets.
 func budgetOf(store Log, j *state.Job) *dispatch.BudgetOptions {
 	c := j.Job.Cells
 	if c == nil || len(c.Budgets) == 0 {
@@ -391,8 +396,8 @@ func budgetOf(store Log, j *state.Job) *dispatch.BudgetOptions {
 	return o
 }
 
-// spentElsewhere returns the seconds, by budget, that a submission has spent before it and in its jobs for which open is
-// false; one of its jobs is given.
+// spentElsewhere returns the seconds, by budget, that a submission has spent before it and in its jobs for which open
+// is false; one of its jobs is given.
 func spentElsewhere(s *state.State, one *state.Job, open func(job uint64) bool) map[string]float64 {
 	spent, counted := make(map[string]float64), make(map[string]bool)
 	for _, j := range s.Jobs() {
@@ -436,7 +441,8 @@ func recordedTimes(j *state.Job, runs int) []uint64 {
 	return took
 }
 
-// spentBy returns the seconds of runs by the name of their budget; took has nanoseconds, by run. nil: there are no budgets.
+// spentBy returns the seconds of runs by the name of their budget; took has nanoseconds, by run. nil: there are no
+// budgets.
 func spentBy(c *round.Cells, took []uint64) map[string]float64 {
 	if len(c.Budgets) == 0 {
 		return nil
@@ -450,7 +456,8 @@ func spentBy(c *round.Cells, took []uint64) map[string]float64 {
 	return spent
 }
 
-// timesBy adds up how long the runs of each method that ended well were computed. took has nanoseconds, by run; 0: not known.
+// timesBy adds up how long the runs of each method that ended well were computed. took has nanoseconds, by run; 0: not
+// known.
 func timesBy(c *round.Cells, took []uint64, ends []pipeline.CellEnd) []protocol.RunTimes {
 	times := make([]protocol.RunTimes, len(c.Rows))
 	for run, cell := range c.All() {

@@ -91,14 +91,16 @@ func (l *lab) submit(name string, change func(*round.Job)) *state.Job {
 	if change != nil {
 		change(job)
 	}
-	return l.propose(protocol.EntrySubmit, protocol.SubmitEntry{Token: name, Name: name, Dataset: "art", Job: job}).(*state.Job)
+	return l.propose(protocol.EntrySubmit,
+		protocol.SubmitEntry{Token: name, Name: name, Dataset: "art", Job: job}).(*state.Job)
 }
 
 // running queues a job and makes it run.
 func (l *lab) running(name string) *state.Job {
 	l.t.Helper()
 	j := l.submit(name, nil)
-	return l.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: l.cfg.Epoch, Job: j.ID, State: protocol.Running}).(*state.Job)
+	return l.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: l.cfg.Epoch, Job: j.ID,
+		State: protocol.Running}).(*state.Job)
 }
 
 func (l *lab) job(id uint64) *state.Job { return l.cfg.Store.State().Job(id) }

@@ -1,6 +1,6 @@
-// Package jobs drives jobs on the leader: it takes them off the queue, has their rounds computed through package dispatch, and
-// commits their training state. A Manager lives as long as one leadership. What it had not committed is computed again by the
-// next, to the same bits. DESIGN.md follows a crash through it.
+// Package jobs drives jobs on the leader: it takes them off the queue, has their rounds computed through package
+// dispatch, and commits their training state. A Manager lives as long as one leadership. What it had not committed is
+// computed again by the next, to the same bits. DESIGN.md follows a crash through it.
 package jobs
 
 import (
@@ -58,7 +58,8 @@ type Config struct {
 	Store      Log
 	Blobs      Blobs
 	Dispatch   *dispatch.Dispatcher
-	// Lean, if set, is called before the rounds of a job with large messages. The function that it returns is called after them.
+	// Lean, if set, is called before the rounds of a job with large messages. The function that it returns is called after
+	// them.
 	Lean    func() (end func())
 	Metrics *metrics.Coordinator
 	Log     *slog.Logger
@@ -97,7 +98,8 @@ func (m *Manager) Run(ctx context.Context) {
 		st, changed := m.cfg.Store.Watch()
 		counts := make(map[protocol.JobState]int)
 		start, stop := decide(st.Jobs(), m.running, m.cfg.Concurrent, counts)
-		for _, s := range []protocol.JobState{protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled} {
+		for _, s := range []protocol.JobState{protocol.Queued, protocol.Paused, protocol.Running, protocol.Done,
+			protocol.Failed, protocol.Cancelled} {
 			m.cfg.Metrics.Jobs.WithLabelValues(string(s)).Set(float64(counts[s]))
 		}
 		for _, id := range stop {
@@ -124,10 +126,11 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// decide returns the jobs to start, in the order of submission, and the jobs with drivers that must stop: the job failed, was
-// cancelled, deleted or paused, even if it was resumed since. The driver of a job that is done ends without that. decide
-// counts the jobs by state in counts, and is otherwise pure.
-func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
+// decide returns the jobs to start, in the order of submission, and the jobs with drivers that must stop: the job
+// failed, was cancelled, deleted or paused, even if it was resumed since. The driver of a job that is done ends without
+// that. decide counts the jobs by state in counts, and is otherwise pure.
+func decide(jobs []*state.Job, drivers map[uint64]running, limit int,
+	counts map[protocol.JobState]int) (start []*state.Job, stop []uint64) {
 	free := limit - len(drivers)
 	for _, job := range jobs { // running jobs take their places before the queue does
 		if _, driven := drivers[job.ID]; !driven && job.State == protocol.Running && !foreign(job) {
@@ -152,7 +155,9 @@ func decide(jobs []*state.Job, drivers map[uint64]running, limit int, counts map
 	}
 	from := len(stop)
 	for id := range drivers { // a job may be cancelled and deleted before anybody looks
-		if _, there := slices.BinarySearchFunc(jobs, id, func(j *state.Job, id uint64) int { return cmp.Compare(j.ID, id) }); !there {
+		if _, there := slices.BinarySearchFunc(jobs, id, func(j *state.Job, id uint64) int {
+			return cmp.Compare(j.ID, id)
+		}); !there {
 			stop = append(stop, id)
 		}
 	}
@@ -182,7 +187,8 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	default:
 		log.Error("the job failed", "error", err)
 		now := time.Now()
-		entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: job.ID, State: protocol.Failed, Error: err.Error(), Time: now.Unix(), Millis: protocol.Millis(now)}
+		entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: job.ID, State: protocol.Failed, Error: err.Error(),
+			Time: now.Unix(), Millis: protocol.Millis(now)}
 		if _, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
 			log.Warn("the job's failure could not be recorded", "error", err)
 			wait.For(ctx, protocol.RetryPassing)
@@ -191,7 +197,8 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	m.cfg.Metrics.ForgetJob(job.Name)
 }
 
-// stopped notes why a job stopped that is tried again. Somebody may have paused, cancelled or deleted it: that is no reason.
+// stopped notes why a job stopped that is tried again. Somebody may have paused, cancelled or deleted it: that is no
+// reason.
 func (m *Manager) stopped(id uint64, why error) {
 	wanted := errors.Is(why, state.ErrNotRunning) || errors.Is(why, state.ErrFinal) || errors.Is(why, state.ErrDeleted)
 	if m.cfg.Dispatch != nil && !wanted {
@@ -199,8 +206,8 @@ func (m *Manager) stopped(id uint64, why error) {
 	}
 }
 
-// passing reports whether an error tells something of the cluster, not of the job: the job goes on from its last commit, here
-// or elsewhere. A stale round or a gap comes of a commit with an unknown outcome that took effect.
+// passing reports whether an error tells something of the cluster, not of the job: the job goes on from its last
+// commit, here or elsewhere. A stale round or a gap comes of a commit with an unknown outcome that took effect.
 func passing(err error) bool {
 	for _, target := range []error{
 		store.ErrNotLeader, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
@@ -221,7 +228,8 @@ func passing(err error) bool {
 	return errors.As(err, &system)
 }
 
-// Wait is what a job waits for: Reason for programs, Text for people, with the command that helps. The zero value is nothing.
+// Wait is what a job waits for: Reason for programs, Text for people, with the command that helps. The zero value is
+// nothing.
 type Wait struct {
 	Reason protocol.WaitReason
 	Text   string
@@ -239,10 +247,12 @@ type Facts struct {
 	Workers func(job uint64) dispatch.Availability
 }
 
-// PendingLong is how long an entry may be on its way into the log before the leader counts as unable to record anything.
+// PendingLong is how long an entry may be on its way into the log before the leader counts as unable to record
+// anything.
 const PendingLong = 3 * time.Second
 
-// foreign reports whether a job has not ended and needs a leader of another arithmetic version. It takes no place on this leader.
+// foreign reports whether a job has not ended and needs a leader of another arithmetic version. It takes no place on
+// this leader.
 func foreign(job *state.Job) bool {
 	return job.Job != nil && !job.State.Final() && job.Job.Numerics != round.Numerics
 }
@@ -275,14 +285,17 @@ func Waits(all []*state.Job, f *Facts) map[uint64]Wait {
 func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	switch {
 	case foreign(job):
-		return Wait{protocol.WaitNumerics, fmt.Sprintf("the job needs a leader with arithmetic version %d, this leader has %d: run that version on a coordinator, then: coppice cluster transfer ID",
+		return Wait{protocol.WaitNumerics, fmt.Sprintf("the job needs a leader with arithmetic version %d, this leader has "+
+			"%d: run that version on a coordinator, then: coppice cluster transfer ID",
 			job.Job.Numerics, round.Numerics)}
 	case f.Unrecorded != "":
-		return Wait{protocol.WaitCommit, "the leader cannot record anything: " + f.Unrecorded + "; see: coppice cluster members"}
+		return Wait{protocol.WaitCommit, "the leader cannot record anything: " + f.Unrecorded +
+			"; see: coppice cluster members"}
 	case f.NATS != "":
 		return Wait{protocol.WaitNATS, "the leader cannot reach the workers: " + f.NATS + "; see: coppice cluster members"}
 	case job.State == protocol.Queued && place > max(0, f.Concurrent-len(run)):
-		return Wait{protocol.WaitQueue, fmt.Sprintf("place %d in the queue: at most %d jobs run at once (coppice coordinator --jobs), now %s",
+		return Wait{protocol.WaitQueue, fmt.Sprintf("place %d in the queue: at most %d jobs run at once (coppice "+
+			"coordinator --jobs), now %s",
 			place-max(0, f.Concurrent-len(run)), f.Concurrent, list(run))}
 	case f.Workers == nil:
 		return Wait{}
@@ -290,8 +303,8 @@ func (f *Facts) wait(job *state.Job, place int, run []string) Wait {
 	return f.workersFor(job)
 }
 
-// workersFor tells whether a job waits for workers, and why the known workers do not help. The reason that is easiest to mend
-// comes first. A job with usable workers may be stopped by something else.
+// workersFor tells whether a job waits for workers, and why the known workers do not help. The reason that is easiest
+// to mend comes first. A job with usable workers may be stopped by something else.
 func (f *Facts) workersFor(job *state.Job) Wait {
 	a := f.Workers(job.ID)
 	switch {
@@ -303,13 +316,17 @@ func (f *Facts) workersFor(job *state.Job) Wait {
 	case a.Unknown || a.Usable > 0:
 		return Wait{}
 	case len(a.Unable) > 0:
-		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has enough memory for the job: %s; start a worker with more: %s --memory SIZE", list(a.Unable), f.Start)}
+		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has enough memory for the job: %s; start a worker with "+
+			"more: %s --memory SIZE", list(a.Unable), f.Start)}
 	case len(a.Unreachable) > 0:
-		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start a worker: %s", list(a.Unreachable), f.Start)}
+		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start a worker: %s",
+			list(a.Unreachable), f.Start)}
 	case len(a.Quarantined) > 0:
-		return Wait{protocol.WaitQuarantined, fmt.Sprintf("every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Quarantined), f.Start)}
+		return Wait{protocol.WaitQuarantined, fmt.Sprintf(
+			"every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Quarantined), f.Start)}
 	case len(a.Refused) > 0:
-		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start a worker of this version: %s", list(a.Refused), f.Start)}
+		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start a worker of this version: %s",
+			list(a.Refused), f.Start)}
 	}
 	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Start)}
 }
@@ -330,7 +347,8 @@ func lostBlobs(job *state.Job, lost func(digest string) bool) string {
 	}
 	others := [][2]string{{"the job's training state", job.TrainerBlob}}
 	if job.Job != nil {
-		others = append(others, [2]string{"the job's list of folds", job.Job.Split.Assigned}, [2]string{"the weights to start from", job.Job.Weights})
+		others = append(others, [2]string{"the job's list of folds", job.Job.Split.Assigned},
+			[2]string{"the weights to start from", job.Job.Weights})
 	}
 	for _, o := range others {
 		if o[1] != "" && lost(o[1]) {
@@ -340,9 +358,11 @@ func lostBlobs(job *state.Job, lost func(digest string) bool) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("blobs of the job are on no coordinator that answers: %s; the job continues once a coordinator has them: ", list(names))
+	text := fmt.Sprintf("blobs of the job are on no coordinator that answers: %s; the job continues once a coordinator "+
+		"has them: ", list(names))
 	if data == len(names) {
-		return text + fmt.Sprintf("import dataset %s again (coppice dataset import), or start a coordinator that has them", job.Dataset)
+		return text + fmt.Sprintf("import dataset %s again (coppice dataset import), or start a coordinator that has them",
+			job.Dataset)
 	}
 	return text + fmt.Sprintf("start a coordinator that has them, or cancel the job: coppice job cancel %s", job.Name)
 }
@@ -371,8 +391,8 @@ func AddIdle(workers []protocol.Worker, idle map[string]dispatch.Idle, all []*st
 	}
 }
 
-// idleFor says why a worker computes nothing, for programs and for people: what the dispatcher says, what the job that it could
-// work for waits for, or why no job runs. It is a pure function.
+// idleFor says why a worker computes nothing, for programs and for people: what the dispatcher says, what the job that
+// it could work for waits for, or why no job runs. It is a pure function.
 func idleFor(w dispatch.Idle, all []*state.Job, waits map[uint64]Wait) (protocol.IdleReason, string) {
 	if w.Reason != "" && w.Job == 0 {
 		return w.Reason, w.Text
@@ -407,7 +427,8 @@ func noneRuns(all []*state.Job, waits map[uint64]Wait) (protocol.IdleReason, str
 		}
 	}
 	if len(paused) > 0 {
-		return protocol.IdlePaused, fmt.Sprintf("no job is running; paused jobs: %s; to resume a job: coppice job resume NAME", list(paused))
+		return protocol.IdlePaused, fmt.Sprintf(
+			"no job is running; paused jobs: %s; to resume a job: coppice job resume NAME", list(paused))
 	}
 	return protocol.IdleNoJob, "no job is running"
 }

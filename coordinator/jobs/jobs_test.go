@@ -27,10 +27,11 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
-// TestDecide: jobs start in the order of submission while there is room. Jobs that ran under an earlier leader always start.
-// Drivers of jobs that have ended stop.
+// TestDecide: jobs start in the order of submission while there is room. Jobs that ran under an earlier leader always
+// start. Drivers of jobs that have ended stop.
 func TestDecide(t *testing.T) {
-	q, p, r, d, f, c := protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed, protocol.Cancelled
+	q, p, r, d, f, c := protocol.Queued, protocol.Paused, protocol.Running, protocol.Done, protocol.Failed,
+		protocol.Cancelled
 	for _, test := range []struct {
 		what    string
 		jobs    []protocol.JobState // job i+1
@@ -76,8 +77,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideAfterAPause: a driver that began before its job was paused and resumed stops, whatever the job's state is now. The next
-// one begins after that.
+// TestDecideAfterAPause: a driver that began before its job was paused and resumed stops, whatever the job's state is
+// now. The next one begins after that.
 func TestDecideAfterAPause(t *testing.T) {
 	for _, s := range []protocol.JobState{protocol.Queued, protocol.Running} {
 		jobs := []*state.Job{{ID: 1, State: s, Pauses: 2}}
@@ -94,7 +95,8 @@ func TestDecideAfterAPause(t *testing.T) {
 func TestDecideAfterADeletion(t *testing.T) {
 	jobs := []*state.Job{{ID: 2, State: protocol.Running}, {ID: 5, State: protocol.Done}}
 	drivers := map[uint64]running{7: {}, 1: {}, 2: {}, 5: {}}
-	if start, stop := decide(jobs, drivers, 9, make(map[protocol.JobState]int)); len(start) != 0 || !slices.Equal(stop, []uint64{1, 7}) {
+	if start, stop := decide(jobs, drivers, 9, make(map[protocol.JobState]int)); len(start) != 0 ||
+		!slices.Equal(stop, []uint64{1, 7}) {
 		t.Errorf("start %v, stop %v", start, stop)
 	}
 }
@@ -103,10 +105,12 @@ func TestDecideAfterADeletion(t *testing.T) {
 func TestPassing(t *testing.T) {
 	for _, err := range []error{
 		store.ErrNotLeader, &store.NotLeaderError{Leader: "b"}, store.ErrAmbiguous, store.ErrClosed, replica.ErrNoMajority,
-		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning, bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
+		state.ErrStaleEpoch, state.ErrStaleRound, state.ErrGap, state.ErrFinal, state.ErrDeleted, state.ErrNotRunning,
+		bus.ErrOffline, bus.ErrNoBlob, bus.ErrNoAnswer,
 		pipeline.ErrNumerics, &os.PathError{Op: "write", Path: "blobs", Err: syscall.ENOSPC},
 		&os.PathError{Op: "open", Path: "blobs", Err: syscall.EMFILE}, syscall.ENFILE, syscall.ENOMEM, syscall.EIO,
-		syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENODEV, syscall.ENXIO, syscall.ETIMEDOUT,
+		syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENODEV,
+		syscall.ENXIO, syscall.ETIMEDOUT,
 		files.ErrGone,
 	} {
 		if !passing(fmt.Errorf("somewhere: %w", err)) {
@@ -129,8 +133,8 @@ func TestProgressIsJSON(t *testing.T) {
 	}
 }
 
-// TestManager: a manager takes jobs from the queue while there is room. It stops jobs that are canceled, fails jobs that cannot
-// run, and leaves the others to the next leader.
+// TestManager: a manager takes jobs from the queue while there is room. It stops jobs that are canceled, fails jobs
+// that cannot run, and leaves the others to the next leader.
 func TestManager(t *testing.T) {
 	l := newLab(t)
 	l.dispatcher()
@@ -173,7 +177,8 @@ func TestOldEpoch(t *testing.T) {
 	}
 }
 
-// TestLostStateIsNotTheJobsFault: a job whose trainer state is a blob that nobody has now stops here, and does not fail.
+// TestLostStateIsNotTheJobsFault: a job whose trainer state is a blob that nobody has now stops here, and does not
+// fail.
 func TestLostStateIsNotTheJobsFault(t *testing.T) {
 	l := newLab(t)
 	l.dispatcher()
@@ -189,8 +194,8 @@ func TestLostStateIsNotTheJobsFault(t *testing.T) {
 	}
 }
 
-// TestWantedStops: a job that somebody paused, canceled or deleted again and again is not told to be in trouble. A job that the
-// disk stops is.
+// TestWantedStops: a job that somebody paused, canceled or deleted again and again is not told to be in trouble. A job
+// that the disk stops is.
 func TestWantedStops(t *testing.T) {
 	l := newLab(t)
 	l.dispatcher()
@@ -213,8 +218,8 @@ func TestPanicFailsTheJob(t *testing.T) {
 	}
 }
 
-// TestPause: a pause stops a job's driver and gives its place to the next job. A job that is resumed is queued again, or gets a new
-// driver at once.
+// TestPause: a pause stops a job's driver and gives its place to the next job. A job that is resumed is queued again,
+// or gets a new driver at once.
 func TestPause(t *testing.T) {
 	l := newLab(t)
 	l.dispatcher()
@@ -263,7 +268,8 @@ func TestGauges(t *testing.T) {
 		g.set(round.Progress{Step: 3, Loss: loss}, now)
 	}
 	got := gathered(t, reg)
-	if len(got) != 2 || got["coppice_job_steps"] != 3 || got["coppice_job_last_progress_timestamp_seconds"] != 1_700_000_000.25 {
+	if len(got) != 2 || got["coppice_job_steps"] != 3 ||
+		got["coppice_job_last_progress_timestamp_seconds"] != 1_700_000_000.25 {
 		t.Errorf("at first there are %v", got)
 	}
 	g.set(round.Progress{Step: 30, Steps: 20, Loss: 0.5}, now)

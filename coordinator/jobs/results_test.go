@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestResultsAreKeptByRound: a result is recorded for the number of rounds that it completes, and found again by the round that
-// computes it.
+// TestResultsAreKeptByRound: a result is recorded for the number of rounds that it completes, and found again by the
+// round that computes it.
 func TestResultsAreKeptByRound(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")
@@ -27,11 +27,13 @@ func TestResultsAreKeptByRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Task: 3, Digest: digest, Bytes: 6, Compute: 5e9}
+	m := protocol.Result{Stamp: protocol.Stamp{Epoch: l.cfg.Epoch, Job: j.ID, Round: 0}, Task: 3, Digest: digest, Bytes: 6,
+		Compute: 5e9}
 	if err := p.Record(testkit.Context(t), &m, 10, false); err != nil {
 		t.Fatal(err)
 	}
-	if known := p.Known(j.ID, 0); len(known) != 1 || known[0].Task != 3 || known[0].Digest.String() != digest || known[0].Took != 5*time.Second {
+	if known := p.Known(j.ID, 0); len(known) != 1 || known[0].Task != 3 || known[0].Digest.String() != digest ||
+		known[0].Took != 5*time.Second {
 		t.Errorf("known %v", known)
 	}
 	if known := p.Known(j.ID, 1); len(known) != 0 {
@@ -48,8 +50,8 @@ func TestResultsAreKeptByRound(t *testing.T) {
 	}
 }
 
-// TestRefusedResultsEndTheRound: a result that the state machine would refuse again, such as one of a committed round, is not tried
-// again.
+// TestRefusedResultsEndTheRound: a result that the state machine would refuse again, such as one of a committed round,
+// is not tried again.
 func TestRefusedResultsEndTheRound(t *testing.T) {
 	l := newLab(t)
 	j := l.running("one")
@@ -113,8 +115,9 @@ func (l *recorded) State() *state.State                                  { retur
 func (l *recorded) Watch() (*state.State, <-chan struct{})               { return l.s, nil }
 func (l *recorded) Propose(context.Context, []byte) (uint64, any, error) { return 1, nil, nil }
 
-// TestALostResultIsComputedAgain: a recorded result that no coordinator has any longer is not known, so that its task is computed
-// again. It is known once it is recorded again. A result stays known while the coordinator that has it does not answer.
+// TestALostResultIsComputedAgain: a recorded result that no coordinator has any longer is not known, so that its task
+// is computed again. It is known once it is recorded again. A result stays known while the coordinator that has it does
+// not answer.
 func TestALostResultIsComputedAgain(t *testing.T) {
 	a, b := blobs.Sum([]byte("a")), blobs.Sum([]byte("b"))
 	l := &recorded{withResults(t, a, b)}
@@ -172,7 +175,8 @@ func withResults(t *testing.T, results ...string) *state.State {
 	id := s.JobByName("j").ID
 	apply(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: s.Epoch(), Job: id, State: protocol.Running})
 	for task, d := range results {
-		apply(protocol.EntryResult, &protocol.ResultEntry{Epoch: s.Epoch(), Job: id, Round: 1, Task: uint32(task), Of: uint32(len(results)), Digest: d, Bytes: 1})
+		apply(protocol.EntryResult, &protocol.ResultEntry{Epoch: s.Epoch(), Job: id, Round: 1, Task: uint32(task),
+			Of: uint32(len(results)), Digest: d, Bytes: 1})
 	}
 	return s
 }

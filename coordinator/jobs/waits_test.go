@@ -20,11 +20,13 @@ import (
 
 // available returns the facts of a leader whose jobs all find these workers.
 func available(a dispatch.Availability) *Facts {
-	return &Facts{Concurrent: 1, Start: protocol.StartWorker("h:7100", ""), Workers: func(uint64) dispatch.Availability { return a }}
+	return &Facts{Concurrent: 1, Start: protocol.StartWorker("h:7100", ""), Workers: func(uint64) dispatch.Availability {
+		return a
+	}}
 }
 
-// TestWhatAJobWaitsFor: everything that a job may wait for has its reason, and a text with what is known and the command that
-// helps.
+// TestWhatAJobWaitsFor: everything that a job may wait for has its reason, and a text with what is known and the
+// command that helps.
 func TestWhatAJobWaitsFor(t *testing.T) {
 	own := &round.Job{Numerics: round.Numerics}
 	running := &state.Job{ID: 1, Name: "one", State: protocol.Running, Job: own}
@@ -40,14 +42,20 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		says  []string
 	}{
 		{"a worker is there", running, usable, "", nil},
-		{"it stops", running, available(dispatch.Availability{Usable: 1, Stops: "no room"}), protocol.WaitRetry, []string{"no room", "see: coppice cluster"}},
+		{"it stops", running, available(dispatch.Availability{Usable: 1, Stops: "no room"}), protocol.WaitRetry,
+			[]string{"no room", "see: coppice cluster"}},
 		{"a young leader", running, available(dispatch.Availability{Unknown: true}), "", nil},
 		{"not known", running, &Facts{Concurrent: 1}, "", nil},
-		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker, []string{"coppice worker --join h:7100 --dir"}},
-		{"memory", running, available(dispatch.Availability{Unable: []string{"w1", "w2"}, Unreachable: []string{"w3"}}), protocol.WaitMemory, []string{"w1, w2", "--memory"}},
-		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Quarantined: []string{"w4"}}), protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
-		{"distrusted", running, available(dispatch.Availability{Quarantined: []string{"w4"}}), protocol.WaitQuarantined, []string{"w4", "coppice cluster"}},
-		{"refused", running, available(dispatch.Availability{Refused: []string{"w5: it speaks protocol 9"}}), protocol.WaitRefused, []string{"w5: it speaks protocol 9"}},
+		{"no worker", running, available(dispatch.Availability{}), protocol.WaitNoWorker,
+			[]string{"coppice worker --join h:7100 --dir"}},
+		{"memory", running, available(dispatch.Availability{Unable: []string{"w1", "w2"}, Unreachable: []string{"w3"}}),
+			protocol.WaitMemory, []string{"w1, w2", "--memory"}},
+		{"unreachable", running, available(dispatch.Availability{Unreachable: []string{"w3"}, Quarantined: []string{"w4"}}),
+			protocol.WaitUnreachable, []string{"w3", "coppice worker"}},
+		{"distrusted", running, available(dispatch.Availability{Quarantined: []string{"w4"}}), protocol.WaitQuarantined,
+			[]string{"w4", "coppice cluster"}},
+		{"refused", running, available(dispatch.Availability{Refused: []string{"w5: it speaks protocol 9"}}),
+			protocol.WaitRefused, []string{"w5: it speaks protocol 9"}},
 		{"no NATS", running, &lonely, protocol.WaitNATS, []string{"it is cut off", "coppice cluster members"}},
 		{"nothing recorded", running, &stuck, protocol.WaitCommit, []string{"the disk is full", "coppice cluster members"}},
 		{"numerics", foreign, &stuck, protocol.WaitNumerics, []string{fmt.Sprint(round.Numerics + 1)}},
@@ -64,10 +72,13 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 	}
 }
 
-// TestAJobWaitsForLostBlobs: a job that stops again and again for a lost blob says which blobs it needs, and what helps.
+// TestAJobWaitsForLostBlobs: a job that stops again and again for a lost blob says which blobs it needs, and what
+// helps.
 func TestAJobWaitsForLostBlobs(t *testing.T) {
-	shard, trainer, split, weights := blobs.Sum([]byte("s")), blobs.Sum([]byte("t")), blobs.Sum([]byte("f")), blobs.Sum([]byte("w"))
-	job := &state.Job{ID: 1, Name: "one", Dataset: "set", State: protocol.Running, TrainerBlob: trainer, Job: &round.Job{Numerics: round.Numerics, Weights: weights}}
+	shard, trainer, split, weights := blobs.Sum([]byte("s")), blobs.Sum([]byte("t")), blobs.Sum([]byte("f")),
+		blobs.Sum([]byte("w"))
+	job := &state.Job{ID: 1, Name: "one", Dataset: "set", State: protocol.Running, TrainerBlob: trainer,
+		Job: &round.Job{Numerics: round.Numerics, Weights: weights}}
 	job.Job.Split.Assigned = split
 	job.Manifest = &dataset.Manifest{Shards: []dataset.ShardRef{{Digest: blobs.Sum(nil)}, {Digest: shard}}}
 	stops := dispatch.Availability{Usable: 1, Stops: "nobody has it"}
@@ -82,9 +93,12 @@ func TestAJobWaitsForLostBlobs(t *testing.T) {
 		{"another's blob", stops, []string{blobs.Sum([]byte("other"))}, protocol.WaitRetry, nil},
 		{"it runs all the same", dispatch.Availability{Usable: 1}, []string{shard}, "", nil},
 		{"no worker", dispatch.Availability{}, []string{shard}, protocol.WaitNoWorker, nil},
-		{"a shard", stops, []string{shard}, protocol.WaitBlobs, []string{"shard 1 (" + shard[:12] + ")", "import dataset set again", "coppice dataset import"}},
-		{"its state", stops, []string{trainer}, protocol.WaitBlobs, []string{"the job's training state (" + trainer[:12] + ")", "coppice job cancel one"}},
-		{"folds and weights", stops, []string{split, weights}, protocol.WaitBlobs, []string{split[:12], weights[:12], "coppice job cancel one"}},
+		{"a shard", stops, []string{shard}, protocol.WaitBlobs, []string{"shard 1 (" + shard[:12] + ")",
+			"import dataset set again", "coppice dataset import"}},
+		{"its state", stops, []string{trainer}, protocol.WaitBlobs, []string{"the job's training state (" + trainer[:12] +
+			")", "coppice job cancel one"}},
+		{"folds and weights", stops, []string{split, weights}, protocol.WaitBlobs,
+			[]string{split[:12], weights[:12], "coppice job cancel one"}},
 	} {
 		f := available(test.a)
 		f.Lost = func(digest string) bool { return slices.Contains(test.lost, digest) }
@@ -100,7 +114,8 @@ func TestAJobWaitsForLostBlobs(t *testing.T) {
 	}
 }
 
-// TestMissingBlobsArePassing: a blob, or a folder, that is missing on a coordinator stops a job for a while, and fails none.
+// TestMissingBlobsArePassing: a blob, or a folder, that is missing on a coordinator stops a job for a while, and fails
+// none.
 func TestMissingBlobsArePassing(t *testing.T) {
 	for _, err := range []error{blobs.ErrMissing, &fs.PathError{Op: "open", Path: "blobs", Err: syscall.ENOENT}} {
 		if !passing(fmt.Errorf("training state: %w", err)) {
@@ -109,10 +124,11 @@ func TestMissingBlobsArePassing(t *testing.T) {
 	}
 }
 
-// TestPlacesInTheQueue: each job that decide leaves in the queue is told its place there. A job that waits for nothing is told
-// nothing.
+// TestPlacesInTheQueue: each job that decide leaves in the queue is told its place there. A job that waits for nothing
+// is told nothing.
 func TestPlacesInTheQueue(t *testing.T) {
-	states := []protocol.JobState{protocol.Queued, protocol.Queued, protocol.Running, protocol.Paused, protocol.Done, protocol.Failed}
+	states := []protocol.JobState{protocol.Queued, protocol.Queued, protocol.Running, protocol.Paused, protocol.Done,
+		protocol.Failed}
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
 		var all []*state.Job
@@ -129,7 +145,8 @@ func TestPlacesInTheQueue(t *testing.T) {
 			if s == protocol.Queued && rapid.IntRange(0, 5).Draw(t, "foreign") == 0 {
 				numerics++
 			}
-			all = append(all, &state.Job{ID: uint64(i + 1), Name: fmt.Sprint("j", i+1), State: s, Job: &round.Job{Numerics: numerics}})
+			all = append(all, &state.Job{ID: uint64(i + 1), Name: fmt.Sprint("j", i+1), State: s,
+				Job: &round.Job{Numerics: numerics}})
 		}
 		f := available(dispatch.Availability{Usable: 1})
 		f.Concurrent = limit
@@ -153,8 +170,8 @@ func TestPlacesInTheQueue(t *testing.T) {
 	})
 }
 
-// TestOtherNumericsWait: a job of another arithmetic version takes no place, also if an earlier leader ran it, and says what it
-// waits for.
+// TestOtherNumericsWait: a job of another arithmetic version takes no place, also if an earlier leader ran it, and says
+// what it waits for.
 func TestOtherNumericsWait(t *testing.T) {
 	own := &round.Job{Numerics: round.Numerics}
 	other := &round.Job{Numerics: round.Numerics + 1}
@@ -190,15 +207,23 @@ func TestWhyAWorkerIsIdle(t *testing.T) {
 		says  string
 	}{
 		{"no job", dispatch.Idle{}, nil, nil, protocol.IdleNoJob, "no job is running"},
-		{"all have ended", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Failed)}, nil, protocol.IdleNoJob, "no job is running"},
-		{"paused", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Paused)}, nil, protocol.IdlePaused, "no job is running; paused jobs: b; to resume a job: coppice job resume NAME"},
-		{"a job begins", dispatch.Idle{}, append(one, job(2, "b", protocol.Paused)), nil, protocol.IdleNextRound, "job one is about to start or to end"},
+		{"all have ended", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Failed)}, nil,
+			protocol.IdleNoJob, "no job is running"},
+		{"paused", dispatch.Idle{}, []*state.Job{job(1, "a", protocol.Done), job(2, "b", protocol.Paused)}, nil,
+			protocol.IdlePaused, "no job is running; paused jobs: b; to resume a job: coppice job resume NAME"},
+		{"a job begins", dispatch.Idle{}, append(one, job(2, "b", protocol.Paused)), nil, protocol.IdleNextRound,
+			"job one is about to start or to end"},
 		{"a job waits", dispatch.Idle{}, one, waits, protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
-		{"refused", dispatch.Idle{Reason: protocol.IdleRefused, Text: "it speaks protocol 9"}, one, waits, protocol.IdleRefused, "it speaks protocol 9"},
-		{"few tasks", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, nil, protocol.IdleFewTasks, "job one: 1 task"},
-		{"few tasks of a job that waits", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, waits, protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
-		{"memory", dispatch.Idle{Reason: protocol.IdleMemory, Job: 1, Text: "2 of 1 KiB"}, one, waits, protocol.IdleMemory, "job one: 2 of 1 KiB"},
-		{"deleted meanwhile", dispatch.Idle{Reason: protocol.IdleShards, Job: 7, Text: "none yet"}, one, nil, protocol.IdleShards, "job 7: none yet"},
+		{"refused", dispatch.Idle{Reason: protocol.IdleRefused, Text: "it speaks protocol 9"}, one, waits,
+			protocol.IdleRefused, "it speaks protocol 9"},
+		{"few tasks", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, nil, protocol.IdleFewTasks,
+			"job one: 1 task"},
+		{"few tasks of a job that waits", dispatch.Idle{Reason: protocol.IdleFewTasks, Job: 1, Text: "1 task"}, one, waits,
+			protocol.IdleJobWaits, "job one is waiting: nothing can be recorded"},
+		{"memory", dispatch.Idle{Reason: protocol.IdleMemory, Job: 1, Text: "2 of 1 KiB"}, one, waits, protocol.IdleMemory,
+			"job one: 2 of 1 KiB"},
+		{"deleted meanwhile", dispatch.Idle{Reason: protocol.IdleShards, Job: 7, Text: "none yet"}, one, nil,
+			protocol.IdleShards, "job 7: none yet"},
 	} {
 		workers := []protocol.Worker{{ID: "busy", Busy: 1}, {ID: "w"}}
 		AddIdle(workers, map[string]dispatch.Idle{"w": test.idle, "left": test.idle}, test.all, test.waits)

@@ -1,6 +1,6 @@
-// Package leadership is one leadership of a coordinator: it takes the leader epoch, gives work to workers and drives the jobs
-// until the leadership is lost. A coordinator runs it while Raft says that it leads. The simulation runs the same code on a log
-// and a network of its own.
+// Package leadership is one leadership of a coordinator: it takes the leader epoch, gives work to workers and drives
+// the jobs until the leadership is lost. A coordinator runs it while Raft says that it leads. The simulation runs the
+// same code on a log and a network of its own.
 package leadership
 
 import (
@@ -58,8 +58,8 @@ type Config struct {
 // retryPause is the time between two tries of what a leadership needs.
 const retryPause = protocol.RetryOffice
 
-// Run leads until ctx is done: it takes an epoch, then drives jobs. If the dispatcher panics, that ends the leadership, and
-// the next one begins with another epoch. All that Run started has stopped when it returns.
+// Run leads until ctx is done: it takes an epoch, then drives jobs. If the dispatcher panics, that ends the leadership,
+// and the next one begins with another epoch. All that Run started has stopped when it returns.
 func Run(ctx context.Context, cfg Config) {
 	for broken := true; broken && ctx.Err() == nil; {
 		broken = cfg.lead(ctx)
@@ -70,8 +70,8 @@ func Run(ctx context.Context, cfg Config) {
 func (cfg *Config) lead(ctx context.Context) (broken bool) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	// A disk that stalls may hold up the entry while Raft still takes this coordinator for the leader. Nobody else would lead
-	// then, so it tries until the leadership is lost.
+	// A disk that stalls may hold up the entry while Raft still takes this coordinator for the leader. Nobody else would
+	// lead then, so it tries until the leadership is lost.
 	var epoch uint64
 	for epoch == 0 {
 		var err error
@@ -106,7 +106,8 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
 		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
 		Metrics: cfg.Metrics, Log: cfg.Log,
-		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost, Disconnect: cfg.Disconnect, Revoked: revoked,
+		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost,
+		Disconnect: cfg.Disconnect, Revoked: revoked,
 		Quarantine: func(ctx context.Context, worker string, jobs []uint64, reason string) error {
 			return cfg.quarantine(ctx, epoch, worker, jobs, reason)
 		},
@@ -159,8 +160,8 @@ func (cfg *Config) quarantine(ctx context.Context, epoch uint64, worker string, 
 	}
 }
 
-// followQuarantine tells the dispatcher whenever the log has other quarantined workers, until ctx is done. It compares with the
-// log's last word, not with the dispatcher: the entry of a worker that the dispatcher found may be on its way.
+// followQuarantine tells the dispatcher whenever the log has other quarantined workers, until ctx is done. It compares
+// with the log's last word, not with the dispatcher: the entry of a worker that the dispatcher found may be on its way.
 func (cfg *Config) followQuarantine(ctx context.Context, d *dispatch.Dispatcher) {
 	var last map[string]string
 	for {

@@ -55,7 +55,8 @@ func (s *Service) Add(ctx context.Context, r protocol.AddRequest) (protocol.Memb
 	}
 	server := serverOf(&who)
 	if err := s.reach(ctx, server, who.Routes); err != nil {
-		return now, refused("%s: %v; start it with --address, the address that others reach, or with --raft and --nats-routes, and open these ports", who.ID, err)
+		return now, refused("%s: %v; start it with --address, the address that others reach, or with --raft and "+
+			"--nats-routes, and open these ports", who.ID, err)
 	}
 	s.Logger.Info("a coordinator is added", "id", who.ID, "http", who.HTTP, "raft", who.Raft)
 	if err := s.propose(ctx, protocol.EntryMember, who.MemberEntry); err != nil {
@@ -109,7 +110,8 @@ type place struct{ what, address string }
 func placesOf(m *protocol.MemberEntry) []place {
 	list := []place{{"HTTP", m.HTTP}, {"Raft", m.Raft}}
 	if m.Routes != "" {
-		list = append(list, place{"NATS for clients", strings.TrimPrefix(m.NATS, "nats://")}, place{"NATS for routes", m.Routes})
+		list = append(list, place{"NATS for clients", strings.TrimPrefix(m.NATS, "nats://")},
+			place{"NATS for routes", m.Routes})
 	}
 	return list
 }
@@ -120,7 +122,8 @@ func checkAddresses(list []protocol.Member, who *protocol.Self) error {
 		for _, has := range placesOf(&m.MemberEntry) {
 			for _, says := range placesOf(&who.MemberEntry) {
 				if protocol.SamePlace(has.address, says.address) {
-					return refused("%s has its %s at %s, but that address is already used for %s by coordinator %s: start it with an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
+					return refused("%s has its %s at %s, but that address is already used for %s by coordinator %s: start it with "+
+						"an --address whose four ports are free", who.ID, says.what, says.address, has.what, m.ID)
 				}
 			}
 		}
@@ -145,7 +148,8 @@ func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (who prot
 		}
 	}
 	if err != nil {
-		return who, refused("no coordinator answers the leader at %s: %v; start the coordinator there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s%s",
+		return who, refused("no coordinator answers the leader at %s: %v; start the coordinator there first: coppice "+
+			"coordinator --id %s --dir DIR --join-cluster %s --address %s%s",
 			r.HTTP, err, r.ID, s.Self().HTTP, r.HTTP, s.Security())
 	}
 	if err := s.checkSuits(&who, r); err != nil {
@@ -156,7 +160,8 @@ func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (who prot
 	}
 	again, err := s.ask(ctx, who.HTTP)
 	if err != nil || again.ID != who.ID || again.Cluster != who.Cluster {
-		return who, refused("%s says that it is at %s, but the leader cannot reach it there; start it with --address HOST:PORT, the address that others reach", r.ID, who.HTTP)
+		return who, refused("%s says that it is at %s, but the leader cannot reach it there; start it with --address "+
+			"HOST:PORT, the address that others reach", r.ID, who.HTTP)
 	}
 	return who, nil
 }
@@ -169,16 +174,21 @@ func (s *Service) checkSuits(who *protocol.Self, r protocol.AddRequest) error {
 	case who.ID != r.ID:
 		return refused("the coordinator at %s has the ID %s, not %s", r.HTTP, who.ID, r.ID)
 	case who.Cluster != self.Cluster:
-		return refused("%s is a member of cluster %s, this cluster is %s: start it with an empty folder and --join-cluster %s", r.ID, who.Cluster, self.Cluster, self.HTTP)
+		return refused(
+			"%s is a member of cluster %s, this cluster is %s: start it with an empty folder and --join-cluster %s", r.ID,
+			who.Cluster, self.Cluster, self.HTTP)
 	case who.Protocol != self.Protocol || who.Numerics != self.Numerics:
 		return refused("%s (%s) has protocol version %d and arithmetic version %d; this cluster (%s) has %d and %d",
 			r.ID, who.Version, who.Protocol, who.Numerics, self.Version, self.Protocol, self.Numerics)
 	case who.Heartbeat != self.Heartbeat:
-		return refused("%s has a heartbeat of %d ms, but this cluster has %d ms: start it with --heartbeat %dms", r.ID, who.Heartbeat, self.Heartbeat, self.Heartbeat)
+		return refused("%s has a heartbeat of %d ms, but this cluster has %d ms: start it with --heartbeat %dms", r.ID,
+			who.Heartbeat, self.Heartbeat, self.Heartbeat)
 	case who.External != self.External:
-		return refused("%s uses the NATS server %q, but this cluster uses %q (empty: the NATS servers of the coordinators)", r.ID, who.External, self.External)
+		return refused("%s uses the NATS server %q, but this cluster uses %q (empty: the NATS servers of the coordinators)",
+			r.ID, who.External, self.External)
 	case who.Last > 0:
-		return refused("%s still has its log from an earlier membership: empty its folder and start it again with --join-cluster %s", r.ID, self.HTTP)
+		return refused("%s still has its log from an earlier membership: empty its folder and start it again with "+
+			"--join-cluster %s", r.ID, self.HTTP)
 	}
 	return nil
 }
@@ -247,7 +257,9 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 	now = s.List(ctx)
 	now.Warning, now.Revoked = sizeWarning(len(left)), revoked
 	if s.Certificates != nil && len(s.Certificates(id)) == 0 {
-		now.Warning = strings.TrimPrefix(now.Warning+"; "+fmt.Sprintf("%s has shown no certificate to this leader, so none was revoked: revoke its certificate with coppice certs revoke", id), "; ")
+		now.Warning = strings.TrimPrefix(now.Warning+"; "+
+			fmt.Sprintf("%s has shown no certificate to this leader, so none was revoked: revoke its certificate with coppice "+
+				"certs revoke", id), "; ")
 	}
 	return now, nil
 }
@@ -357,11 +369,13 @@ func checkQuorum(left []protocol.Member, doing string) error {
 	}
 	need := len(left)/2 + 1
 	if len(left)-len(silent) < need {
-		return refused("%s leaves the voters %s, but coordinator %s does not answer: nothing can be committed without a quorum of %d; restart that coordinator, or remove it first",
+		return refused("%s leaves the voters %s, but coordinator %s does not answer: nothing can be committed without a "+
+			"quorum of %d; restart that coordinator, or remove it first",
 			doing, names(left), names(silent), need)
 	}
 	if len(left)-len(silent)-len(lacking) < need {
-		return refused("%s leaves the voters %s, but coordinator %s has not fetched %s yet: wait, and see coppice cluster members",
+		return refused("%s leaves the voters %s, but coordinator %s has not fetched %s yet: wait, and see coppice cluster "+
+			"members",
 			doing, names(left), names(lacking), blobsOf(lacking[0].Missing))
 	}
 	return nil
@@ -397,11 +411,13 @@ func successor(others []protocol.Member) (id string) {
 func sizeWarning(n int) string {
 	switch {
 	case n == 1:
-		return "a single coordinator is left: if it fails, the cluster stops; the coordinator's disk has the only copy of the data"
+		return "a single coordinator is left: if it fails, the cluster stops; the coordinator's disk has the only copy of " +
+			"the data"
 	case n == 2:
 		return "the cluster stops if one of its 2 coordinators fails: add a third coordinator"
 	case n%2 == 0:
-		return fmt.Sprintf("a cluster of %d coordinators survives the loss of %d, as does a cluster of %d: add or remove a coordinator", n, (n-1)/2, n-1)
+		return fmt.Sprintf("a cluster of %d coordinators survives the loss of %d, as does a cluster of %d: add or remove a "+
+			"coordinator", n, (n-1)/2, n-1)
 	}
 	return ""
 }
@@ -455,7 +471,9 @@ func (s *Service) replace(ctx context.Context) {
 	list := s.Log.Members()
 	for _, m := range list {
 		next, ok := s.Log.Replaced(m)
-		if !ok || slices.ContainsFunc(list, func(m store.Member) bool { return m.ID == next.ID && m.Directory == next.Directory }) {
+		if !ok || slices.ContainsFunc(list, func(m store.Member) bool {
+			return m.ID == next.ID && m.Directory == next.Directory
+		}) {
 			continue
 		}
 		at, _ := s.Find(m.ID)
@@ -472,7 +490,8 @@ func (s *Service) replace(ctx context.Context) {
 			s.warn("a coordinator with a new folder cannot replace its old entry yet", "id", m.ID, "error", err)
 			continue
 		}
-		s.Logger.Info("a coordinator with a new folder is catching up; then it replaces its old entry", "id", m.ID, "directory", who.Directory, "old", m.Directory)
+		s.Logger.Info("a coordinator with a new folder is catching up; then it replaces its old entry", "id", m.ID,
+			"directory", who.Directory, "old", m.Directory)
 		if err := s.Log.AddNonvoter(ctx, serverOf(&who)); err != nil {
 			s.warn("a coordinator with a new folder could not be added", "id", m.ID, "error", err)
 		}
@@ -488,8 +507,11 @@ func (s *Service) promote(ctx context.Context) {
 			continue
 		}
 		server := store.Server{ID: m.ID, Directory: m.Directory, RaftAddr: m.Raft}
-		if slices.ContainsFunc(now.Members, func(o protocol.Member) bool { return o.ID == m.ID && o.Directory != m.Directory && o.Alive }) {
-			s.Logger.Info("a coordinator has its former folder again; its other folder is removed from the list of members", "id", m.ID, "directory", m.Directory)
+		if slices.ContainsFunc(now.Members, func(o protocol.Member) bool {
+			return o.ID == m.ID && o.Directory != m.Directory && o.Alive
+		}) {
+			s.Logger.Info("a coordinator has its former folder again; its other folder is removed from the list of members",
+				"id", m.ID, "directory", m.Directory)
 			if err := s.Log.Remove(ctx, server); err != nil {
 				s.warn("a folder of a coordinator could not be removed from the list of members", "id", m.ID, "error", err)
 			}

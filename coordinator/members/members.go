@@ -116,7 +116,8 @@ func (s *Service) begin(ctx context.Context) (end func(), err error) {
 func (s *Service) List(ctx context.Context) protocol.Members {
 	self := s.Self()
 	list := s.Log.Members()
-	m := protocol.Members{Cluster: self.Cluster, Leader: self.Leader, Applied: self.Applied, Members: make([]protocol.Member, len(list))}
+	m := protocol.Members{Cluster: self.Cluster, Leader: self.Leader, Applied: self.Applied,
+		Members: make([]protocol.Member, len(list))}
 	var asking sync.WaitGroup
 	for i, one := range list {
 		asking.Go(func() { m.Members[i] = s.describe(ctx, one, &self) })
@@ -127,7 +128,8 @@ func (s *Service) List(ctx context.Context) protocol.Members {
 
 // describe asks one member how it is.
 func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.Self) protocol.Member {
-	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Directory: m.Directory, Role: protocol.RoleNonvoter, Contact: -1}
+	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Directory: m.Directory,
+		Role: protocol.RoleNonvoter, Contact: -1}
 	if e, ok := s.Find(m.ID); ok {
 		d.MemberEntry = e
 	}
@@ -158,7 +160,8 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	d.Applied, d.Contact, d.Problem, d.Warning = now.Applied, now.Contact, now.Problem, now.Warning
 	d.Missing, d.Lost, d.MissingFor = now.Missing, now.Lost, now.MissingFor
 	if now.Heartbeat != self.Heartbeat {
-		d.Warning = join(d.Warning, fmt.Sprintf("the coordinator's heartbeat is %d ms, but the leader's is %d ms: start every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
+		d.Warning = join(d.Warning, fmt.Sprintf("the coordinator's heartbeat is %d ms, but the leader's is %d ms: start "+
+			"every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))
 	}
 	if d.Role == protocol.RoleNonvoter && now.Last == 0 {
 		if err := s.reach(ctx, m.Server, d.Routes); err != nil {
@@ -172,11 +175,13 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 func Other(now *protocol.Self, m store.Member, cluster, address string) error {
 	switch {
 	case now.ID != m.ID, now.Cluster != "" && now.Cluster != cluster:
-		return fmt.Errorf("the coordinator at %s is %s of cluster %s; this cluster is %s", address, now.ID, now.Cluster, cluster)
+		return fmt.Errorf("the coordinator at %s is %s of cluster %s; this cluster is %s", address, now.ID,
+			now.Cluster, cluster)
 	case now.Directory == "":
 		return errors.New(now.Problem) // it is starting and does not know its folder yet
 	case now.Directory != m.Directory:
-		return fmt.Errorf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
+		return fmt.Errorf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one "+
+			"once it has the log and all blobs", now.Directory)
 	}
 	return nil
 }

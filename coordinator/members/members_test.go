@@ -165,7 +165,8 @@ func TestAdd(t *testing.T) {
 	if got := f.names(); got != "abcd? a b c d" {
 		t.Fatal(got)
 	}
-	if now, err = s.Add(ctx, protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil || !strings.Contains(now.Warning, "already") {
+	if now, err = s.Add(ctx, protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil ||
+		!strings.Contains(now.Warning, "already") {
 		t.Errorf("again: %+v, %v", now, err)
 	}
 	e := f.answers("e")
@@ -236,15 +237,19 @@ func TestAddRefuses(t *testing.T) {
 		change func(*fake, *protocol.Self)
 		why    string
 	}{
-		"nobody there":      {func(f *fake, _ *protocol.Self) { delete(f.selves, at("d")) }, "--join-cluster a:1"},
-		"another id":        {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "the coordinator at d:1 has the ID x, not d"},
-		"another cluster":   {func(_ *fake, d *protocol.Self) { d.Cluster = "z" }, "cluster z"},
-		"another protocol":  {func(_ *fake, d *protocol.Self) { d.Protocol = 2 }, "d () has protocol version 2 and arithmetic version 1; this cluster () has 1 and 1"},
+		"nobody there":    {func(f *fake, _ *protocol.Self) { delete(f.selves, at("d")) }, "--join-cluster a:1"},
+		"another id":      {func(_ *fake, d *protocol.Self) { d.ID = "x" }, "the coordinator at d:1 has the ID x, not d"},
+		"another cluster": {func(_ *fake, d *protocol.Self) { d.Cluster = "z" }, "cluster z"},
+		"another protocol": {func(_ *fake, d *protocol.Self) {
+			d.Protocol = 2
+		}, "d () has protocol version 2 and arithmetic version 1; this cluster () has 1 and 1"},
 		"another heartbeat": {func(_ *fake, d *protocol.Self) { d.Heartbeat = 200 }, "--heartbeat 100ms"},
 		"another NATS":      {func(_ *fake, d *protocol.Self) { d.External = "nats://x" }, "nats://x"},
 		"an earlier life":   {func(_ *fake, d *protocol.Self) { d.Last = 7 }, "empty its folder"},
 		"Raft of b":         {func(_ *fake, d *protocol.Self) { d.Raft = "b:2" }, "its Raft at b:2"},
-		"routes at Raft":    {func(_ *fake, d *protocol.Self) { d.NATS, d.Routes = "nats://d:3", "B.:2" }, "d has its NATS for routes at B.:2, but that address is already used for Raft by coordinator b"},
+		"routes at Raft": {func(_ *fake, d *protocol.Self) {
+			d.NATS, d.Routes = "nats://d:3", "B.:2"
+		}, "d has its NATS for routes at B.:2, but that address is already used for Raft by coordinator b"},
 		"lies of its place": {func(_ *fake, d *protocol.Self) { d.HTTP = "elsewhere:1" }, "--address"},
 	} {
 		s, f := newService(t, "a", "b", "c")
@@ -437,7 +442,8 @@ func TestEmptiedFolderIsReplaced(t *testing.T) {
 	c := f.selves[at("c")]
 	old := c.Directory
 	c.Directory, c.Phase, c.Last, c.Applied = "c2", "joining", 0, 0
-	if m := find(s.List(ctx).Members, "c"); m.Alive || !strings.Contains(m.Problem, "emptied") || !strings.Contains(m.Problem, "c2") {
+	if m := find(s.List(ctx).Members, "c"); m.Alive || !strings.Contains(m.Problem, "emptied") ||
+		!strings.Contains(m.Problem, "c2") {
 		t.Errorf("%+v", m)
 	}
 	f.moved = map[string]store.Server{old: {ID: "c", Directory: "c2"}}
@@ -479,11 +485,13 @@ func TestAddTellsThePort(t *testing.T) {
 	d.Last, d.Applied, d.Phase = 0, 0, "joining"
 	f.silent = errors.New("connection refused")
 	_, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "Raft", err, "d: the leader cannot reach the coordinator's Raft address d:2: connection refused", "connection refused", "--raft")
+	check(t, "Raft", err, "d: the leader cannot reach the coordinator's Raft address d:2: connection refused",
+		"connection refused", "--raft")
 	f.silent = nil
 	d.Routes = "127.0.0.1:1"
 	_, err = s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")})
-	check(t, "routes", err, "d: the leader cannot reach the coordinator's address for NATS routes, 127.0.0.1:1: dial tcp 127.0.0.1:1: connect", "--nats-routes")
+	check(t, "routes", err, "d: the leader cannot reach the coordinator's address for NATS routes, 127.0.0.1:1: dial "+
+		"tcp 127.0.0.1:1: connect", "--nats-routes")
 	d.Routes = ""
 	if _, err := s.Add(t.Context(), protocol.AddRequest{ID: "d", HTTP: at("d")}); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,8 @@ const (
 // NewFetcher returns a fetcher for the blobs that the state refers to. It fetches while Run runs. remake creates the
 // folder of blobs again if somebody removed it.
 func NewFetcher(b *Blobs, state func() Referrer, remake func() error) *Fetcher {
-	f := &Fetcher{blobs: b, state: state, remake: remake, work: make(chan struct{}, fetchesAtOnce), quiet: make(map[string]time.Time)}
+	f := &Fetcher{blobs: b, state: state, remake: remake, work: make(chan struct{}, fetchesAtOnce),
+		quiet: make(map[string]time.Time)}
 	b.fetcher.Store(f)
 	return f
 }

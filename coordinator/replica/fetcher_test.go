@@ -120,7 +120,10 @@ func TestFetcherOfALostBlob(t *testing.T) {
 		}
 	})
 	members[2].down()
-	testkit.Until(t, "the blob not to be lost: c may have it", func() bool { s := f.Shortage(); return s.Count == 1 && s.Lost == 0 })
+	testkit.Until(t, "the blob not to be lost: c may have it", func() bool {
+		s := f.Shortage()
+		return s.Count == 1 && s.Lost == 0
+	})
 	if !f.Unavailable(digest) {
 		t.Error("it is available though nobody who answers has it")
 	}
@@ -212,7 +215,8 @@ func (m *queueModel) fetch(t *rapid.T) {
 			}
 		}
 		if untried > 0 || wait < 0 || wait > lastRetry || wait == 0 && len(m.missing) > len(m.fetching) {
-			t.Fatalf("nothing to fetch for %v, %d untried, %d missing, %d being fetched", wait, untried, len(m.missing), len(m.fetching))
+			t.Fatalf("nothing to fetch for %v, %d untried, %d missing, %d being fetched", wait, untried, len(m.missing),
+				len(m.fetching))
 		}
 		return
 	}
@@ -320,12 +324,14 @@ func TestQueueWithVeryManyBlobs(t *testing.T) {
 func TestALostBlobIsToldFromAnAbsentHolder(t *testing.T) {
 	members := cluster(t, 3)
 	digest := blobs.Sum([]byte("nowhere"))
-	if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, blobs.ErrMissing) || errors.Is(err, bus.ErrNoBlob) {
+	if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, blobs.ErrMissing) ||
+		errors.Is(err, bus.ErrNoBlob) {
 		t.Errorf("a blob that nobody has: %v", err)
 	}
 	members[2].stop()
 	soon(t, "the answer", func() {
-		if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, bus.ErrNoBlob) || errors.Is(err, blobs.ErrMissing) {
+		if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, bus.ErrNoBlob) ||
+			errors.Is(err, blobs.ErrMissing) {
 			t.Errorf("a blob that one who is away may have: %v", err)
 		}
 	})
@@ -357,14 +363,16 @@ func TestAnUnreadableBlobIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	unreadable(t, members[0], digest)
-	if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, syscall.EIO) || errors.Is(err, blobs.ErrMissing) {
+	if _, err := members[0].Get(testkit.Context(t), digest); !errors.Is(err, syscall.EIO) ||
+		errors.Is(err, blobs.ErrMissing) {
 		t.Errorf("only here, and unreadable: %v", err)
 	}
 	path, _ := members[0].Folder.Path(digest)
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // a file with a size that cannot be read
 		t.Fatal(err)
 	}
-	if _, err := members[1].Get(testkit.Context(t), digest); errors.Is(err, blobs.ErrMissing) || !errors.Is(err, bus.ErrUnreadable) {
+	if _, err := members[1].Get(testkit.Context(t), digest); errors.Is(err, blobs.ErrMissing) ||
+		!errors.Is(err, bus.ErrUnreadable) {
 		t.Errorf("asked by another, which has none: %v", err)
 	}
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, data, 0o600)); err != nil {

@@ -50,7 +50,8 @@ func cluster(t *testing.T, n int) []*member {
 	for _, m := range members {
 		for _, p := range m.Peers {
 			testkit.Until(t, "an answer of "+p, func() bool {
-				_, err := m.Conn.Request(testkit.Context(t), subjects.CoordinatorBlobs(p), (&protocol.BlobGet{Digest: blobs.Sum([]byte("none"))}).Append(nil))
+				_, err := m.Conn.Request(testkit.Context(t), subjects.CoordinatorBlobs(p),
+					(&protocol.BlobGet{Digest: blobs.Sum([]byte("none"))}).Append(nil))
 				return err == nil
 			})
 		}

@@ -372,7 +372,8 @@ func (b *Blobs) Fetch(ctx context.Context, digest string) error {
 }
 
 // fetchFrom is Fetch by way of a function that fetches from one coordinator.
-func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx context.Context, subject, digest string, size int64) error) error {
+func (b *Blobs) fetchFrom(ctx context.Context, digest string, fetch func(ctx context.Context, subject, digest string,
+	size int64) error) error {
 	var silent error
 	voters, rest := b.others()
 	for _, peer := range append(voters, rest...) {

@@ -148,7 +148,8 @@ func TestSharedSubjectFindsWhoHasIt(t *testing.T) {
 func TestOwnSubjectSaysNoAtOnce(t *testing.T) {
 	members := cluster(t, 2)
 	soon(t, "asking for a blob that is not there", func() {
-		if _, err := pull(t, members[0].Conn, subjects.CoordinatorBlobs("b"), blobs.Sum(nil)); !errors.Is(err, bus.ErrNoBlob) {
+		if _, err := pull(t, members[0].Conn, subjects.CoordinatorBlobs("b"), blobs.Sum(nil)); !errors.Is(err,
+			bus.ErrNoBlob) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -251,7 +252,8 @@ func TestReceiveChecksTheDigest(t *testing.T) {
 	if !a.Folder.Has(kept) || a.Folder.Has(blobs.Sum(other)) {
 		t.Error("a refusal changed what is stored")
 	}
-	if err := a.Receive(testkit.Context(t), blobs.Sum(other), sent(t, a, other)); err != nil || holders(members, blobs.Sum(other)) < 2 {
+	if err := a.Receive(testkit.Context(t), blobs.Sum(other), sent(t, a, other)); err != nil ||
+		holders(members, blobs.Sum(other)) < 2 {
 		t.Errorf("the right bytes: error %v", err)
 	}
 }
@@ -278,7 +280,8 @@ func TestTakeFromAWorker(t *testing.T) {
 	part, lie, large := bytesOf(protocol.BlobChunk+1, 1), bytesOf(70, 2), bytesOf(firstCopied+1, 3)
 	good, bad := blobs.Sum(part), blobs.Sum([]byte("something else"))
 	worker := natstest.Connect(t, members[2].server)
-	s, err := bus.ServeBlobs(worker, subjects.WorkerBlobs("w1"), "", served{good: part, bad: lie, blobs.Sum(large): large}.open)
+	s, err := bus.ServeBlobs(worker, subjects.WorkerBlobs("w1"), "",
+		served{good: part, bad: lie, blobs.Sum(large): large}.open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +312,8 @@ func TestTakeFromAWorker(t *testing.T) {
 		"a part that it lacks":  {blobs.Sum(lie), 70, bus.ErrNoBlob},
 		"no such worker's part": {bad, 1, bus.ErrBlob},
 	} {
-		if _, err := a.Take(testkit.Context(t), "w1", c.digest, c.size); !errors.Is(err, c.want) || !strings.Contains(err.Error(), "worker w1") {
+		if _, err := a.Take(testkit.Context(t), "w1", c.digest, c.size); !errors.Is(err, c.want) ||
+			!strings.Contains(err.Error(), "worker w1") {
 			t.Errorf("%s: error %v", what, err)
 		}
 		if holders(members, c.digest) != 0 {
@@ -348,7 +352,8 @@ func TestStopDoesNotWait(t *testing.T) {
 	asked := deaf(t, a.Conn, subjects.CoordinatorBlobs("ghost"))
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.Conn.Request(testkit.Context(t), subjects.Replicate("b"), (&protocol.Replicate{Digest: blobs.Sum(nil), From: "ghost"}).Append(nil))
+		_, err := a.Conn.Request(testkit.Context(t), subjects.Replicate("b"),
+			(&protocol.Replicate{Digest: blobs.Sum(nil), From: "ghost"}).Append(nil))
 		done <- err
 	}()
 	testkit.Receive(t, "b's request for the blob", asked)
@@ -363,7 +368,8 @@ func TestStopDoesNotWait(t *testing.T) {
 // TestDamagedRequestsAreAnswered with an error.
 func TestDamagedRequestsAreAnswered(t *testing.T) {
 	members := cluster(t, 1)
-	for _, req := range [][]byte{nil, {protocol.Version, byte(protocol.KindReplicate), '{'}, (&protocol.Replicate{Digest: "no digest", From: "a"}).Append(nil)} {
+	for _, req := range [][]byte{nil, {protocol.Version, byte(protocol.KindReplicate), '{'},
+		(&protocol.Replicate{Digest: "no digest", From: "a"}).Append(nil)} {
 		answer, err := members[0].Conn.Request(testkit.Context(t), subjects.Replicate("a"), req)
 		if err != nil {
 			t.Fatal(err)
@@ -425,7 +431,9 @@ func TestLostQuestionIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sub.Close()
-	testkit.Until(t, "b to serve", func() bool { return members[0].ask("b", nil, protocol.BlobCopy) != nil && asked.Load() > 0 })
+	testkit.Until(t, "b to serve", func() bool {
+		return members[0].ask("b", nil, protocol.BlobCopy) != nil && asked.Load() > 0
+	})
 	asked.Store(0)
 	lost.Store(1)
 	data := bytesOf(10, 1)
@@ -465,7 +473,8 @@ func TestAskedAgain(t *testing.T) {
 	request := (&protocol.Replicate{Digest: digest, Bytes: uint64(len(data)), From: "w9"}).Append(nil)
 	folder := openFolder(t)
 	synctest.Test(t, func(t *testing.T) {
-		link := &holding{release: make(chan struct{}), chunk: protocol.BlobData{Found: true, Total: uint64(len(data)), Data: data}}
+		link := &holding{release: make(chan struct{}), chunk: protocol.BlobData{Found: true, Total: uint64(len(data)),
+			Data: data}}
 		log := slog.New(slog.DiscardHandler)
 		b := &Blobs{Self: "a", Folder: folder, Conn: bus.New(link, bus.Options{Log: log}), Subjects: subjects, Log: log}
 		answers := make(chan []byte, 3)

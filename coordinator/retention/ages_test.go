@@ -45,7 +45,8 @@ func TestBlobAges(t *testing.T) {
 		const longer = 2 * passingGrace
 		for look := range rapid.IntRange(1, 40).Draw(t, "looks") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 2, 5, 8, 30}).Draw(t, "seconds")) * time.Second)
-			referenced, states, replaced := make(map[string]bool), make(map[string]bool), make(map[string]bool) // states: of what passes
+			// states: of what passes
+			referenced, states, replaced := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 			var here []string
 			for _, digest := range all {
 				referenced[digest] = rapid.Bool().Draw(t, "referenced")
@@ -131,7 +132,9 @@ func TestBlobAgesAreSmall(t *testing.T) {
 	}
 	before := heap()
 	for range 2 {
-		if err := ages.look(now, list, seenBlobs{passing: maps.Keys(digests.Set{})}, func(digests.Digest) (time.Time, bool) { return now, true }); err != nil {
+		if err := ages.look(now, list, seenBlobs{passing: maps.Keys(digests.Set{})}, func(digests.Digest) (time.Time, bool) {
+			return now, true
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,7 +84,8 @@ func (k *keeper) deleteJobs(ctx context.Context) {
 			k.Logger.Debug("ended jobs could not be deleted", "error", err)
 			return
 		}
-		k.Logger.Info("ended jobs were deleted", "jobs", len(ids), "keep", k.KeepJobs, "first", ids[0], "last", ids[len(ids)-1])
+		k.Logger.Info("ended jobs were deleted", "jobs", len(ids), "keep", k.KeepJobs, "first", ids[0], "last",
+			ids[len(ids)-1])
 	}
 }
 
@@ -95,7 +96,8 @@ func (k *keeper) look() {
 	for _, d := range s.Replaced().Since(k.replaced) {
 		replaced.Add(d)
 	}
-	if err := k.ages.look(time.Now(), k.Blobs.Each, seenBlobs{s.References(), passing(s), replaced}, k.modified); err != nil {
+	if err := k.ages.look(time.Now(), k.Blobs.Each, seenBlobs{s.References(), passing(s), replaced},
+		k.modified); err != nil {
 		k.Logger.Warn("the folder of blobs cannot be listed", "error", err)
 		return
 	}
@@ -137,7 +139,8 @@ func (k *keeper) deleteCondemned() {
 		if refs.Contains(d) || !k.ages.reached(d, now, k.BlobGrace) { // most marked blobs are deleted already
 			continue
 		}
-		if written, here := k.modified(d); !here || k.ages.of[d].written != written.UnixNano() { // it was written after the look
+		// it was written after the look
+		if written, here := k.modified(d); !here || k.ages.of[d].written != written.UnixNano() {
 			continue
 		}
 		if err := k.Blobs.Delete(text); err != nil && !errors.Is(err, blobs.ErrHeld) { // a backup needs it
@@ -243,7 +246,8 @@ type seenBlobs struct {
 // It is called only for blobs that are new or without a reference. A blob that was
 // uploaded again since the last look gets the long grace even if it is in
 // seen.replaced: a reference to it may follow.
-func (a *blobAges) look(now time.Time, list func(func(digests.Digest)) error, seen seenBlobs, written func(digests.Digest) (time.Time, bool)) error {
+func (a *blobAges) look(now time.Time, list func(func(digests.Digest)) error, seen seenBlobs,
+	written func(digests.Digest) (time.Time, bool)) error {
 	if a.looks++; a.looks == 1 {
 		a.began = now
 	}
@@ -273,7 +277,8 @@ func (a *blobAges) look(now time.Time, list func(func(digests.Digest)) error, se
 
 // next returns the new age of a blob that the folder lists. It returns false if the
 // file has just been deleted.
-func (a *blobAges) next(d digests.Digest, now time.Duration, seen seenBlobs, written func(digests.Digest) (time.Time, bool)) (age blobAge, ok bool) {
+func (a *blobAges) next(d digests.Digest, now time.Duration, seen seenBlobs, written func(digests.Digest) (time.Time,
+	bool)) (age blobAge, ok bool) {
 	age, known := a.of[d]
 	if known && seen.referenced.Contains(d) {
 		if age.passing {

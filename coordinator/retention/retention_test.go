@@ -28,7 +28,8 @@ func TestSurplus(t *testing.T) {
 			live  bool
 		}
 		lots := make(map[string]*lot)
-		order := rapid.Permutation([]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}).Draw(t, "order")
+		order := rapid.Permutation([]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+			24, 25, 26, 27, 28, 29, 30}).Draw(t, "order")
 		for i := range rapid.IntRange(0, 30).Draw(t, "jobs") {
 			j := &state.Job{ID: uint64(i + 1), State: rapid.SampledFrom(protocol.JobStates).Draw(t, "state")}
 			if j.State.Final() {
@@ -66,7 +67,8 @@ func TestSurplus(t *testing.T) {
 			went++
 			for _, other := range lots {
 				if !other.live && other.ended < l.ended && !slices.Contains(gone, other.ids[0]) {
-					t.Fatalf("the jobs %v, which ended at %d, go, and %v, which ended at %d, stay", l.ids, l.ended, other.ids, other.ended)
+					t.Fatalf("the jobs %v, which ended at %d, go, and %v, which ended at %d, stay", l.ids, l.ended, other.ids,
+						other.ended)
 				}
 			}
 		}
@@ -82,7 +84,8 @@ func TestCondemnIsBounded(t *testing.T) {
 	for i := range digests {
 		digests[i] = blobs.Sum([]byte{byte(i), byte(i >> 8)})
 	}
-	if n := len(protocol.EncodeEntry(protocol.EntryCondemn, protocol.CondemnEntry{Digests: digests})); n > protocol.CommitChunk {
+	if n := len(protocol.EncodeEntry(protocol.EntryCondemn,
+		protocol.CondemnEntry{Digests: digests})); n > protocol.CommitChunk {
 		t.Errorf("%d bytes, at most %d are good", n, protocol.CommitChunk)
 	}
 }
@@ -109,18 +112,21 @@ func TestPassing(t *testing.T) {
 		}
 		return r.Value
 	}
-	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 20, Features: 3, Labels: 2, Shards: []dataset.ShardRef{{Digest: digest("d"), Rows: 20, Bytes: 400}}, LabelNames: []string{"a", "b"}}
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 20, Features: 3, Labels: 2,
+		Shards: []dataset.ShardRef{{Digest: digest("d"), Rows: 20, Bytes: 400}}, LabelNames: []string{"a", "b"}}
 	epoch := do(protocol.EntryLead, protocol.LeadEntry{Node: "a"}).(uint64)
 	do(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: "d", Manifest: m})
 	e := protocol.ExperimentEntry{Name: "e"}
 	for _, name := range []string{"x", "y"} {
 		cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}}, Repeats: 1, Folds: 3}
-		e.Jobs = append(e.Jobs, protocol.SubmitEntry{Token: name, Name: name, Dataset: "d", Job: &round.Job{Algorithm: round.AlgorithmCells, Dataset: m.Digest(), Cells: cells}})
+		e.Jobs = append(e.Jobs, protocol.SubmitEntry{Token: name, Name: name, Dataset: "d",
+			Job: &round.Job{Algorithm: round.AlgorithmCells, Dataset: m.Digest(), Cells: cells}})
 	}
 	jobs := do(protocol.EntryExperiment, e).([]*state.Job)
 	for i, j := range jobs {
 		do(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running})
-		do(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: 1, Of: 3, Digest: digest("12"[i : i+1])})
+		do(protocol.EntryResult, protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Task: 1, Of: 3,
+			Digest: digest("12"[i : i+1])})
 		do(protocol.EntryWithhold, protocol.WithholdEntry{Epoch: epoch, Job: j.ID, Round: 1, Tasks: []uint32{2}})
 	}
 	if got := passingNow(s); !slices.Equal(got, []string{digest("1"), digest("2")}) {
@@ -128,7 +134,8 @@ func TestPassing(t *testing.T) {
 	}
 	do(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: jobs[0].ID, Outcome: []byte("{}")})
 	do(protocol.EntryCancel, protocol.JobEntry{Job: jobs[1].ID})
-	if got, refs := passingNow(s), s.References(); !slices.Equal(got, []string{digest("2")}) || refs.Has(digest("1")) || !refs.Has(digest("2")) {
+	if got, refs := passingNow(s), s.References(); !slices.Equal(got, []string{digest("2")}) || refs.Has(digest("1")) ||
+		!refs.Has(digest("2")) {
 		t.Errorf("%v, referenced: %v", got, refs)
 	}
 }

@@ -62,12 +62,14 @@ func TestLifecycle(t *testing.T) {
 			t.Errorf("kind %d for a queued job: %v", kind, err)
 		}
 	}
-	again := m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: ran.ID, State: protocol.Running, Time: 99}).(*Job)
+	again := m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: ran.ID, State: protocol.Running,
+		Time: 99}).(*Job)
 	if again.Started != 3 {
 		t.Errorf("a job that goes on started anew at %d", again.Started)
 	}
 	for _, to := range []protocol.JobState{protocol.Done, protocol.Cancelled, protocol.Queued, "odd"} {
-		if err := m.refused(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: ran.ID, State: to}); !errors.Is(err, ErrInvalid) {
+		if err := m.refused(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: ran.ID,
+			State: to}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("moved to %q: %v", to, err)
 		}
 	}
@@ -95,20 +97,26 @@ func TestLifecycle(t *testing.T) {
 
 // TestEndedJobs: a job that ended keeps only its result.
 func TestEndedJobs(t *testing.T) {
-	model, predicted := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}, &protocol.BlobRef{Blob: digest('3'), Bytes: 6}
+	model, predicted := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5},
+		&protocol.BlobRef{Blob: digest('3'), Bytes: 6}
 	for want, end := range map[protocol.JobState]func(m *machine, epoch, id uint64){
 		protocol.Done: func(m *machine, epoch, id uint64) {
-			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: id, Outcome: []byte(`{"steps":1}`), Models: []protocol.ModelRef{model}, Predictions: predicted, Seconds: 2.5, Time: 9})
+			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: id, Outcome: []byte(`{"steps":1}`),
+				Models: []protocol.ModelRef{model}, Predictions: predicted, Seconds: 2.5, Time: 9})
 		},
 		protocol.Failed: func(m *machine, epoch, id uint64) {
-			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: id, State: protocol.Failed, Error: strings.Repeat("e", protocol.MaxText+1), Time: 9})
+			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: id, State: protocol.Failed,
+				Error: strings.Repeat("e", protocol.MaxText+1), Time: 9})
 		},
-		protocol.Cancelled: func(m *machine, _, id uint64) { m.do(protocol.EntryCancel, &protocol.JobEntry{Job: id, Time: 9}) },
+		protocol.Cancelled: func(m *machine, _, id uint64) {
+			m.do(protocol.EntryCancel, &protocol.JobEntry{Job: id, Time: 9})
+		},
 	} {
 		m := newMachine(t)
 		j := m.start()
 		epoch := m.s.Epoch()
-		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 2, Data: []byte{1, 2}, Progress: []byte(`{"step": 4}`)})
+		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 2, Data: []byte{1, 2},
+			Progress: []byte(`{"step": 4}`)})
 		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 		m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 2, Data: []byte{1}})
 		end(m, epoch, j.ID)
@@ -120,7 +128,8 @@ func TestEndedJobs(t *testing.T) {
 			t.Errorf("%s: it keeps %+v", want, got)
 		}
 		info := got.Info()
-		if info.Progress == nil || info.Progress.Step != 4 || info.Rounds != 4 || info.ID != j.ID || len(info.Error) > protocol.MaxText {
+		if info.Progress == nil || info.Progress.Step != 4 || info.Rounds != 4 || info.ID != j.ID ||
+			len(info.Error) > protocol.MaxText {
 			t.Errorf("%s: %+v", want, info)
 		}
 		if published := len(info.Models) > 0; published != (want == protocol.Done) {
@@ -142,7 +151,8 @@ func TestUnknownEntry(t *testing.T) {
 		want  string
 	}{
 		{[]byte{protocol.Version, 77, '{', '}'}, "log entry 1000 is of kind 77, which"},
-		{[]byte{protocol.Version + 1, byte(protocol.EntryLead)}, fmt.Sprintf("log entry 1000 has format %d, which", protocol.Version+1)},
+		{[]byte{protocol.Version + 1, byte(protocol.EntryLead)}, fmt.Sprintf("log entry 1000 has format %d, which",
+			protocol.Version+1)},
 	} {
 		entry := c.entry
 		next, r := m.s.Apply(1000, entry)
@@ -150,14 +160,16 @@ func TestUnknownEntry(t *testing.T) {
 		if !errors.Is(r.Err, ErrUnknownEntry) || !errors.As(r.Err, &unknown) || unknown.Index != 1000 {
 			t.Fatalf("%v: %v", entry, r.Err)
 		}
-		if !strings.HasPrefix(r.Err.Error(), c.want) || !strings.HasSuffix(r.Err.Error(), ": run 9.9.9, the version of the current leader") {
+		if !strings.HasPrefix(r.Err.Error(), c.want) || !strings.HasSuffix(r.Err.Error(), ": run 9.9.9, the version of the "+
+			"current leader") {
 			t.Errorf("it does not name what is unknown, or the version that is needed: %v", r.Err)
 		}
 		if next != m.s {
 			t.Error("an unknown entry changes the state")
 		}
 	}
-	if _, r := New().Apply(1, []byte{protocol.Version, 77}); !strings.HasSuffix(r.Err.Error(), ": run the version that wrote it") {
+	if _, r := New().Apply(1, []byte{protocol.Version, 77}); !strings.HasSuffix(r.Err.Error(),
+		": run the version that wrote it") {
 		t.Errorf("without a leader: %v", r.Err)
 	}
 }
@@ -180,16 +192,21 @@ func TestMalformed(t *testing.T) {
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast"}},
 		{protocol.EntrySubmit, &protocol.SubmitEntry{Dataset: "yeast", Job: jobOn(manifest('e'), 1)}},
 		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: "ABC"}},
-		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}}, // it means that the task is not run
-		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'), Task: protocol.MaxTasks}},
+		// it means that the task is not run
+		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Of: 4, Digest: digest('0')}},
+		{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 1, Digest: digest('c'),
+			Task: protocol.MaxTasks}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 5}},
-		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Progress: []byte("{")}},
+		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1},
+			Progress: []byte("{")}},
 		{protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Blob: strings.Repeat("Z", 64)}},
-		{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('1')}}}},
+		{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID,
+			Models: []protocol.ModelRef{{Digest: digest('1')}}}},
 		{protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{"x"}}},
 		{protocol.EntrySubmit, submitEntry(strings.Repeat("t", protocol.MaxToken+1), "", 1)},
 		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Jobs: []uint64{j.ID}}},
-		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w", Jobs: make([]uint64, protocol.MaxSuspects+1)}},
+		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w",
+			Jobs: make([]uint64, protocol.MaxSuspects+1)}},
 		{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: strings.Repeat("w", protocol.MaxText+1)}},
 	}
 	for _, b := range bad {
@@ -197,7 +214,8 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%+v: %v", b.body, err)
 		}
 	}
-	for _, entry := range [][]byte{nil, {protocol.Version}, {protocol.Version, byte(protocol.EntryLead)}, {protocol.Version, byte(protocol.EntryCommit), 1}} {
+	for _, entry := range [][]byte{nil, {protocol.Version}, {protocol.Version, byte(protocol.EntryLead)},
+		{protocol.Version, byte(protocol.EntryCommit), 1}} {
 		if r := m.raw(entry); !errors.Is(r.Err, ErrInvalid) {
 			t.Errorf("% x: %v", entry, r.Err)
 		}
@@ -238,25 +256,32 @@ func TestBoundsOfEntries(t *testing.T) {
 			return entry{protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: strings.Repeat("w", n)}}
 		}},
 		"units of a round": {protocol.MaxTasks, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: 3, Of: uint32(n), Digest: digest('c')}}
+			return entry{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: 3, Of: uint32(n),
+				Digest: digest('c')}}
 		}},
 		"the last unit of a round of 8": {7, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(n), Of: 8, Digest: digest('c')}}
+			return entry{protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: 1, Task: uint32(n), Of: 8,
+				Digest: digest('c')}}
 		}},
 		"withheld units": {protocol.MaxWithheld, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: make([]uint32, n)}}
+			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1,
+				Tasks: make([]uint32, n)}}
 		}},
 		"the last withheld unit of 4 cells": {3, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1, Tasks: []uint32{0, uint32(n), 1}}}
+			return entry{protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: 1,
+				Tasks: []uint32{0, uint32(n), 1}}}
 		}},
 		"models": {MaxModels, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Models: slices.Repeat([]protocol.ModelRef{{Digest: digest('1'), Blob: digest('2')}}, n)}}
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job,
+				Models: slices.Repeat([]protocol.ModelRef{{Digest: digest('1'), Blob: digest('2')}}, n)}}
 		}},
 		"blobs of cells": {MaxModels, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Cells: slices.Repeat([]protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: 1}}, n)}}
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job,
+				Cells: slices.Repeat([]protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: 1}}, n)}}
 		}},
 		"cells of a blob": {round.MaxCells, func(epoch, job uint64, n int) entry {
-			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: n}}}}
+			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job,
+				Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: n}}}}
 		}},
 		"curves of folds": {dataset.MaxFolds, func(epoch, job uint64, n int) entry {
 			return entry{protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: job, FoldCurves: make([][]byte, n)}}
@@ -288,7 +313,8 @@ func TestReborn(t *testing.T) {
 	m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, 1, []byte("abc"), 2)[0])
 	for _, index := range []uint64{m.index, m.index + 1, m.index + 1000} {
 		s := m.s.Reborn(index)
-		if s.Index() != index || len(s.Members()) != 0 || s.Job(j.ID).pending != nil || s.Job(j.ID).State != protocol.Running || s.Dataset("yeast") == nil {
+		if s.Index() != index || len(s.Members()) != 0 || s.Job(j.ID).pending != nil ||
+			s.Job(j.ID).State != protocol.Running || s.Dataset("yeast") == nil {
 			t.Errorf("at index %d: index %d, members %v, %+v", index, s.Index(), s.Members(), s.Job(j.ID))
 		}
 	}
@@ -349,7 +375,8 @@ func TestReplaced(t *testing.T) {
 		commit(fmt.Sprintf("%064x", i))
 	}
 	got := m.s.Replaced().Since(late.Replaced())
-	if len(got) != maxReplaced || got[0] != fmt.Sprintf("%064x", 1) || got[maxReplaced-1] != fmt.Sprintf("%064x", maxReplaced) {
+	if len(got) != maxReplaced || got[0] != fmt.Sprintf("%064x", 1) ||
+		got[maxReplaced-1] != fmt.Sprintf("%064x", maxReplaced) {
 		t.Errorf("%d replaced, from %q on", len(got), got[:1])
 	}
 	read := decode(t, encode(t, m.s))

@@ -30,16 +30,19 @@ func auditOf(s *State) (list []protocol.AuditRecord) {
 }
 
 func request(inner []byte) []byte {
-	e := protocol.RequestEntry{Record: protocol.AuditRecord{Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: "job 3", Refused: "forged", Count: 5}, Inner: inner}
+	e := protocol.RequestEntry{Record: protocol.AuditRecord{Time: 9, Caller: "ana", Role: "admin", From: "h:1",
+		Request: "POST /x", About: "job 3", Refused: "forged", Count: 5}, Inner: inner}
 	return e.Append(nil)
 }
 
 // TestVia: a record keeps the name of a proxy, also in a snapshot.
 func TestVia(t *testing.T) {
 	m := newMachine(t)
-	e := protocol.RequestEntry{Record: protocol.AuditRecord{Caller: "ana", Role: "submit", Via: "edge", Request: "POST /x"}, Inner: protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"})}
+	e := protocol.RequestEntry{Record: protocol.AuditRecord{Caller: "ana", Role: "submit", Via: "edge",
+		Request: "POST /x"}, Inner: protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"})}
 	m.raw(e.Append(nil))
-	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Caller: "ana", Via: "edge", Count: 2}, {Caller: "ana"}}})
+	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Caller: "ana", Via: "edge",
+		Count: 2}, {Caller: "ana"}}})
 	s := decode(t, encode(t, m.s))
 	if got := auditOf(s); len(got) != 3 || got[0].Via != "" || got[1].Via != "edge" || got[2].Via != "edge" {
 		t.Errorf("%+v", got)
@@ -56,11 +59,13 @@ func TestRequests(t *testing.T) {
 	if paused, ok := r.Value.(*Job); !ok || paused.State != protocol.Paused || m.s.Job(j.ID) != paused {
 		t.Errorf("%+v", r)
 	}
-	if r := m.raw(request(protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"}))); !errors.Is(r.Err, ErrNotFound) {
+	if r := m.raw(request(protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"}))); !errors.Is(r.Err,
+		ErrNotFound) {
 		t.Errorf("%+v", r)
 	}
 	want := []protocol.AuditRecord{
-		{Number: 2, Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: "job 3", Refused: `quarantined worker "w": not found`, Count: 1},
+		{Number: 2, Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: "job 3",
+			Refused: `quarantined worker "w": not found`, Count: 1},
 		{Number: 1, Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: j.String()},
 	}
 	if got := auditOf(m.s); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -88,7 +93,9 @@ func TestRequests(t *testing.T) {
 // whatever callers say.
 func TestAuditRing(t *testing.T) {
 	m := newMachine(t)
-	long := protocol.AuditRecord{Time: 1, Caller: strings.Repeat("c", 500), Role: "admin", From: strings.Repeat("f", 500), Request: strings.Repeat("\xff", 500), About: strings.Repeat("ü", 500), Refused: strings.Repeat("r", 500), Token: strings.Repeat("t", 99), Serial: strings.Repeat("9", 99)}
+	long := protocol.AuditRecord{Time: 1, Caller: strings.Repeat("c", 500), Role: "admin", From: strings.Repeat("f", 500),
+		Request: strings.Repeat("\xff", 500), About: strings.Repeat("ü", 500), Refused: strings.Repeat("r", 500),
+		Token: strings.Repeat("t", 99), Serial: strings.Repeat("9", 99)}
 	refusal := long
 	refusal.Count = 3
 	batch := func(r protocol.AuditRecord) *protocol.RecordEntry {
@@ -124,15 +131,16 @@ func TestAuditRing(t *testing.T) {
 	if !bytes.Equal(encode(t, decode(t, b)), b) {
 		t.Error("the records do not survive a snapshot")
 	}
-	if r := m.raw(encodeEntry(protocol.EntryRecord, &protocol.RecordEntry{Records: make([]protocol.AuditRecord, protocol.MaxRecords+1)})); !errors.Is(r.Err, ErrInvalid) {
+	if r := m.raw(encodeEntry(protocol.EntryRecord, &protocol.RecordEntry{Records: make([]protocol.AuditRecord,
+		protocol.MaxRecords+1)})); !errors.Is(r.Err, ErrInvalid) {
 		t.Errorf("too many records: %+v", r)
 	}
 	entry, s := request(protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"})), m.s
 	allocs.AtMost(t, 16<<10, "a record", func() { s.Apply(s.Index()+1, entry) })
 }
 
-// TestAuditShares: a caller with many changes or refusals displaces only its own records. Records of other users and of other
-// addresses stay, in order.
+// TestAuditShares: a caller with many changes or refusals displaces only its own records. Records of other users and of
+// other addresses stay, in order.
 func TestAuditShares(t *testing.T) {
 	m := newMachine(t)
 	of := func(caller, from string, count uint64, n int) {
@@ -168,7 +176,8 @@ func TestAuditShares(t *testing.T) {
 	}
 	for count, most := range map[int]int{0: maxChanges, 1: maxRefusals} {
 		got := func(who string) int { return counts[fmt.Sprintf("%s %d", who, count)] }
-		if got("ana") != 10 || got("-10.0.0.1") != 20 || got("bob") != most/4 || got("eve") < most/4 || got("-10.0.0.2") < most/4 {
+		if got("ana") != 10 || got("-10.0.0.1") != 20 || got("bob") != most/4 || got("eve") < most/4 ||
+			got("-10.0.0.2") < most/4 {
 			t.Errorf("of %d: %v", most, counts)
 		}
 	}
@@ -182,7 +191,8 @@ func TestShareOf(t *testing.T) {
 	for _, c := range []struct {
 		counts  []int
 		n, want int
-	}{{[]int{1, 2, 100}, 50, 47}, {[]int{10, 10}, 10, 5}, {[]int{3, 50, 60, 70}, 63, 20}, {[]int{5, 5}, 10, math.MaxInt}, {[]int{1, 1, 1}, 2, 1}, {nil, 5, math.MaxInt}} {
+	}{{[]int{1, 2, 100}, 50, 47}, {[]int{10, 10}, 10, 5}, {[]int{3, 50, 60, 70}, 63, 20}, {[]int{5, 5}, 10, math.MaxInt},
+		{[]int{1, 1, 1}, 2, 1}, {nil, 5, math.MaxInt}} {
 		if got := shareOf(c.counts, c.n); got != c.want {
 			t.Errorf("%v, at most %d: %d, want %d", c.counts, c.n, got, c.want)
 		}
@@ -195,7 +205,8 @@ func TestManyCallers(t *testing.T) {
 	for i := range maxChanges + 1 {
 		r.add(&protocol.AuditRecord{Number: uint64(i + 1), Caller: fmt.Sprint(i)}, maxChanges)
 	}
-	if n := r.len(); n != maxChanges-maxChanges/16+1 || r.at(n-1).Number != maxChanges+1 || r.at(0).Number != maxChanges/16+1 {
+	if n := r.len(); n != maxChanges-maxChanges/16+1 || r.at(n-1).Number != maxChanges+1 ||
+		r.at(0).Number != maxChanges/16+1 {
 		t.Errorf("%d records from %d", n, r.at(0).Number)
 	}
 }
@@ -231,7 +242,8 @@ func TestRevoke(t *testing.T) {
 	for i := range MaxRevoked - len(m.s.Revocations()) {
 		m.s.revoked = append(m.s.revoked, &of(fmt.Sprintf("f%05x", i), 1_000_000, 1001+forgetAfter).Revocation)
 	}
-	if err := m.refused(protocol.EntryRevoke, of("e1", 0, 1002+forgetAfter)); !strings.Contains(err.Error(), "replace the authority") {
+	if err := m.refused(protocol.EntryRevoke, of("e1", 0, 1002+forgetAfter)); !strings.Contains(err.Error(),
+		"replace the authority") {
 		t.Error(err)
 	}
 	m.do(protocol.EntryRevoke, of("e1", 0, 1_000_001+forgetAfter))
@@ -243,14 +255,15 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// TestConflictsOfACaller: conflicts of a caller within a minute are counted in one record for each request, so they displace
-// neither changes nor the refusals of others. A snapshot in between changes nothing.
+// TestConflictsOfACaller: conflicts of a caller within a minute are counted in one record for each request, so they
+// displace neither changes nor the refusals of others. A snapshot in between changes nothing.
 func TestConflictsOfACaller(t *testing.T) {
 	m := newMachine(t)
 	conflict := func(caller string, at int64) []byte {
 		return (&protocol.RequestEntry{
-			Record: protocol.AuditRecord{Time: at, Caller: caller, Role: "submit", From: "h:1", Request: "POST /v1/workers/w/trust"},
-			Inner:  protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"}),
+			Record: protocol.AuditRecord{Time: at, Caller: caller, Role: "submit", From: "h:1",
+				Request: "POST /v1/workers/w/trust"},
+			Inner: protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"}),
 		}).Append(nil)
 	}
 	m.raw(conflict("ana", 5))

@@ -69,7 +69,8 @@ func (s *State) WithoutTokens() *State {
 
 // putToken adds a token. The same token again changes nothing, even if it was revoked meanwhile.
 func putToken(s *State, e *protocol.TokenPutEntry) (any, error) {
-	t := &Token{protocol.Token{ID: e.ID, Role: e.Role, Owner: e.Owner, Quota: e.Quota, Created: e.Time, Expires: e.Expires}, e.SHA256}
+	t := &Token{protocol.Token{ID: e.ID, Role: e.Role, Owner: e.Owner, Quota: e.Quota, Created: e.Time,
+		Expires: e.Expires}, e.SHA256}
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,9 @@ func putToken(s *State, e *protocol.TokenPutEntry) (any, error) {
 		old := s.tokens[i]
 		same.Created, same.Revoked = old.Created, old.Revoked
 		if same != *old {
-			return nil, fmt.Errorf("a token with the id %s %w and is another one; create the token again, which draws another id", t.ID, ErrExists)
+			return nil,
+				fmt.Errorf("a token with the id %s %w and is another one; create the token again, which draws another id",
+					t.ID, ErrExists)
 		}
 		return old, nil
 	}
@@ -91,7 +94,8 @@ func putToken(s *State, e *protocol.TokenPutEntry) (any, error) {
 			}
 		}
 		if first < 0 {
-			return nil, fmt.Errorf("%w: %d tokens are valid, and at most %d are possible; revoke some with coppice token revoke", ErrTokens, len(s.tokens), MaxTokens)
+			return nil, fmt.Errorf("%w: %d tokens are valid, and at most %d are possible; revoke some with coppice token revoke",
+				ErrTokens, len(s.tokens), MaxTokens)
 		}
 		s.tokens = removed(s.tokens, first)
 		i, _ = search(s.tokens, t.ID, tokenID)
@@ -163,10 +167,12 @@ func revokedSerial(r *protocol.Revocation) string { return r.Serial }
 
 func revoke(s *State, e *protocol.RevokeEntry) (any, error) {
 	if !protocol.CheckSerial(e.Serial) {
-		return nil, invalid("serial number %.80q: want at most %d hexadecimal digits in lower case", e.Serial, protocol.MaxSerial)
+		return nil, invalid("serial number %.80q: want at most %d hexadecimal digits in lower case", e.Serial,
+			protocol.MaxSerial)
 	}
 	if len(e.Identity) > protocol.MaxIdentity {
-		return nil, invalid("the identity of certificate %s has %d bytes, want at most %d", e.Serial, len(e.Identity), protocol.MaxIdentity)
+		return nil, invalid("the identity of certificate %s has %d bytes, want at most %d", e.Serial, len(e.Identity),
+			protocol.MaxIdentity)
 	}
 	s.revoked = slices.DeleteFunc(slices.Clone(s.revoked), func(r *protocol.Revocation) bool {
 		return r.Until != 0 && r.Until < e.Time-forgetAfter
@@ -224,7 +230,8 @@ func (l *auditLog) noteConflict(r protocol.AuditRecord) {
 	r.Clip()
 	for i := l.refusals.len() - 1; i >= max(0, l.refusals.len()-ringChunk); i-- {
 		before := l.refusals.at(i)
-		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial && before.Via == r.Via
+		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial &&
+			before.Via == r.Via
 		if same && before.Request == r.Request && r.Time-before.Time < conflictsWithin {
 			sum := *before
 			sum.Count++
@@ -290,8 +297,8 @@ func (r *ring) replace(i int, record *protocol.AuditRecord) {
 	r.last = replaced(r.last, i-len(r.full)*ringChunk, record)
 }
 
-// add adds a record. If the ring has most records already, a sixteenth of them is forgotten first. These are old records
-// of the callers with the most records, so a caller with few records keeps them, whatever others do.
+// add adds a record. If the ring has most records already, a sixteenth of them is forgotten first. These are old
+// records of the callers with the most records, so a caller with few records keeps them, whatever others do.
 func (r *ring) add(record *protocol.AuditRecord, most int) {
 	if r.len() >= most {
 		*r = r.shared(most - most/16)
@@ -338,8 +345,8 @@ func sharerOf(r *protocol.AuditRecord) string {
 	return "from " + host
 }
 
-// shareOf returns the greatest number of records, at least 1, that each caller may keep so that all keep at most n together.
-// The numbers of records that they have are sorted. If there are more than n callers, it is 1.
+// shareOf returns the greatest number of records, at least 1, that each caller may keep so that all keep at most n
+// together. The numbers of records that they have are sorted. If there are more than n callers, it is 1.
 func shareOf(counts []int, n int) int {
 	for i, c := range counts {
 		share := n / (len(counts) - i)

@@ -81,9 +81,11 @@ func TestABadCurveEndsNoJob(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
 	epoch, line := m.s.Epoch(), points(3, 0.5)
-	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1}, Curve: line})
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 1, Data: []byte{1},
+		Curve: line})
 	long := append(bytes.Clone(line), make([]byte, protocol.MaxCurve)...)
-	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Curve: long, FoldCurves: [][]byte{{9}, line, nil}})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Curve: long,
+		FoldCurves: [][]byte{{9}, line, nil}})
 	for what, s := range map[string]*State{"the state": m.s, "its snapshot": decode(t, encode(t, m.s))} {
 		got := s.Job(j.ID)
 		if got.State != protocol.Done || !bytes.Equal(got.Curve, line) {
@@ -103,11 +105,13 @@ func TestRunningTime(t *testing.T) {
 		m.start()
 		epoch, j := m.s.Epoch(), m.submit("t2", "two", 2)
 		run := func(second, millis int64) {
-			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: second, Millis: millis})
+			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: second,
+				Millis: millis})
 		}
 		ran := func(want float64) {
 			t.Helper()
-			if info := m.s.Job(j.ID).Info(); info.Ran != want || info.State.Final() && info.State != protocol.Done && info.Seconds != want {
+			if info := m.s.Job(j.ID).Info(); info.Ran != want || info.State.Final() && info.State != protocol.Done &&
+				info.Seconds != want {
 				t.Errorf("%s: ran %v seconds, %v in all; want %v", info.State, info.Ran, info.Seconds, want)
 			}
 		}

@@ -54,14 +54,16 @@ func checkManifest(m *dataset.Manifest) error {
 		return invalid("the manifest has format %d, but this version reads format %d", m.Format, dataset.ManifestFormat)
 	}
 	if m.Rows < 1 || m.Features < 1 || m.Labels < 1 || len(m.Shards) == 0 {
-		return invalid("a dataset needs samples, features, labels and shards, got %d samples, %d features, %d labels and %d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
+		return invalid("a dataset needs samples, features, labels and shards, got %d samples, %d features, %d labels and "+
+			"%d shards", m.Rows, m.Features, m.Labels, len(m.Shards))
 	}
 	if g := m.Groups; g != nil && !isDigest(g.Digest) {
 		return invalid("the digest of the groups in the manifest is not valid: %.80q", g.Digest)
 	}
 	for i, sh := range m.Shards {
 		if !isDigest(sh.Digest) || sh.Rows < 0 || sh.Bytes < 0 {
-			return invalid("shard %d in the manifest is not valid: %d samples, %d bytes, digest %.80q", i, sh.Rows, sh.Bytes, sh.Digest)
+			return invalid("shard %d in the manifest is not valid: %d samples, %d bytes, digest %.80q", i, sh.Rows,
+				sh.Bytes, sh.Digest)
 		}
 	}
 	return nil
@@ -75,7 +77,8 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 	if err := checkManifest(e.Manifest); err != nil {
 		return nil, err
 	}
-	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private}, Time: e.Time}
+	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest,
+		Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private}, Time: e.Time}
 	i, ok := search(s.datasets, e.Name, datasetName)
 	if ok {
 		if err := differs(s.datasets[i], d); err != nil {
@@ -93,7 +96,8 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 func differs(old, d *protocol.Dataset) error {
 	m := old.Manifest
 	if old.Digest != d.Digest {
-		return fmt.Errorf("dataset %q %w with other content: %d samples, %d features, %d labels, digest %s; the new dataset has digest %s",
+		return fmt.Errorf("dataset %q %w with other content: %d samples, %d features, %d labels, digest %s; the new "+
+			"dataset has digest %s",
 			old.Name, ErrExists, m.Rows, m.Features, m.Labels, old.Digest, d.Digest)
 	}
 	const remedy = "choose another name for the new dataset, or delete the old one first"
@@ -106,10 +110,12 @@ func differs(old, d *protocol.Dataset) error {
 		{d.Manifest.SameRows(m), "from another file", remedy},
 		{d.Manifest.SameLabels(m), "with labels of another type", remedy},
 		{d.Manifest.SameShape(m), "with another shape", remedy},
-		{d.Manifest.SameGroups(m), "with other groups", errtext.Sprintf("use the same groups ({groups}, or the key groups of a spec), choose another name, or delete the old dataset first")},
+		{d.Manifest.SameGroups(m), "with other groups", errtext.Sprintf("use the same groups ({groups}, or the key groups " +
+			"of a spec), choose another name, or delete the old dataset first")},
 	} {
 		if check.err != nil {
-			return errtext.Errorf(errtext.WrongRequest, "dataset %q %w %s: %w; %s", old.Name, ErrExists, check.how, check.err, check.remedy)
+			return errtext.Errorf(errtext.WrongRequest, "dataset %q %w %s: %w; %s", old.Name, ErrExists, check.how, check.err,
+				check.remedy)
 		}
 	}
 	return nil
@@ -122,7 +128,8 @@ func deleteDataset(s *State, e *protocol.DatasetDeleteEntry) (any, error) {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Name, ErrNotFound)
 	}
 	if owner := s.datasets[i].Owner; e.Owner != "" && owner != e.Owner {
-		return nil, fmt.Errorf("dataset %.80q of %.80q: %w: another user has made a dataset with this name", e.Name, e.Owner, ErrNotFound)
+		return nil, fmt.Errorf("dataset %.80q of %.80q: %w: another user has made a dataset with this name", e.Name, e.Owner,
+			ErrNotFound)
 	}
 	var users []string
 	for _, j := range s.jobs {
@@ -195,7 +202,9 @@ func condemn(s *State, e *protocol.CondemnEntry) (any, error) {
 		marked = append(marked, d)
 	}
 	if over := len(next) - MaxCondemned; over > 0 {
-		oldest := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return cmp.Or(cmp.Compare(next[a], next[b]), cmp.Compare(a, b)) })
+		oldest := slices.SortedFunc(maps.Keys(next), func(a, b string) int {
+			return cmp.Or(cmp.Compare(next[a], next[b]), cmp.Compare(a, b))
+		})
 		for _, d := range oldest[:over] {
 			delete(next, d)
 		}
@@ -228,8 +237,8 @@ func (s *State) References() digests.Set {
 	return refs
 }
 
-// Unread removes from a set the blobs of the datasets and jobs that readable accepts. A job that failed or was cancelled still
-// refers to its split and weights. If samples is false, the blobs of datasets stay in the set.
+// Unread removes from a set the blobs of the datasets and jobs that readable accepts. A job that failed or was
+// cancelled still refers to its split and weights. If samples is false, the blobs of datasets stay in the set.
 func (s *State) Unread(blobs digests.Set, samples bool, readable func(protocol.Ownership) bool) {
 	texts := make(map[string]digests.Digest, len(blobs)) // to read a text takes longer than to find it
 	for d := range blobs {

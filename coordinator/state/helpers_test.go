@@ -32,7 +32,8 @@ func manifest(c byte) *dataset.Manifest {
 }
 
 func jobOn(m *dataset.Manifest, seed uint64) *round.Job {
-	return &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: seed, Dataset: m.Digest(), Params: json.RawMessage(`{"trees": 5}`)}
+	return &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: seed, Dataset: m.Digest(),
+		Params: json.RawMessage(`{"trees": 5}`)}
 }
 
 // machine applies entries one after the other.
@@ -98,7 +99,8 @@ func (m *machine) start() *Job {
 	epoch := m.lead("a")
 	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "yeast", Manifest: manifest('d'), Time: 1})
 	j := m.submit("t1", "", 1)
-	return m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 3}).(*Job)
+	return m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running,
+		Time: 3}).(*Job)
 }
 
 func (m *machine) submit(token, name string, seed uint64) *Job {
@@ -108,7 +110,8 @@ func (m *machine) submit(token, name string, seed uint64) *Job {
 
 func submitEntry(token, name string, seed uint64) *protocol.SubmitEntry {
 	return &protocol.SubmitEntry{
-		Token: token, Name: name, Dataset: "yeast", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: jobOn(manifest('d'), seed), Time: 2,
+		Token: token, Name: name, Dataset: "yeast", Spec: json.RawMessage(`{"algorithm":"ldlf"}`), Job: jobOn(manifest('d'),
+			seed), Time: 2,
 	}
 }
 
@@ -117,7 +120,8 @@ func experimentEntry(token, name string, jobs int) *protocol.ExperimentEntry {
 	e := &protocol.ExperimentEntry{Name: name}
 	for i := range jobs {
 		one := submitEntry(fmt.Sprintf("%s/%d", token, i), fmt.Sprintf("%s.%d", name, i), uint64(i))
-		one.Job.Algorithm, one.Job.Cells = round.AlgorithmCells, &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}}, Repeats: 1, Folds: 4}
+		one.Job.Algorithm, one.Job.Cells = round.AlgorithmCells, &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}},
+			Repeats: 1, Folds: 4}
 		e.Jobs = append(e.Jobs, *one)
 	}
 	return e

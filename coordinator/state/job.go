@@ -138,10 +138,12 @@ func (j *Job) String() string { return fmt.Sprintf("job %d (%s)", j.ID, j.Name) 
 // Info describes the job to a user.
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
-		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Submission: j.Submission(), Ownership: j.Ownership, Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
+		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Submission: j.Submission(), Ownership: j.Ownership,
+		Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
-		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,
+		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran),
+		ModelDeleted: j.ModelDeleted,
 	}
 	if p := new(round.Progress); len(j.Progress) > 0 && json.Unmarshal(j.Progress, p) == nil {
 		info.Progress = p
@@ -348,7 +350,9 @@ type recordedList struct {
 // find returns the block that has or would have p, its place there, and whether it is
 // there.
 func (l recordedList) find(p RecordedResult) (block, at int, ok bool) {
-	block, _ = slices.BinarySearchFunc(l.blocks, p, func(b []RecordedResult, p RecordedResult) int { return compareRecorded(b[len(b)-1], p) })
+	block, _ = slices.BinarySearchFunc(l.blocks, p, func(b []RecordedResult, p RecordedResult) int {
+		return compareRecorded(b[len(b)-1], p)
+	})
 	if block == len(l.blocks) && block > 0 {
 		block-- // after all results
 	}
@@ -552,7 +556,8 @@ func (j *Job) finished(times []protocol.RunTimes) ([]MethodRuns, error) {
 	for i, t := range times {
 		list[i] = MethodRuns{Ended: uint64(c.RowCount(i)), Timed: t.Runs, Compute: t.Nanoseconds}
 		if t.Runs > list[i].Ended {
-			return nil, invalid("%v: the entry has times of %d runs of method %d, counted from 0, which has %d", j, t.Runs, i, list[i].Ended)
+			return nil, invalid("%v: the entry has times of %d runs of method %d, counted from 0, which has %d", j, t.Runs, i,
+				list[i].Ended)
 		}
 	}
 	return list, nil

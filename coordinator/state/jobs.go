@@ -189,10 +189,12 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	if e.MaxOwned > 0 && owned >= int(e.MaxOwned) {
-		return nil, fmt.Errorf("%w for %s: this user has %s that did not end, and the quota of the token or certificate is %d; cancel some, or ask an admin", ErrQueue, e.Owner, units.Plural(owned, "job"), e.MaxOwned)
+		return nil, fmt.Errorf("%w for %s: this user has %s that did not end, and the quota of the token or certificate is "+
+			"%d; cancel some, or ask an admin", ErrQueue, e.Owner, units.Plural(owned, "job"), e.MaxOwned)
 	}
 	if e.MaxQueue > 0 && unended >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("%w: the cluster already has %s queued, running or paused, and at most %d are possible (coppice coordinator --max-queue)", ErrQueue, units.Plural(unended, "job"), e.MaxQueue)
+		return nil, fmt.Errorf("%w: the cluster already has %s queued, running or paused, and at most %d are possible "+
+			"(coppice coordinator --max-queue)", ErrQueue, units.Plural(unended, "job"), e.MaxQueue)
 	}
 	return queue(s, e)
 }
@@ -204,7 +206,8 @@ func queue(s *State, e *protocol.SubmitEntry) (any, error) {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
 	}
 	if d.Digest != e.Job.Dataset {
-		return nil, invalid("the job needs a dataset with the digest %.80q, but dataset %q has the digest %s", e.Job.Dataset, d.Name, d.Digest)
+		return nil, invalid("the job needs a dataset with the digest %.80q, but dataset %q has the digest %s", e.Job.Dataset,
+			d.Name, d.Digest)
 	}
 	id := s.index // or the next free ID if that is higher: an entry may make several jobs
 	if n := len(s.jobs); n > 0 {
@@ -215,7 +218,8 @@ func queue(s *State, e *protocol.SubmitEntry) (any, error) {
 	}
 	j := &Job{
 		ID: id, Name: e.Name, Dataset: e.Dataset, Manifest: d.Manifest, Job: e.Job, State: protocol.Queued,
-		Request: Request{Token: e.Token, Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private}, Experiment: e.Experiment, Spec: e.Spec, AuditPPM: e.AuditPPM, Submitted: e.Time},
+		Request: Request{Token: e.Token, Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private},
+			Experiment: e.Experiment, Spec: e.Spec, AuditPPM: e.AuditPPM, Submitted: e.Time},
 	}
 	if j.Name == "" {
 		j.Name = fmt.Sprintf("%s-%d", e.Job.Algorithm, j.ID)
@@ -253,7 +257,8 @@ func submitExperiment(s *State, e *protocol.ExperimentEntry) (any, error) {
 		least = 0
 	}
 	if n := len(e.Jobs); n < least || n > protocol.MaxExperimentJobs {
-		return nil, invalid("want %[2]d to %[3]d jobs in a submission of an experiment, got %[1]d", n, least, protocol.MaxExperimentJobs)
+		return nil, invalid("want %[2]d to %[3]d jobs in a submission of an experiment, got %[1]d", n, least,
+			protocol.MaxExperimentJobs)
 	}
 	if e.Outline != "" && !isDigest(e.Outline) {
 		return nil, invalid("the digest of the experiment's outline is not valid: %.80q", e.Outline)
@@ -297,7 +302,8 @@ func replaceOutline(s *State, e *protocol.ExperimentEntry) error {
 			return nil // all jobs have it
 		}
 		if j.Experiment == e.Name && e.After > 0 && j.Outlined > e.After {
-			return fmt.Errorf("a newer outline of experiment %s %w: the experiment was submitted meanwhile; run the command again", e.Name, ErrExists)
+			return fmt.Errorf("a newer outline of experiment %s %w: the experiment was submitted meanwhile; run the command "+
+				"again", e.Name, ErrExists)
 		}
 	}
 	setOutline(s, e.Name, e.Outline)
@@ -348,7 +354,8 @@ func difference(j *Job, e *protocol.SubmitEntry) string {
 func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 	all := []field{
 		{"algorithm", j.Algorithm}, {"dataset", dataset}, {"dataset's digest", j.Dataset}, {"seed", fmt.Sprint(j.Seed)},
-		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)}, {"split file", cmp.Or(j.Split.Assigned, "none")},
+		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)},
+		{"split file", cmp.Or(j.Split.Assigned, "none")},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"measures", cmp.Or(j.Measures, "ten")}, {"clip", cmp.Or(j.Clip, "none")},
 		{"audit", fmt.Sprintf("%d of a million tasks", ppm)}, {"arithmetic version", fmt.Sprint(j.Numerics)},
@@ -400,7 +407,8 @@ func deleteJobs(s *State, e *protocol.JobsDeleteEntry) (any, error) {
 		if n := len(live) - maxNamed; n > 0 {
 			live, more = live[:maxNamed], fmt.Sprintf(" and %d more", n)
 		}
-		return nil, fmt.Errorf("%w: %s%s; nothing was deleted: cancel these jobs first", ErrNotEnded, strings.Join(live, ", "), more)
+		return nil, fmt.Errorf("%w: %s%s; nothing was deleted: cancel these jobs first", ErrNotEnded,
+			strings.Join(live, ", "), more)
 	}
 	if len(gone) == 0 {
 		return gone, nil

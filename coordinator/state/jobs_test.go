@@ -41,11 +41,13 @@ func TestDeleteJobs(t *testing.T) {
 	m.start()
 	j, other := m.finished("t2", "mine"), m.finished("t3", "other")
 	gone := m.do(protocol.EntryJobsDelete, deletion(j.ID, 1<<40, j.ID)).([]*Job)
-	if len(gone) != 1 || gone[0] != j || m.s.Job(j.ID) != nil || m.s.JobByName("mine") != nil || m.s.JobByToken("t2") != nil {
+	if len(gone) != 1 || gone[0] != j || m.s.Job(j.ID) != nil || m.s.JobByName("mine") != nil ||
+		m.s.JobByToken("t2") != nil {
 		t.Fatalf("deleted: %v", gone)
 	}
 	want := &DeletedJob{ID: j.ID, Name: "mine", Token: "t2", Time: 20}
-	if diff := cmp.Diff(want, m.s.Deleted(j.ID)); diff != "" || m.s.DeletedByName("mine") != m.s.Deleted(j.ID) || m.s.DeletedByToken("t2") != m.s.Deleted(j.ID) {
+	if diff := cmp.Diff(want, m.s.Deleted(j.ID)); diff != "" || m.s.DeletedByName("mine") != m.s.Deleted(j.ID) ||
+		m.s.DeletedByToken("t2") != m.s.Deleted(j.ID) {
 		t.Error(diff)
 	}
 	again := m.do(protocol.EntryJobsDelete, deletion(j.ID)).([]*Job)
@@ -56,7 +58,8 @@ func TestDeleteJobs(t *testing.T) {
 		t.Error("another job went as well")
 	}
 	err := m.refused(protocol.EntrySubmit, submitEntry("t2", "mine", 7))
-	if !errors.Is(err, ErrDeleted) || !strings.Contains(err.Error(), fmt.Sprintf("this submission made job %d (mine), which was deleted", j.ID)) {
+	if !errors.Is(err, ErrDeleted) || !strings.Contains(err.Error(),
+		fmt.Sprintf("this submission made job %d (mine), which was deleted", j.ID)) {
 		t.Errorf("the same submission again: %v", err)
 	}
 	for kind, body := range fencedEntries(m.s.Epoch(), j.ID) {
@@ -83,7 +86,8 @@ func TestDeleteRefusesWhatRuns(t *testing.T) {
 	m.do(protocol.EntryPause, &protocol.JobEntry{Job: paused.ID})
 	for _, j := range []*Job{running, queued, paused} {
 		err := m.refused(protocol.EntryJobsDelete, deletion(done.ID, j.ID))
-		if !errors.Is(err, ErrNotEnded) || !strings.Contains(err.Error(), fmt.Sprintf("%v is %s", m.s.Job(j.ID), m.s.Job(j.ID).State)) || strings.Contains(err.Error(), "mine") {
+		if !errors.Is(err, ErrNotEnded) || !strings.Contains(err.Error(), fmt.Sprintf("%v is %s", m.s.Job(j.ID),
+			m.s.Job(j.ID).State)) || strings.Contains(err.Error(), "mine") {
 			t.Errorf("%v: %v", j, err)
 		}
 	}
@@ -94,10 +98,12 @@ func TestDeleteRefusesWhatRuns(t *testing.T) {
 	if err := m.refused(protocol.EntryJobsDelete, all); !strings.Contains(err.Error(), " and 20 more;") {
 		t.Errorf("thirty jobs: %v", err)
 	}
-	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed]...)); strings.Count(err.Error(), " is queued") != maxNamed || strings.Contains(err.Error(), "more") {
+	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed]...)); strings.Count(err.Error(),
+		" is queued") != maxNamed || strings.Contains(err.Error(), "more") {
 		t.Errorf("as many jobs as are named: %v", err)
 	}
-	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed+1]...)); strings.Count(err.Error(), " is queued") != maxNamed || !strings.Contains(err.Error(), " and 1 more;") {
+	if err := m.refused(protocol.EntryJobsDelete, deletion(all.Jobs[:maxNamed+1]...)); strings.Count(err.Error(),
+		" is queued") != maxNamed || !strings.Contains(err.Error(), " and 1 more;") {
 		t.Errorf("one job beyond those that are named: %v", err)
 	}
 	for _, n := range []int{0, protocol.MaxDelete + 1} {
@@ -150,7 +156,8 @@ func TestDeleteModel(t *testing.T) {
 	for at := int64(11); at < 13; at++ {
 		got := m.do(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID, Time: at}).(*Job)
 		info := got.Info()
-		if len(got.Models) > 0 || got.State != protocol.Done || info.ModelDeleted != 11 || len(info.Outcome) == 0 || info.Predictions == nil {
+		if len(got.Models) > 0 || got.State != protocol.Done || info.ModelDeleted != 11 || len(info.Outcome) == 0 ||
+			info.Predictions == nil {
 			t.Errorf("without its model: %+v", info)
 		}
 		if info.Measures["kl"] != 0.5 || info.EvaluatedOn != "test samples" {
@@ -187,7 +194,8 @@ func TestDeletedIsBounded(t *testing.T) {
 	m.index = 1000 + MaxDeleted
 	last := m.finished("t3", "last")
 	m.do(protocol.EntryJobsDelete, deletion(first.ID, last.ID))
-	if n := len(m.s.deleted); n != MaxDeleted || m.s.Deleted(first.ID) != nil || m.s.Deleted(1000) != nil || m.s.Deleted(last.ID) == nil || m.s.Deleted(1001) == nil {
+	if n := len(m.s.deleted); n != MaxDeleted || m.s.Deleted(first.ID) != nil || m.s.Deleted(1000) != nil ||
+		m.s.Deleted(last.ID) == nil || m.s.Deleted(1001) == nil {
 		t.Errorf("%d are remembered; the last: %v", n, m.s.Deleted(last.ID))
 	}
 	if again := decode(t, encode(t, m.s)); len(again.deleted) != MaxDeleted || again.DeletedByToken("t3") == nil {

@@ -27,7 +27,8 @@ func startRuns(m *machine, cells *round.Cells) *Job {
 // snapshot, a pause and the end of a job.
 func TestMethodRuns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}, {Algorithm: "rf"}, {Algorithm: "sa-iis"}}, Repeats: 2, Folds: 3}
+		cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}, {Algorithm: "rf"}, {Algorithm: "sa-iis"}},
+			Repeats: 2, Folds: 3}
 		if rapid.Bool().Draw(rt, "some folds") {
 			cells.Rows[1].Only = []int{0, 4}
 		}
@@ -39,10 +40,12 @@ func TestMethodRuns(t *testing.T) {
 			task, took := rapid.Uint32Range(0, uint32(len(all)-1)).Draw(rt, "task"), rapid.Uint64Range(0, 5).Draw(rt, "took")
 			failed, withheld := rapid.Bool().Draw(rt, "failed"), rapid.Bool().Draw(rt, "withheld")
 			if withheld {
-				m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: []uint32{task, task}, Compute: took})
+				m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1,
+					Tasks: []uint32{task, task}, Compute: took})
 			} else {
 				m.do(protocol.EntryResult, &protocol.ResultEntry{
-					Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: task, Of: uint32(len(all)), Digest: digest('c'), Bytes: 8, Compute: took, Failed: failed,
+					Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: task, Of: uint32(len(all)), Digest: digest('c'), Bytes: 8,
+					Compute: took, Failed: failed,
 				})
 			}
 			if seen[task] {
@@ -74,23 +77,27 @@ func TestMethodRuns(t *testing.T) {
 // TestMethodRunsAtTheEnd: a Finish entry has the times of all runs, also of runs without a
 // recorded result. Without times the recorded ones stay.
 func TestMethodRunsAtTheEnd(t *testing.T) {
-	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}, {Algorithm: "rf", Only: []int{1, 2}}}, Repeats: 1, Folds: 3}
+	cells := &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}, {Algorithm: "rf", Only: []int{1, 2}}},
+		Repeats: 1, Folds: 3}
 	for what, c := range map[string]struct {
 		times []protocol.RunTimes
 		want  []MethodRuns // nil: the entry is refused
 		error string
 	}{
-		"all":             {[]protocol.RunTimes{{Runs: 3, Nanoseconds: 30}, {}}, []MethodRuns{{3, 3, 30}, {2, 0, 0}}, ""},
-		"not known":       {nil, []MethodRuns{{1, 1, 7}, {0, 0, 0}}, ""},
-		"another number":  {[]protocol.RunTimes{{Runs: 3}}, nil, "times of 1 methods"},
-		"more than there": {[]protocol.RunTimes{{}, {Runs: 3}}, nil, "times of 3 runs of method 1, counted from 0, which has 2"},
+		"all":            {[]protocol.RunTimes{{Runs: 3, Nanoseconds: 30}, {}}, []MethodRuns{{3, 3, 30}, {2, 0, 0}}, ""},
+		"not known":      {nil, []MethodRuns{{1, 1, 7}, {0, 0, 0}}, ""},
+		"another number": {[]protocol.RunTimes{{Runs: 3}}, nil, "times of 1 methods"},
+		"more than there": {[]protocol.RunTimes{{}, {Runs: 3}}, nil,
+			"times of 3 runs of method 1, counted from 0, which has 2"},
 	} {
 		m := newMachine(t)
 		j := startRuns(m, cells)
-		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Of: 5, Digest: digest('c'), Compute: 7})
+		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Of: 5, Digest: digest('c'),
+			Compute: 7})
 		finish := &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`), Methods: c.times}
 		if c.want == nil {
-			if err := m.refused(protocol.EntryFinish, finish); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.error) {
+			if err := m.refused(protocol.EntryFinish, finish); !errors.Is(err, ErrInvalid) ||
+				!strings.Contains(err.Error(), c.error) {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
@@ -105,23 +112,27 @@ func TestMethodRunsAtTheEnd(t *testing.T) {
 
 // TestMethodRunsOfOthers: entries about a job without runs count nothing, also if its list of runs is not valid.
 func TestMethodRunsOfOthers(t *testing.T) {
-	for _, cells := range []*round.Cells{{Repeats: 1, Folds: 3}, {Rows: []round.CellRow{{}}}, {Rows: []round.CellRow{{Only: []int{5, -1}}}, Repeats: 1, Folds: 1}} {
+	for _, cells := range []*round.Cells{{Repeats: 1, Folds: 3}, {Rows: []round.CellRow{{}}},
+		{Rows: []round.CellRow{{Only: []int{5, -1}}}, Repeats: 1, Folds: 1}} {
 		m := newMachine(t)
 		j := startRuns(m, cells)
-		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Of: 5, Task: 4, Digest: digest('c'), Compute: 7})
+		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Of: 5, Task: 4,
+			Digest: digest('c'), Compute: 7})
 		if got := m.s.Job(j.ID).Methods(); got != nil {
 			t.Errorf("%+v: %v", cells, got)
 		}
 	}
 	m := newMachine(t)
 	j := m.start()
-	if err := m.refused(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Methods: []protocol.RunTimes{{}}}); !errors.Is(err, ErrInvalid) {
+	if err := m.refused(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID,
+		Methods: []protocol.RunTimes{{}}}); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
 	s := golden(t)
 	i := slices.IndexFunc(s.jobs, func(j *Job) bool { return j.methods != nil })
 	withJob(i, func(j *Job) { j.methods = slices.Repeat(j.methods, 2) })(s)
-	if _, err := Decode(strings.NewReader(string(encode(t, s)))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "2 methods") {
+	if _, err := Decode(strings.NewReader(string(encode(t, s)))); !errors.Is(err, ErrSnapshot) ||
+		!strings.Contains(err.Error(), "2 methods") {
 		t.Errorf("a snapshot with counts of other methods: %v", err)
 	}
 }

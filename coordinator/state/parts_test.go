@@ -25,7 +25,8 @@ func TestPartList(t *testing.T) {
 		span := rapid.SampledFrom([]uint32{3, 700, 3000}).Draw(t, "units")
 		next := uint32(0)
 		for range rapid.IntRange(0, 1500).Draw(t, "parts") {
-			p := RecordedResult{Round: 1 + rapid.Uint64Range(0, 2).Draw(t, "round"), Task: next, Of: span, Bytes: uint64(len(want))}
+			p := RecordedResult{Round: 1 + rapid.Uint64Range(0, 2).Draw(t, "round"), Task: next, Of: span,
+				Bytes: uint64(len(want))}
 			if next++; rapid.IntRange(0, 3).Draw(t, "any") == 0 {
 				p.Task = rapid.Uint32Range(0, span).Draw(t, "unit")
 			}
@@ -97,14 +98,16 @@ func manyCells(t testing.TB, n int) (*State, int64) {
 	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "many", Manifest: manifest('d')})
 	j := m.do(protocol.EntryExperiment, &protocol.ExperimentEntry{Name: "e", Jobs: []protocol.SubmitEntry{{
 		Token: "t/0", Name: "e.many", Dataset: "many",
-		Job: &round.Job{Algorithm: round.AlgorithmCells, Dataset: manifest('d').Digest(), Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}}, Repeats: n, Folds: 1}},
+		Job: &round.Job{Algorithm: round.AlgorithmCells, Dataset: manifest('d').Digest(),
+			Cells: &round.Cells{Rows: []round.CellRow{{Algorithm: "ldlf"}}, Repeats: n, Folds: 1}},
 	}}}).([]*Job)[0]
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
 	before := heap()
 	for u := range n {
 		sum := sha256.Sum256(fmt.Append(nil, u))
 		m.do(protocol.EntryResult, &protocol.ResultEntry{
-			Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: uint32(u), Of: uint32(n), Digest: hex.EncodeToString(sum[:]), Bytes: 4000, Compute: 1e6,
+			Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: uint32(u), Of: uint32(n), Digest: hex.EncodeToString(sum[:]),
+			Bytes: 4000, Compute: 1e6,
 		})
 	}
 	return m.s, heap() - before

@@ -11,7 +11,8 @@ import (
 // TestShare: a dataset or jobs of one owner are shared together or not at all.
 func TestShare(t *testing.T) {
 	m := newMachine(t)
-	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "art", Manifest: manifest('a'), Owner: "ana", Private: true})
+	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "art", Manifest: manifest('a'), Owner: "ana",
+		Private: true})
 	sent := submitEntry("t", "j", 1)
 	sent.Dataset, sent.Job, sent.Owner, sent.Private = "art", jobOn(manifest('a'), 1), "ana", true
 	j := m.do(protocol.EntrySubmit, sent).(*Job)
@@ -30,7 +31,8 @@ func TestShare(t *testing.T) {
 	if m.s.Dataset("art").Private || m.s.Job(j.ID).Private {
 		t.Error("still private")
 	}
-	if again := m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "art", Manifest: manifest('a'), Owner: "ana", Private: true}).(*protocol.Dataset); again.Private {
+	if again := m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "art", Manifest: manifest('a'),
+		Owner: "ana", Private: true}).(*protocol.Dataset); again.Private {
 		t.Error("a repeated import makes the dataset private")
 	}
 }

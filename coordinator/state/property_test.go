@@ -20,27 +20,33 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22, 24, 25, 26}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13,
+		14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22, 24, 25, 26}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
 	case protocol.EntryMember:
-		return kind, &protocol.MemberEntry{ID: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node"), HTTP: fmt.Sprint(s.index)}
+		return kind, &protocol.MemberEntry{ID: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node"),
+			HTTP: fmt.Sprint(s.index)}
 	case protocol.EntryDatasetPut:
-		return kind, &protocol.DatasetPutEntry{Name: name, Manifest: manifest(blob[0]), Owner: drawOwner(t), Private: rapid.Bool().Draw(t, "private"), Time: 1}
+		return kind, &protocol.DatasetPutEntry{Name: name, Manifest: manifest(blob[0]), Owner: drawOwner(t),
+			Private: rapid.Bool().Draw(t, "private"), Time: 1}
 	case protocol.EntryDatasetDelete:
 		return kind, &protocol.DatasetDeleteEntry{Name: name}
 	case protocol.EntrySubmit:
 		return kind, drawSubmit(t, s, name)
 	case protocol.EntryJobState:
-		to := rapid.SampledFrom([]protocol.JobState{protocol.Running, protocol.Running, protocol.Running, protocol.Failed, protocol.Done}).Draw(t, "to")
+		to := rapid.SampledFrom([]protocol.JobState{protocol.Running, protocol.Running, protocol.Running, protocol.Failed,
+			protocol.Done}).Draw(t, "to")
 		return kind, &protocol.JobStateEntry{Epoch: epoch, Job: job, State: to, Time: 3}
 	case protocol.EntryCommit:
 		return kind, drawCommit(t, s, epoch, job, round, blob)
 	case protocol.EntryResult:
-		return kind, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: round, Task: rapid.Uint32Range(0, 3).Draw(t, "unit"), Of: 4, Digest: blob}
+		return kind, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: round, Task: rapid.Uint32Range(0, 3).
+			Draw(t, "unit"), Of: 4, Digest: blob}
 	case protocol.EntryFinish:
-		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`), Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
+		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`),
+			Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
 	case protocol.EntryCancel:
 		return kind, &protocol.JobEntry{Job: job}
 	case protocol.EntryPause:
@@ -49,14 +55,16 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, &protocol.JobEntry{Job: job}
 	case protocol.EntrySuspect:
 		worker := rapid.SampledFrom([]string{"", "w1", "w2", "w0"}).Draw(t, "worker")
-		return kind, &protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: []uint64{job, 1 << 50}, Reason: fmt.Sprint(s.index)}
+		return kind, &protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: []uint64{job, 1 << 50},
+			Reason: fmt.Sprint(s.index)}
 	case protocol.EntryTrust:
 		return kind, &protocol.TrustEntry{Worker: rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker")}
 	case protocol.EntryMemberRemove:
 		return kind, &protocol.MemberRemoveEntry{ID: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node")}
 	case protocol.EntryJobsDelete:
 		other, _ := drawJob(t, s)
-		return kind, &protocol.JobsDeleteEntry{Jobs: rapid.SampledFrom([][]uint64{{job}, {job, other}, {other, 1 << 50}, nil}).Draw(t, "jobs"), Time: 4}
+		return kind, &protocol.JobsDeleteEntry{Jobs: rapid.SampledFrom([][]uint64{{job}, {job, other}, {other, 1 << 50},
+			nil}).Draw(t, "jobs"), Time: 4}
 	case protocol.EntryExperiment:
 		e := experimentEntry(name, name, rapid.IntRange(0, 3).Draw(t, "jobs"))
 		e.Outline = rapid.SampledFrom([]string{"", blob, digest('8'), "no"}).Draw(t, "outline")
@@ -66,18 +74,21 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		return kind, &protocol.JobEntry{Job: job, Time: 5}
 	case protocol.EntryWithhold:
 		units := rapid.SliceOfN(rapid.Uint32Range(0, 4), 0, 3).Draw(t, "units")
-		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Tasks: units, Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
+		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Tasks: units,
+			Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
 	case protocol.EntryTokenPut:
 		return kind, drawToken(t, uint64(s.index))
 	case protocol.EntryTokenRevoke:
 		return kind, &protocol.TokenRevokeEntry{ID: drawToken(t, 0).ID, Time: rapid.Int64Range(0, 9).Draw(t, "time")}
 	case protocol.EntryRecord:
 		refusals := rapid.Uint64Range(0, 2).Draw(t, "refusals")
-		return kind, &protocol.RecordEntry{Records: slices.Repeat([]protocol.AuditRecord{{Caller: name, Count: refusals}}, rapid.SampledFrom([]int{0, 1, 40, 65}).Draw(t, "records"))}
+		return kind, &protocol.RecordEntry{Records: slices.Repeat([]protocol.AuditRecord{{Caller: name, Count: refusals}},
+			rapid.SampledFrom([]int{0, 1, 40, 65}).Draw(t, "records"))}
 	case protocol.EntryRevoke:
 		serial := rapid.SampledFrom([]string{"a1", "b2", "c3", "0a", "X", ""}).Draw(t, "serial")
 		ends := rapid.SampledFrom([]int64{0, 1, 200_000}).Draw(t, "end")
-		return kind, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: serial, Until: ends, Time: rapid.Int64Range(1, 400_000).Draw(t, "time")}}
+		return kind, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: serial, Until: ends,
+			Time: rapid.Int64Range(1, 400_000).Draw(t, "time")}}
 	case protocol.EntryShare:
 		return kind, &protocol.ShareEntry{
 			Dataset: rapid.SampledFrom([]string{"", name}).Draw(t, "shared dataset"), Owner: drawOwner(t),
@@ -149,7 +160,8 @@ func TestAnySequence(t *testing.T) {
 			entry := encodeEntry(kind, body)
 			asked := rapid.Bool().Draw(t, "a caller asks")
 			if asked {
-				entry = (&protocol.RequestEntry{Record: protocol.AuditRecord{Caller: "ana", Time: int64(i)}, Inner: entry}).Append(nil)
+				entry = (&protocol.RequestEntry{Record: protocol.AuditRecord{Caller: "ana", Time: int64(i)}, Inner: entry}).
+					Append(nil)
 			}
 			before := live
 			was := imageOf(t, before)
@@ -242,7 +254,8 @@ func checkRecord(t *rapid.T, before, after *State, asked bool, err error) {
 	if err != nil && counted(after) == counted(before)+1 { // a conflict may be counted in an earlier record
 		return
 	}
-	if last == nil || last.Number != after.recorded || after.recorded <= before.recorded || last.Caller != "ana" || err != nil || last.Refused != "" || last.Count != 0 {
+	if last == nil || last.Number != after.recorded || after.recorded <= before.recorded || last.Caller != "ana" ||
+		err != nil || last.Refused != "" || last.Count != 0 {
 		t.Fatalf("the record is %+v, after %d; error %v", last, before.recorded, err)
 	}
 }
@@ -270,7 +283,8 @@ func checkDeleted(t *rapid.T, after *State, j *Job, body any) {
 	if !ok || !slices.Contains(e.Jobs, j.ID) || !j.State.Final() {
 		t.Fatalf("%+v deletes %v, which is %s", body, j, j.State)
 	}
-	if d := after.Deleted(j.ID); d == nil || d.Name != j.Name || d.Token != j.Token || j.Token != "" && after.DeletedByToken(j.Token) != d {
+	if d := after.Deleted(j.ID); d == nil || d.Name != j.Name || d.Token != j.Token || j.Token != "" &&
+		after.DeletedByToken(j.Token) != d {
 		t.Fatalf("%v is remembered as %v", j, d)
 	}
 }
@@ -376,12 +390,14 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntrySubmit, submitEntry("t", "n", 3)))
 	f.Add(encodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "x", Manifest: manifest('e')}))
 	f.Add(encodeEntry(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('1')}}))
-	f.Add(encodeEntry(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w", Jobs: []uint64{j.ID}}))
+	f.Add(encodeEntry(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w",
+		Jobs: []uint64{j.ID}}))
 	f.Add(encodeEntry(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID, 7}}))
 	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryExperiment, experimentEntry("t", "e", 2)))
-	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: []uint32{0}}))
+	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1,
+		Tasks: []uint32{0}}))
 	f.Add(encodeEntry(protocol.EntryTokenPut, tokenEntry(7, 'a')))
 	f.Add(encodeEntry(protocol.EntryTokenRevoke, &protocol.TokenRevokeEntry{ID: tokenEntry(7, 'a').ID, Time: 3}))
 	f.Add([]byte{protocol.Version, 99})

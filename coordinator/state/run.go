@@ -29,7 +29,8 @@ func (s *State) running(epoch, id uint64) (*Job, error) {
 func (s *State) runningRound(epoch, id, round uint64) (*Job, error) {
 	j, err := s.running(epoch, id)
 	if err == nil && round <= j.Round {
-		return nil, fmt.Errorf("%v: %w: the entry is for round %d, but rounds up to %d are committed", j, ErrStaleRound, round, j.Round)
+		return nil, fmt.Errorf("%v: %w: the entry is for round %d, but rounds up to %d are committed", j, ErrStaleRound,
+			round, j.Round)
 	}
 	return j, err
 }
@@ -85,7 +86,8 @@ func commit(s *State, entry []byte) (any, error) {
 	next.Progress = progress.Bytes() // nil for no text
 	if e.Blob != "" {
 		if !isDigest(e.Blob) || e.Offset != 0 || len(e.Data) > 0 {
-			return nil, invalid("a training state in a blob needs a valid digest and no bytes of its own, got blob %q and %d bytes at offset %d", e.Blob, len(e.Data), e.Offset)
+			return nil, invalid("a training state in a blob needs a valid digest and no bytes of its own, got blob %q and %d "+
+				"bytes at offset %d", e.Blob, len(e.Data), e.Offset)
 		}
 		next.Trainer, next.TrainerBlob, next.TrainerBytes = nil, e.Blob, e.Total
 		s.keep(e.Blob)
@@ -120,7 +122,8 @@ func (p *pending) add(j *Job, e *protocol.CommitEntry) (*pending, error) {
 	next := &pending{round: e.Round, total: e.Total}
 	if e.Offset > 0 {
 		if p == nil || p.round != e.Round || p.total != e.Total || p.have != e.Offset {
-			return nil, fmt.Errorf("%v: %w of round %d: a chunk at byte %d of %d does not follow the chunk before it", j, ErrGap, e.Round, e.Offset, e.Total)
+			return nil, fmt.Errorf("%v: %w of round %d: a chunk at byte %d of %d does not follow the chunk before it", j, ErrGap,
+				e.Round, e.Offset, e.Total)
 		}
 		next.have, next.chunks = p.have, p.chunks
 	}
@@ -149,7 +152,8 @@ func gather(s *State, e *protocol.ResultEntry) (any, error) {
 	if !ok || blob == (digests.Digest{}) || e.Task >= e.Of || e.Of > protocol.MaxTasks {
 		return nil, invalid("the result of a task is not valid: task %d of %d, digest %.80q", e.Task, e.Of, e.Digest)
 	}
-	list, added := j.gathered.put(RecordedResult{Round: e.Round, Task: e.Task, Of: e.Of, Digest: blob, Bytes: e.Bytes, Compute: e.Compute, Failed: e.Failed})
+	list, added := j.gathered.put(RecordedResult{Round: e.Round, Task: e.Task, Of: e.Of, Digest: blob, Bytes: e.Bytes,
+		Compute: e.Compute, Failed: e.Failed})
 	if !added {
 		return j, nil
 	}
@@ -210,7 +214,8 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	}
 	for i, c := range e.Cells {
 		if !isDigest(c.Blob) || c.Count < 1 || c.Count > round.MaxCells || len(e.Cells) > MaxModels {
-			return nil, invalid("blob %d of %d with results of runs is not valid: %.80q with %d runs", i, len(e.Cells), c.Blob, c.Count)
+			return nil, invalid("blob %d of %d with results of runs is not valid: %.80q with %d runs", i, len(e.Cells),
+				c.Blob, c.Count)
 		}
 		s.keep(c.Blob)
 	}
@@ -224,7 +229,8 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 	next := j.end(protocol.Done, s.index, e.Time, e.Millis)
 	next.methods = methods
 	next.Results = Results{
-		Outcome: e.Outcome, Models: e.Models, Predictions: e.Predictions, Cells: e.Cells, FoldCurves: slices.Clone(e.FoldCurves), Seconds: e.Seconds,
+		Outcome: e.Outcome, Models: e.Models, Predictions: e.Predictions, Cells: e.Cells,
+		FoldCurves: slices.Clone(e.FoldCurves), Seconds: e.Seconds,
 		summary: summarize(e.Outcome),
 	}
 	next.Curve = extended(j.Curve, e.Curve)

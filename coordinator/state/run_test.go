@@ -30,7 +30,8 @@ func TestDatasets(t *testing.T) {
 	renamed := put('d')
 	renamed.Manifest.FeatureNames = []string{"a", "b"}
 	err = m.refused(protocol.EntryDatasetPut, renamed)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), `feature 0 (counted from 0) is called "", but in the new dataset "a"`) {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(),
+		`feature 0 (counted from 0) is called "", but in the new dataset "a"`) {
 		t.Errorf("the same content with other names: %v", err)
 	}
 	other := put('d')
@@ -42,19 +43,22 @@ func TestDatasets(t *testing.T) {
 	typed := put('d')
 	typed.Manifest.LabelType.Classes = true
 	err = m.refused(protocol.EntryDatasetPut, typed)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its labels are distributions, the labels of the new dataset are classes") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(),
+		"its labels are distributions, the labels of the new dataset are classes") {
 		t.Errorf("the same content with labels of another type: %v", err)
 	}
 	shaped := put('d')
 	shaped.Manifest.Shape = dataset.Shape{Channels: 1, Height: 1, Width: 2}
 	err = m.refused(protocol.EntryDatasetPut, shaped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "the shape of its samples is none, the shape in the new dataset is 1x1x2") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(),
+		"the shape of its samples is none, the shape in the new dataset is 1x1x2") {
 		t.Errorf("the same content with another shape: %v", err)
 	}
 	grouped := put('d')
 	grouped.Manifest.Groups = &dataset.Groups{Digest: digest('9'), Names: []string{"ann", "bob"}}
 	err = m.refused(protocol.EntryDatasetPut, grouped)
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "its samples have no groups, the samples of the new dataset have 2 groups") {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(),
+		"its samples have no groups, the samples of the new dataset have 2 groups") {
 		t.Errorf("the same content with groups: %v", err)
 	}
 	grouped.Name = "persons"
@@ -70,7 +74,8 @@ func TestDatasets(t *testing.T) {
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), m.s.Jobs()[0].Name) {
 		t.Errorf("deletion of a dataset in use: %v", err)
 	}
-	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "none"}); !errors.Is(err, ErrNotFound) {
+	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "none"}); !errors.Is(err,
+		ErrNotFound) {
 		t.Errorf("deletion of no dataset: %v", err)
 	}
 	if d := m.s.Dataset("yeast"); d == nil || d.Digest != manifest('d').Digest() || m.s.Dataset("x") != nil {
@@ -88,24 +93,40 @@ func TestManifestBounds(t *testing.T) {
 		change func(*dataset.Manifest)
 		want   string // in the error; empty: it is accepted
 	}{
-		"one row":                       {func(m *dataset.Manifest) { m.Rows = 1 }, ""},
-		"no row":                        {func(m *dataset.Manifest) { m.Rows = 0 }, "a dataset needs samples, features, labels and shards, got 0 samples, 3 features, 2 labels and 1"},
-		"one feature":                   {func(m *dataset.Manifest) { m.Features = 1 }, ""},
-		"no feature":                    {func(m *dataset.Manifest) { m.Features = 0 }, "a dataset needs samples, features, labels and shards, got 20 samples, 0 features, 2 labels and 1"},
-		"one label":                     {func(m *dataset.Manifest) { m.Labels = 1 }, ""},
-		"no label":                      {func(m *dataset.Manifest) { m.Labels = 0 }, "3 features, 0 labels"},
-		"no shard":                      {func(m *dataset.Manifest) { m.Shards = nil }, "a dataset needs samples, features, labels and shards, got 20 samples, 3 features, 2 labels and 0"},
-		"an older format":               {func(m *dataset.Manifest) { m.Format-- }, "the manifest has format"},
-		"a newer format":                {func(m *dataset.Manifest) { m.Format++ }, "the manifest has format"},
-		"a shard without rows":          {shards(func(r *dataset.ShardRef) { r.Rows = 0 }), ""},
-		"a shard of -1 rows":            {shards(func(r *dataset.ShardRef) { r.Rows = -1 }), "shard 0 in the manifest is not valid: -1 samples, 400 bytes"},
-		"a shard without bytes":         {shards(func(r *dataset.ShardRef) { r.Bytes = 0 }), ""},
-		"a shard of -1 bytes":           {shards(func(r *dataset.ShardRef) { r.Bytes = -1 }), "shard 0 in the manifest is not valid: 20 samples, -1 bytes"},
-		"a shard without a digest":      {shards(func(r *dataset.ShardRef) { r.Digest = "" }), "digest \"\""},
-		"a digest in upper case":        {shards(func(r *dataset.ShardRef) { r.Digest = digest('A') }), "shard 0 in the manifest is not valid"},
-		"a second shard is checked":     {func(m *dataset.Manifest) { m.Shards = append(m.Shards, dataset.ShardRef{}) }, "shard 1 in the manifest is not valid: 0 samples, 0 bytes, digest \"\""},
-		"groups":                        {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: digest('9')} }, ""},
-		"groups with an unknown digest": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: "9"} }, "the digest of the groups in the manifest is not valid: \"9\""},
+		"one row": {func(m *dataset.Manifest) { m.Rows = 1 }, ""},
+		"no row": {func(m *dataset.Manifest) {
+			m.Rows = 0
+		}, "a dataset needs samples, features, labels and shards, got 0 samples, 3 features, 2 labels and 1"},
+		"one feature": {func(m *dataset.Manifest) { m.Features = 1 }, ""},
+		"no feature": {func(m *dataset.Manifest) {
+			m.Features = 0
+		}, "a dataset needs samples, features, labels and shards, got 20 samples, 0 features, 2 labels and 1"},
+		"one label": {func(m *dataset.Manifest) { m.Labels = 1 }, ""},
+		"no label":  {func(m *dataset.Manifest) { m.Labels = 0 }, "3 features, 0 labels"},
+		"no shard": {func(m *dataset.Manifest) {
+			m.Shards = nil
+		}, "a dataset needs samples, features, labels and shards, got 20 samples, 3 features, 2 labels and 0"},
+		"an older format":      {func(m *dataset.Manifest) { m.Format-- }, "the manifest has format"},
+		"a newer format":       {func(m *dataset.Manifest) { m.Format++ }, "the manifest has format"},
+		"a shard without rows": {shards(func(r *dataset.ShardRef) { r.Rows = 0 }), ""},
+		"a shard of -1 rows": {shards(func(r *dataset.ShardRef) {
+			r.Rows = -1
+		}), "shard 0 in the manifest is not valid: -1 samples, 400 bytes"},
+		"a shard without bytes": {shards(func(r *dataset.ShardRef) { r.Bytes = 0 }), ""},
+		"a shard of -1 bytes": {shards(func(r *dataset.ShardRef) {
+			r.Bytes = -1
+		}), "shard 0 in the manifest is not valid: 20 samples, -1 bytes"},
+		"a shard without a digest": {shards(func(r *dataset.ShardRef) { r.Digest = "" }), "digest \"\""},
+		"a digest in upper case": {shards(func(r *dataset.ShardRef) {
+			r.Digest = digest('A')
+		}), "shard 0 in the manifest is not valid"},
+		"a second shard is checked": {func(m *dataset.Manifest) {
+			m.Shards = append(m.Shards, dataset.ShardRef{})
+		}, "shard 1 in the manifest is not valid: 0 samples, 0 bytes, digest \"\""},
+		"groups": {func(m *dataset.Manifest) { m.Groups = &dataset.Groups{Digest: digest('9')} }, ""},
+		"groups with an unknown digest": {func(m *dataset.Manifest) {
+			m.Groups = &dataset.Groups{Digest: "9"}
+		}, "the digest of the groups in the manifest is not valid: \"9\""},
 	} {
 		put := &protocol.DatasetPutEntry{Name: "other", Manifest: manifest('e')}
 		c.change(put.Manifest)
@@ -120,7 +141,8 @@ func TestManifestBounds(t *testing.T) {
 			}
 			continue
 		}
-		if err := m.refused(protocol.EntryDatasetPut, put); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+		if err := m.refused(protocol.EntryDatasetPut, put); !errors.Is(err, ErrInvalid) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 		if !errors.Is(read, ErrSnapshot) || !strings.Contains(fmt.Sprint(read), c.want) {
@@ -165,7 +187,8 @@ func TestSubmit(t *testing.T) {
 	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "copy", Manifest: manifest('d')})
 	elsewhere, audited := submitEntry("t11", "mine", 5), submitEntry("t12", "mine", 5)
 	elsewhere.Dataset, audited.AuditPPM = "copy", 7
-	for want, e := range map[string]*protocol.SubmitEntry{"its dataset is yeast, but the new job has copy": elsewhere, "its audit is 0 of a million tasks, but the new job has 7": audited} {
+	for want, e := range map[string]*protocol.SubmitEntry{"its dataset is yeast, but the new job has copy": elsewhere,
+		"its audit is 0 of a million tasks, but the new job has 7": audited} {
 		if err := m.refused(protocol.EntrySubmit, e); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), want) {
 			t.Errorf("the same name and job otherwise: %v, want %s", err, want)
 		}
@@ -201,7 +224,8 @@ func TestCommit(t *testing.T) {
 			m.s = decode(t, encode(t, m.s))
 		}
 		got := m.do(protocol.EntryCommit, p).(*Job)
-		if last := i == len(pieces)-1; last != (got.Round == 3) || last != bytes.Equal(got.Trainer, want) || last != (len(got.Progress) > 0) {
+		if last := i == len(pieces)-1; last != (got.Round == 3) || last != bytes.Equal(got.Trainer, want) ||
+			last != (len(got.Progress) > 0) {
 			t.Fatalf("after piece %d: round %d, %q, %s", i, got.Round, got.Trainer, got.Progress)
 		}
 	}
@@ -233,7 +257,8 @@ func TestCommit(t *testing.T) {
 	}
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 6, Blob: digest('b'), Total: 1 << 30})
 	got := m.s.Job(j.ID)
-	if got.Round != 6 || got.Trainer != nil || got.TrainerBlob != digest('b') || got.TrainerBytes != 1<<30 || !m.s.References().Has(digest('b')) {
+	if got.Round != 6 || got.Trainer != nil || got.TrainerBlob != digest('b') || got.TrainerBytes != 1<<30 ||
+		!m.s.References().Has(digest('b')) {
 		t.Errorf("a state in a blob: %+v", got)
 	}
 }
@@ -254,7 +279,8 @@ func TestGathered(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
 	collect := func(round uint64, unit uint32, c byte) *protocol.ResultEntry {
-		return &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Task: unit, Of: 6, Digest: digest(c), Bytes: 7}
+		return &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: round, Task: unit, Of: 6,
+			Digest: digest(c), Bytes: 7}
 	}
 	for _, e := range []*protocol.ResultEntry{
 		collect(2, 5, 'a'), collect(2, 1, 'b'), collect(3, 0, 'c'),
@@ -262,7 +288,8 @@ func TestGathered(t *testing.T) {
 	} {
 		m.do(protocol.EntryResult, e)
 	}
-	want := []RecordedResult{{2, 1, 6, sumOf('b'), 7, 0, false}, {2, 5, 6, sumOf('a'), 7, 0, false}}
+	want := []RecordedResult{{Round: 2, Task: 1, Of: 6, Digest: sumOf('b'), Bytes: 7, Compute: 0, Failed: false},
+		{Round: 2, Task: 5, Of: 6, Digest: sumOf('a'), Bytes: 7, Compute: 0, Failed: false}}
 	if diff := cmp.Diff(want, m.s.Job(j.ID).Recorded(2)); diff != "" {
 		t.Error(diff)
 	}
@@ -300,7 +327,8 @@ func TestCondemn(t *testing.T) {
 		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}, {}},
 	})
 	m.refused(protocol.EntryFinish, &protocol.FinishEntry{
-		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}, Predictions: &protocol.BlobRef{Blob: "x"},
+		Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}},
+		Predictions: &protocol.BlobRef{Blob: "x"},
 	})
 	split := submitEntry("t2", "", 2)
 	split.Job.Split.Assigned = lost[4]
@@ -318,7 +346,8 @@ func TestCondemn(t *testing.T) {
 			m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 1, Total: 9, Blob: lost[2]})
 		},
 		func() {
-			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID, Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}})
+			m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: epoch, Job: j.ID,
+				Models: []protocol.ModelRef{{Digest: digest('9'), Blob: lost[3]}}})
 		},
 		func() { m.do(protocol.EntrySubmit, split) },
 		func() { m.do(protocol.EntrySubmit, tuned) },
@@ -377,7 +406,8 @@ func TestPause(t *testing.T) {
 	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 	m.do(protocol.EntryCommit, commits(epoch, j.ID, 6, []byte("state"), 2)[0])
 	paused := m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}).(*Job)
-	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" || paused.gathered.n != 1 || paused.pending != nil || paused.Pauses != 1 {
+	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" ||
+		paused.gathered.n != 1 || paused.pending != nil || paused.Pauses != 1 {
 		t.Errorf("paused: %+v", paused)
 	}
 	if again := m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}); again != paused {
@@ -390,14 +420,17 @@ func TestPause(t *testing.T) {
 			t.Errorf("kind %d for a paused job: %v", kind, err)
 		}
 	}
-	if err := m.refused(protocol.EntryJobState, fencedEntries(epoch, j.ID)[protocol.EntryJobState]); !errors.Is(err, ErrNotRunning) {
+	if err := m.refused(protocol.EntryJobState, fencedEntries(epoch, j.ID)[protocol.EntryJobState]); !errors.Is(err,
+		ErrNotRunning) {
 		t.Errorf("a paused job failed: %v", err)
 	}
-	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"}); !errors.Is(err, ErrInUse) {
+	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"}); !errors.Is(err,
+		ErrInUse) {
 		t.Errorf("the dataset of a paused job: %v", err)
 	}
 	queued := m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID}).(*Job)
-	if again := m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID}); again != queued || queued.State != protocol.Queued {
+	if again := m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID}); again != queued ||
+		queued.State != protocol.Queued {
 		t.Errorf("resumed again: %+v", again)
 	}
 	ran := m.do(protocol.EntryJobState, fenced[protocol.EntryJobState]).(*Job)
@@ -427,9 +460,11 @@ func TestCancelRacesWithFinish(t *testing.T) {
 		model := protocol.ModelRef{Digest: digest('1'), Blob: digest('2'), Bytes: 5}
 		first := protocol.JobState("")
 		for range rapid.IntRange(2, 8).Draw(rt, "entries") {
-			kind := rapid.SampledFrom([]protocol.EntryKind{protocol.EntryCancel, protocol.EntryFinish, protocol.EntryPause, protocol.EntryResume}).Draw(rt, "kind")
+			kind := rapid.SampledFrom([]protocol.EntryKind{protocol.EntryCancel, protocol.EntryFinish, protocol.EntryPause,
+				protocol.EntryResume}).Draw(rt, "kind")
 			body := map[protocol.EntryKind]any{
-				protocol.EntryCancel: &protocol.JobEntry{Job: j.ID}, protocol.EntryPause: &protocol.JobEntry{Job: j.ID}, protocol.EntryResume: &protocol.JobEntry{Job: j.ID},
+				protocol.EntryCancel: &protocol.JobEntry{Job: j.ID}, protocol.EntryPause: &protocol.JobEntry{Job: j.ID},
+				protocol.EntryResume: &protocol.JobEntry{Job: j.ID},
 				protocol.EntryFinish: &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{model}},
 			}[kind]
 			r := m.raw(encodeEntry(kind, body))
@@ -448,7 +483,8 @@ func TestCancelRacesWithFinish(t *testing.T) {
 			}
 		}
 		got := m.s.Job(j.ID)
-		if published := len(got.Models) > 0; published != (got.State == protocol.Done) || m.s.References().Has(model.Blob) != published {
+		if published := len(got.Models) > 0; published != (got.State == protocol.Done) ||
+			m.s.References().Has(model.Blob) != published {
 			rt.Fatalf("a job that is %s has the models %v, kept: %v", got.State, got.Models, m.s.References().Has(model.Blob))
 		}
 	})
@@ -495,7 +531,8 @@ func TestQueueIsBounded(t *testing.T) {
 	second := m.do(protocol.EntrySubmit, bounded("t2", "two")).(*Job)
 	m.do(protocol.EntryPause, &protocol.JobEntry{Job: second.ID})
 	err := m.refused(protocol.EntrySubmit, bounded("t3", ""))
-	if !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "at most 2") {
+	if !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "2 jobs") ||
+		!strings.Contains(err.Error(), "at most 2") {
 		t.Errorf("a third: %v", err)
 	}
 	for _, again := range []*protocol.SubmitEntry{bounded("t2", "two"), bounded("t9", "two")} {
@@ -514,7 +551,8 @@ func TestSuspect(t *testing.T) {
 	j := m.start()
 	done := m.submit("t2", "", 2)
 	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: done.ID})
-	e := &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w1", Jobs: []uint64{j.ID, done.ID, 999}, Reason: strings.Repeat("r", protocol.MaxReason+1), Time: 8}
+	e := &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w1", Jobs: []uint64{j.ID, done.ID, 999},
+		Reason: strings.Repeat("r", protocol.MaxReason+1), Time: 8}
 	m.do(protocol.EntrySuspect, e)
 	e.Reason, e.Jobs = "another", []uint64{j.ID}
 	m.do(protocol.EntrySuspect, e)
@@ -538,7 +576,8 @@ func TestSuspect(t *testing.T) {
 		t.Errorf("trusted again: %v, the job %q", m.s.Quarantined(), m.s.Job(j.ID).Suspect)
 	}
 	for i := range MaxQuarantined + 1 {
-		m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: fmt.Sprintf("w%04d", MaxQuarantined-i)})
+		m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(),
+			Worker: fmt.Sprintf("w%04d", MaxQuarantined-i)})
 	}
 	if got := m.s.Quarantined(); len(got) != MaxQuarantined || m.s.QuarantinedWorkers()[0].Worker != "w0000" {
 		t.Errorf("%d are distrusted", len(got))

@@ -28,7 +28,8 @@ func golden(t testing.TB) *State {
 	m := newMachine(t)
 	j := m.start()
 	epoch := m.s.Epoch()
-	m.do(protocol.EntryMember, &protocol.MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3", Version: "0.1.0"})
+	m.do(protocol.EntryMember, &protocol.MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3",
+		Version: "0.1.0"})
 	done := m.submit("t2", "done", 2)
 	for _, kind := range []protocol.EntryKind{protocol.EntryJobState, protocol.EntryFinish} {
 		m.do(kind, map[protocol.EntryKind]any{
@@ -41,8 +42,10 @@ func golden(t testing.TB) *State {
 			},
 		}[kind])
 	}
-	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3}, Progress: []byte(`{"step":4}`), Curve: points(4, 0.5)})
-	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Task: 2, Of: 4, Digest: digest('c'), Bytes: 8, Compute: 9})
+	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3},
+		Progress: []byte(`{"step":4}`), Curve: points(4, 0.5)})
+	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Task: 2, Of: 4,
+		Digest: digest('c'), Bytes: 8, Compute: 9})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
 	m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('e'), digest('a')}})
 	audited := submitEntry("t3", "audited", 3)
@@ -55,10 +58,12 @@ func golden(t testing.TB) *State {
 	bare := m.submit("t5", "bare", 5)
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: bare.ID, State: protocol.Running, Time: 7})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{
-		Epoch: epoch, Job: bare.ID, Outcome: []byte(outcomeOf("test samples", 0.25)), Models: []protocol.ModelRef{{Digest: digest('4'), Blob: digest('5')}}, Time: 8,
+		Epoch: epoch, Job: bare.ID, Outcome: []byte(outcomeOf("test samples", 0.25)),
+		Models: []protocol.ModelRef{{Digest: digest('4'), Blob: digest('5')}}, Time: 8,
 	})
 	m.do(protocol.EntryModelDelete, &protocol.JobEntry{Job: bare.ID, Time: 9})
-	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
+	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID},
+		Reason: "unit 3 differs", Time: 7})
 	m.do(protocol.EntryTokenPut, tokenEntry(2, 'a'))
 	m.do(protocol.EntryTokenPut, tokenEntry(1, 'b'))
 	m.do(protocol.EntryTokenRevoke, &protocol.TokenRevokeEntry{ID: tokenEntry(2, 'a').ID, Time: 12})
@@ -71,10 +76,14 @@ func golden(t testing.TB) *State {
 		Cells:   []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: digest('6'), Bytes: 7}, Count: 4}},
 		Methods: []protocol.RunTimes{{Runs: 3, Nanoseconds: 12}},
 	})
-	m.do(protocol.EntryRevoke, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: "1f", Identity: "coppice://c/worker/w1", Until: 900, Time: 12}})
-	asks := protocol.AuditRecord{Time: 13, Caller: "ana", Role: "admin", Serial: "2e", From: "10.0.0.1:1", Request: "POST /v1/jobs/e/cancel"}
-	m.raw((&protocol.RequestEntry{Record: asks, Inner: protocol.EncodeEntry(protocol.EntryCancel, protocol.JobEntry{Job: done.ID})}).Append(nil))
-	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Time: 14, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7}}})
+	m.do(protocol.EntryRevoke, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: "1f",
+		Identity: "coppice://c/worker/w1", Until: 900, Time: 12}})
+	asks := protocol.AuditRecord{Time: 13, Caller: "ana", Role: "admin", Serial: "2e", From: "10.0.0.1:1",
+		Request: "POST /v1/jobs/e/cancel"}
+	m.raw((&protocol.RequestEntry{Record: asks, Inner: protocol.EncodeEntry(protocol.EntryCancel,
+		protocol.JobEntry{Job: done.ID})}).Append(nil))
+	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Time: 14, Role: "anonymous",
+		From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7}}})
 	return m.s
 }
 
@@ -94,7 +103,9 @@ func TestGoldenSnapshot(t *testing.T) {
 	if !bytes.Equal(encode(t, s), want) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
-	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{}, blobMarks{}, tokenTable{}, revocations{}, auditLog{}, ring{}, Job{}, Results{}, pending{}, quarantinedWorker{}), cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
+	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{},
+		blobMarks{}, tokenTable{}, revocations{}, auditLog{}, ring{}, Job{}, Results{}, pending{}, quarantinedWorker{}),
+		cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)
 	}
@@ -155,51 +166,88 @@ func TestSnapshotBounds(t *testing.T) {
 		change func(*State)
 		want   string // in the error; empty: it is read
 	}{
-		"as it was":            {func(*State) {}, ""},
-		"members in order":     {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "b"}} }, ""},
-		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `members are not sorted: "a" comes too late`},
-		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `members are not sorted: "a" comes too late`},
-		"a worker twice":       {func(s *State) { s.workers = slices.Repeat(s.workers, 2) }, `quarantined workers are not sorted: "w1"`},
+		"as it was":        {func(*State) {}, ""},
+		"members in order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "b"}} }, ""},
+		"a member twice": {func(s *State) {
+			s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}}
+		}, `members are not sorted: "a" comes too late`},
+		"members out of order": {func(s *State) {
+			s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}}
+		}, `members are not sorted: "a" comes too late`},
+		"a worker twice": {func(s *State) {
+			s.workers = slices.Repeat(s.workers, 2)
+		}, `quarantined workers are not sorted: "w1"`},
 		"workers in order": {func(s *State) {
 			s.workers = append(slices.Clip(s.workers), quarantinedWorker{protocol.Quarantined{Worker: "w2"}, 0})
 		}, ""},
 		"workers out of order": {func(s *State) {
 			s.workers = append(slices.Clip(s.workers), quarantinedWorker{protocol.Quarantined{Worker: "w0"}, 0})
 		}, `quarantined workers are not sorted: "w0"`},
-		"a distrust of now":   {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index}} }, ""},
-		"a distrust of later": {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index + 1}} }, `quarantined worker "w" comes from a later log entry`},
-		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `datasets are not sorted: "yeast" comes too late`},
+		"a distrust of now": {func(s *State) {
+			s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index}}
+		}, ""},
+		"a distrust of later": {func(s *State) {
+			s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index + 1}}
+		}, `quarantined worker "w" comes from a later log entry`},
+		"a dataset twice": {func(s *State) {
+			s.datasets = slices.Repeat(s.datasets, 2)
+		}, `datasets are not sorted: "yeast" comes too late`},
 		"datasets in order": {func(s *State) {
 			s.datasets = append(slices.Clip(s.datasets), &protocol.Dataset{Name: "z", Manifest: manifest('e')})
 		}, ""},
-		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, `jobs are not sorted: "6"`},
-		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, `jobs are not sorted: "6"`},
-		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "deleted jobs are not sorted: "},
+		"a job twice": {func(s *State) {
+			s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0])
+		}, `jobs are not sorted: "6"`},
+		"jobs out of order": {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, `jobs are not sorted: "6"`},
+		"a deleted job twice": {func(s *State) {
+			s.deleted = slices.Repeat(s.deleted, 2)
+		}, "deleted jobs are not sorted: "},
 		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "still exists"},
 		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
-		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
-		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
-		"every unit twice":            {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
-		"more than every unit twice":  {withJob(running, func(j *Job) { j.AuditPPM = million + 1 }), "(job): audited tasks of a million: want at most 1000000, got 1000001"},
-		"the last unit there can be":  {parts(RecordedResult{Round: 5, Task: protocol.MaxTasks - 1, Of: protocol.MaxTasks}), ""},
-		"a unit beyond it":            {parts(RecordedResult{Round: 5, Task: protocol.MaxTasks, Of: protocol.MaxTasks}), "(job): recorded task: want at most"},
-		"too many units":              {parts(RecordedResult{Round: 5, Of: protocol.MaxTasks + 1}), "(job): tasks of a round: want at most"},
-		"units in order":              {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 8}, RecordedResult{Round: 6}), ""},
-		"a unit twice":                {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 7}), "record 5 (job): the recorded results are not sorted by task"},
-		"units out of order":          {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 6}), "record 5 (job): the recorded results are not sorted by task"},
-		"all but a byte of a state":   {pieces(7, 8), ""},
-		"all of a state":              {pieces(8, 8), "an unfinished training state has 8 of 8 bytes"},
-		"more than all of a state":    {pieces(9, 8), "an unfinished training state has 9 of 8 bytes"},
-		"nothing of a state":          {pieces(0, 8), "an unfinished training state has 0 of 8 bytes"},
-		"the greatest state":          {pieces(1, protocol.MaxRaftState), ""},
-		"a greater state":             {pieces(1, protocol.MaxRaftState+1), "an unfinished training state has 1 of 67108865 bytes"},
-		"the longest fold list":       {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds) }), ""},
-		"a longer fold list":          {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds+1) }), "(job): learning curves of folds: want at most"},
-		"no curve":                    {withJob(running, func(j *Job) { j.Curve = nil }), ""},
-		"a curve that is none":        {withJob(running, func(j *Job) { j.Curve = []byte{9} }), "curve"},
-		"a curve that is too long":    {withJob(running, func(j *Job) { j.Curve = make([]byte, protocol.MaxCurve+1) }), "(job): learning curve: want at most"},
-		"a dataset that is missing":   {withJob(running, func(j *Job) { j.Dataset = "none" }), `job 6 (ldlf-6): the job's dataset "none" is missing`},
-		"a dataset that is another":   {func(s *State) { s.datasets = []*protocol.Dataset{{Name: "yeast", Manifest: manifest('f')}} }, `job 6 (ldlf-6): the job's dataset "yeast" is missing`},
+		"a mark of later": {func(s *State) {
+			s.condemned = map[string]uint64{digest('e'): s.index + 1}
+		}, "the mark of"},
+		"a mark of no digest": {func(s *State) {
+			s.condemned = map[string]uint64{"e": 1}
+		}, `the mark of a blob to delete is not valid: "e" at log index 1`},
+		"every unit twice": {withJob(running, func(j *Job) { j.AuditPPM = million }), ""},
+		"more than every unit twice": {withJob(running, func(j *Job) {
+			j.AuditPPM = million + 1
+		}), "(job): audited tasks of a million: want at most 1000000, got 1000001"},
+		"the last unit there can be": {parts(RecordedResult{Round: 5, Task: protocol.MaxTasks - 1, Of: protocol.MaxTasks}),
+			""},
+		"a unit beyond it": {parts(RecordedResult{Round: 5, Task: protocol.MaxTasks, Of: protocol.MaxTasks}),
+			"(job): recorded task: want at most"},
+		"too many units": {parts(RecordedResult{Round: 5, Of: protocol.MaxTasks + 1}),
+			"(job): tasks of a round: want at most"},
+		"units in order": {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 8},
+			RecordedResult{Round: 6}), ""},
+		"a unit twice": {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 7}),
+			"record 5 (job): the recorded results are not sorted by task"},
+		"units out of order": {parts(RecordedResult{Round: 5, Task: 7}, RecordedResult{Round: 5, Task: 6}),
+			"record 5 (job): the recorded results are not sorted by task"},
+		"all but a byte of a state": {pieces(7, 8), ""},
+		"all of a state":            {pieces(8, 8), "an unfinished training state has 8 of 8 bytes"},
+		"more than all of a state":  {pieces(9, 8), "an unfinished training state has 9 of 8 bytes"},
+		"nothing of a state":        {pieces(0, 8), "an unfinished training state has 0 of 8 bytes"},
+		"the greatest state":        {pieces(1, protocol.MaxRaftState), ""},
+		"a greater state": {pieces(1, protocol.MaxRaftState+1),
+			"an unfinished training state has 1 of 67108865 bytes"},
+		"the longest fold list": {withJob(running, func(j *Job) { j.FoldCurves = make([][]byte, dataset.MaxFolds) }), ""},
+		"a longer fold list": {withJob(running, func(j *Job) {
+			j.FoldCurves = make([][]byte, dataset.MaxFolds+1)
+		}), "(job): learning curves of folds: want at most"},
+		"no curve":             {withJob(running, func(j *Job) { j.Curve = nil }), ""},
+		"a curve that is none": {withJob(running, func(j *Job) { j.Curve = []byte{9} }), "curve"},
+		"a curve that is too long": {withJob(running, func(j *Job) {
+			j.Curve = make([]byte, protocol.MaxCurve+1)
+		}), "(job): learning curve: want at most"},
+		"a dataset that is missing": {withJob(running, func(j *Job) {
+			j.Dataset = "none"
+		}), `job 6 (ldlf-6): the job's dataset "none" is missing`},
+		"a dataset that is another": {func(s *State) {
+			s.datasets = []*protocol.Dataset{{Name: "yeast", Manifest: manifest('f')}}
+		}, `job 6 (ldlf-6): the job's dataset "yeast" is missing`},
 	} {
 		s := *golden(t)
 		c.change(&s)
@@ -223,12 +271,22 @@ func TestSnapshotBoundsOfAudit(t *testing.T) {
 		change func(s *State)
 		want   string // in the error; empty: it is read
 	}{
-		"a certificate twice":       {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted: "1f"`},
-		"a serial number of zeros":  {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `the serial number of a revoked certificate is not valid: "01"`},
-		"a record twice":            {func(s *State) { s.refusals.last = slices.Repeat(s.refusals.last[:1], 2) }, "audit records are not sorted by number: 1 comes too late"},
-		"a record without a number": {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
-		"the most refusals":         {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
-		"more refusals":             {func(s *State) { s.refusals = refusals(maxRefusals + 1) }, "want at most 8000 audit records of changes and 2000 of refusals"},
+		"a certificate twice": {func(s *State) {
+			s.revoked = slices.Repeat(s.revoked, 2)
+		}, `revoked certificates are not sorted: "1f"`},
+		"a serial number of zeros": {func(s *State) {
+			s.revoked = []*protocol.Revocation{{Serial: "01"}}
+		}, `the serial number of a revoked certificate is not valid: "01"`},
+		"a record twice": {func(s *State) {
+			s.refusals.last = slices.Repeat(s.refusals.last[:1], 2)
+		}, "audit records are not sorted by number: 1 comes too late"},
+		"a record without a number": {func(s *State) {
+			s.changes.last = []*protocol.AuditRecord{{}}
+		}, "audit records are not sorted by number: 0 comes too late"},
+		"the most refusals": {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
+		"more refusals": {func(s *State) {
+			s.refusals = refusals(maxRefusals + 1)
+		}, "want at most 8000 audit records of changes and 2000 of refusals"},
 	} {
 		s := *golden(t)
 		c.change(&s)
@@ -266,7 +324,8 @@ func TestSnapshotFrame(t *testing.T) {
 	for _, version := range []uint8{0, SnapshotVersion - 1, SnapshotVersion + 1, 255} {
 		bad := bytes.Clone(good)
 		bad[len(magic)] = version
-		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("the snapshot has version %d, but this process reads version 10", version)) {
+		if _, err := Decode(bytes.NewReader(bad)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(),
+			fmt.Sprintf("the snapshot has version %d, but this process reads version 10", version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
@@ -319,24 +378,31 @@ func TestRecordOrder(t *testing.T) {
 		records [][]byte
 		want    string // in the error; empty: it is read
 	}{
-		"in order":           {[][]byte{first, member, deleted, end}, ""},
-		"a mark":             {[][]byte{first, mark, end}, ""},
-		"a mark twice":       {[][]byte{first, mark, mark, end}, "record 3 (marked blob): the mark of a blob to delete is not valid"},
-		"no record":          {nil, "ends too early"},
-		"no head":            {[][]byte{member, end}, "record 1 (member) is not in its place"},
-		"the head twice":     {[][]byte{first, first, end}, "record 2 (head) is not in its place"},
-		"another order":      {[][]byte{first, deleted, member, end}, "record 3 (member) is not in its place"},
-		"no end":             {[][]byte{first, member}, "ends too early"},
-		"the end twice":      {[][]byte{first, end, end}, "more bytes follow the end"},
-		"bytes in a record":  {[][]byte{first, record(recordMark, strings.Repeat("\x00", 17)), end}, "record 2 (marked blob): "},
-		"more in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 33)), end}, "record 2 (deleted job): 1 bytes follow the end"},
-		"less in a record":   {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 31)), end}, "record 2 (deleted job): token: 8 bytes are needed, but only 7 are left"},
-		"an unknown kind":    {[][]byte{first, record(recordEnd+1, "")}, fmt.Sprintf("record 2 has the kind %d", recordEnd+1)},
-		"the kind 0":         {[][]byte{first, record(0, "")}, "record 2 has the kind 0"},
-		"a quarantine ahead": {[][]byte{record(recordQuarantine, ""), first, end}, "record 1 (quarantined worker) is not in its place"},
+		"in order": {[][]byte{first, member, deleted, end}, ""},
+		"a mark":   {[][]byte{first, mark, end}, ""},
+		"a mark twice": {[][]byte{first, mark, mark, end},
+			"record 3 (marked blob): the mark of a blob to delete is not valid"},
+		"no record":      {nil, "ends too early"},
+		"no head":        {[][]byte{member, end}, "record 1 (member) is not in its place"},
+		"the head twice": {[][]byte{first, first, end}, "record 2 (head) is not in its place"},
+		"another order":  {[][]byte{first, deleted, member, end}, "record 3 (member) is not in its place"},
+		"no end":         {[][]byte{first, member}, "ends too early"},
+		"the end twice":  {[][]byte{first, end, end}, "more bytes follow the end"},
+		"bytes in a record": {[][]byte{first, record(recordMark, strings.Repeat("\x00", 17)), end},
+			"record 2 (marked blob): "},
+		"more in a record": {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 33)), end},
+			"record 2 (deleted job): 1 bytes follow the end"},
+		"less in a record": {[][]byte{first, record(recordDeleted, strings.Repeat("\x00", 31)), end},
+			"record 2 (deleted job): token: 8 bytes are needed, but only 7 are left"},
+		"an unknown kind": {[][]byte{first, record(recordEnd+1, "")}, fmt.Sprintf("record 2 has the kind %d",
+			recordEnd+1)},
+		"the kind 0": {[][]byte{first, record(0, "")}, "record 2 has the kind 0"},
+		"a quarantine ahead": {[][]byte{record(recordQuarantine, ""), first, end},
+			"record 1 (quarantined worker) is not in its place"},
 	} {
 		_, err := Decode(bytes.NewReader(slices.Concat(append([][]byte{head}, c.records...)...)))
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(!errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
 	}

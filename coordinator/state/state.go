@@ -94,7 +94,8 @@ func (l *leadership) Nonce() string { return l.nonce }
 // of the entry.
 func (l *leadership) fence(epoch uint64, what string) error {
 	if epoch != l.epoch || epoch == 0 {
-		return fmt.Errorf("%s: %w: the sender led in epoch %d, but %s leads since epoch %d", what, ErrStaleEpoch, epoch, l.leader, l.epoch)
+		return fmt.Errorf("%s: %w: the sender led in epoch %d, but %s leads since epoch %d", what, ErrStaleEpoch, epoch,
+			l.leader, l.epoch)
 	}
 	return nil
 }

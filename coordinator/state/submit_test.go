@@ -24,7 +24,8 @@ func TestExperiment(t *testing.T) {
 			t.Errorf("job %d is %v of %q", i, j, j.Experiment)
 		}
 	}
-	if again := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 5)).([]*Job); again[4] != made[4] || len(m.s.Jobs()) != 6 {
+	if again := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 5)).([]*Job); again[4] != made[4] ||
+		len(m.s.Jobs()) != 6 {
 		t.Errorf("sent again it makes %d jobs", len(m.s.Jobs()))
 	}
 	later := m.submit("t2", "later", 9)
@@ -56,7 +57,8 @@ func TestSizeOfCells(t *testing.T) {
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
 	before := len(encode(t, m.s))
 	for u := range uint32(cells) {
-		e := &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: u * 7 % cells, Of: cells, Digest: digest('1'), Bytes: 3000, Compute: 123456789}
+		e := &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: u * 7 % cells, Of: cells,
+			Digest: digest('1'), Bytes: 3000, Compute: 123456789}
 		if n := len(encodeEntry(protocol.EntryResult, e)); n > 300 {
 			t.Fatalf("an entry of %d bytes", n)
 		}
@@ -65,9 +67,11 @@ func TestSizeOfCells(t *testing.T) {
 	if n := len(encode(t, m.s)) - before; n != 73*cells+24 {
 		t.Errorf("%d bytes of %d cells", n, cells)
 	}
-	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`), Cells: []protocol.CellsRef{
-		{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: 1000}, {BlobRef: protocol.BlobRef{Blob: digest('7')}, Count: 1000},
-	}})
+	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`),
+		Cells: []protocol.CellsRef{
+			{BlobRef: protocol.BlobRef{Blob: digest('6')}, Count: 1000}, {BlobRef: protocol.BlobRef{Blob: digest('7')},
+				Count: 1000},
+		}})
 	if n := len(encode(t, m.s)) - before; n > 1000 {
 		t.Errorf("%d bytes of %d cells of a job that is done", n, cells)
 	}
@@ -81,10 +85,12 @@ func TestCellsOfCancelled(t *testing.T) {
 	jobs := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 3)).([]*Job)
 	for i, j := range jobs {
 		m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
-		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 2, Of: 4, Digest: digest("123"[i]), Bytes: 8})
+		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 2, Of: 4,
+			Digest: digest("123"[i]), Bytes: 8})
 	}
 	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: jobs[0].ID})
-	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: jobs[1].ID, State: protocol.Failed, Error: "why"})
+	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: jobs[1].ID, State: protocol.Failed,
+		Error: "why"})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: jobs[2].ID, Outcome: []byte(`{}`)})
 	s := decode(t, encode(t, m.s))
 	refs := s.References()
@@ -94,7 +100,8 @@ func TestCellsOfCancelled(t *testing.T) {
 			kept = 0
 		}
 		now := s.Job(j.ID)
-		if n := len(now.Recorded(1)); n != kept || refs.Has(digest("123"[i])) != (kept == 1) || now.Info().Gathered != kept || now.Info().CellCount != 4 {
+		if n := len(now.Recorded(1)); n != kept || refs.Has(digest("123"[i])) != (kept == 1) || now.Info().Gathered != kept ||
+			now.Info().CellCount != 4 {
 			t.Errorf("%v, which is %s, keeps %d cells", now, now.State, n)
 		}
 	}
@@ -215,7 +222,8 @@ func TestCellBlobs(t *testing.T) {
 	m.start()
 	j := m.do(protocol.EntryExperiment, experimentEntry("t", "e", 1)).([]*Job)[0]
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
-	finish := &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`), Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: "no", Bytes: 7}, Count: 4}}}
+	finish := &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Outcome: []byte(`{}`),
+		Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: "no", Bytes: 7}, Count: 4}}}
 	if err := m.refused(protocol.EntryFinish, finish); !errors.Is(err, ErrInvalid) {
 		t.Errorf("error %v", err)
 	}
@@ -277,7 +285,8 @@ func TestWithheldOfRounds(t *testing.T) {
 		m.do(protocol.EntryCommit, commits(m.s.Epoch(), j.ID, round, []byte("state"), 9)[0])
 	}
 	for round, units := range [][]uint32{{0, 1, 2}, {3}, {1, 2}} {
-		m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: uint64(round) + 1, Tasks: units})
+		m.do(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: uint64(round) + 1,
+			Tasks: units})
 	}
 	notRun(6)
 	commit(1)
@@ -305,7 +314,8 @@ func TestWithhold(t *testing.T) {
 		t.Error(err)
 	}
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
-	part := &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 1, Of: 4, Digest: digest('1'), Bytes: 8, Compute: 7}
+	part := &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 1, Of: 4, Digest: digest('1'), Bytes: 8,
+		Compute: 7}
 	m.do(protocol.EntryResult, part)
 	m.do(protocol.EntryWithhold, e)
 	part.Task = 3
@@ -323,11 +333,13 @@ func TestWithhold(t *testing.T) {
 		m.s = decode(t, encode(t, m.s))
 	}
 	for _, units := range [][]uint32{nil, {4}, make([]uint32, protocol.MaxWithheld+1)} {
-		if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: units}); !errors.Is(err, ErrInvalid) {
+		if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1,
+			Tasks: units}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%d units: %v", len(units), err)
 		}
 	}
-	if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Tasks: []uint32{0}}); !errors.Is(err, ErrStaleRound) {
+	if err := m.refused(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID,
+		Tasks: []uint32{0}}); !errors.Is(err, ErrStaleRound) {
 		t.Error(err)
 	}
 	m.lead("b")
@@ -364,7 +376,8 @@ func TestSettingsOf(t *testing.T) {
 // TestDifference: an error names the first difference, with both values.
 func TestDifference(t *testing.T) {
 	job := func(change func(*round.Job)) *round.Job {
-		j := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: 1, Dataset: "d1", Params: []byte(`{"trees":5,"depth":7,"words":"a,b"}`)}
+		j := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: 1, Dataset: "d1",
+			Params: []byte(`{"trees":5,"depth":7,"words":"a,b"}`)}
 		change(j)
 		return j
 	}
@@ -379,14 +392,20 @@ func TestDifference(t *testing.T) {
 		{func(j *round.Job) { j.Folds = 3 }, 0, "its folds is 0, but the new job has 3"},
 		{func(j *round.Job) { j.Split.Assigned = "abc" }, 0, "its split file is none, but the new job has abc"},
 		{func(j *round.Job) {}, 7, "its audit is 0 of a million tasks, but the new job has 7 of a million tasks"},
-		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":8,"words":"c"}`) }, 0, "its depth is 7, but the new job has 8"},
-		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7,"words":"c"}`) }, 0, `its words is "a,b", but the new job has "c"`},
+		{func(j *round.Job) {
+			j.Params = []byte(`{"trees":5,"depth":8,"words":"c"}`)
+		}, 0, "its depth is 7, but the new job has 8"},
+		{func(j *round.Job) {
+			j.Params = []byte(`{"trees":5,"depth":7,"words":"c"}`)
+		}, 0, `its words is "a,b", but the new job has "c"`},
 		{func(j *round.Job) { j.Seed = 2 }, 0, "its seed is 1, but the new job has 2"},
 		{func(j *round.Job) { j.Measures = "six" }, 0, "its measures is ten, but the new job has six"},
 		{func(j *round.Job) { j.Clip = "zero" }, 0, "its clip is none, but the new job has zero"},
 		{func(j *round.Job) { j.Numerics = 2 }, 0, "its arithmetic version is 1, but the new job has 2"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7}`) }, 0, "it has different settings"},
-		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"depth":7,"words":"a,b","more":1}`) }, 0, "it has different settings"},
+		{func(j *round.Job) {
+			j.Params = []byte(`{"trees":5,"depth":7,"words":"a,b","more":1}`)
+		}, 0, "it has different settings"},
 		{func(j *round.Job) { j.Params = []byte(`{"trees":5,"levels":7,"words":"a,b"}`) }, 0, "it has different settings"},
 		{func(j *round.Job) { j.Params = nil }, 0, "it has different settings"},
 		{func(j *round.Job) { j.Split.ValidationMin = 3 }, 0, "its division into training and test samples is different"},
@@ -399,7 +418,8 @@ func TestDifference(t *testing.T) {
 		}
 	}
 	other := &protocol.SubmitEntry{Dataset: "movie", Job: job(func(*round.Job) {})}
-	if got := difference(&Job{Dataset: "yeast", Job: other.Job}, other); got != "its dataset is yeast, but the new job has movie" {
+	if got := difference(&Job{Dataset: "yeast", Job: other.Job},
+		other); got != "its dataset is yeast, but the new job has movie" {
 		t.Error(got)
 	}
 }

@@ -15,7 +15,8 @@ import (
 // tokenEntry returns an entry of token n with the hash digest(c).
 func tokenEntry(n int, c byte) *protocol.TokenPutEntry {
 	return &protocol.TokenPutEntry{
-		TokenRequest: protocol.TokenRequest{ID: fmt.Sprintf("%016x", n), SHA256: digest(c), Role: "submit", Owner: "ana", Quota: 3, Expires: 50}, Time: 10,
+		TokenRequest: protocol.TokenRequest{ID: fmt.Sprintf("%016x", n), SHA256: digest(c), Role: "submit", Owner: "ana",
+			Quota: 3, Expires: 50}, Time: 10,
 	}
 }
 
@@ -50,7 +51,8 @@ func checkTokens(t *rapid.T, before, after *State, body any) {
 func TestTokens(t *testing.T) {
 	m := newMachine(t)
 	made := m.do(protocol.EntryTokenPut, tokenEntry(1, 'a')).(*Token)
-	if made.Hash != digest('a') || made.Token != (protocol.Token{ID: "0000000000000001", Owner: "ana", Role: "submit", Quota: 3, Created: 10, Expires: 50}) {
+	if made.Hash != digest('a') || made.Token != (protocol.Token{ID: "0000000000000001", Owner: "ana", Role: "submit",
+		Quota: 3, Created: 10, Expires: 50}) {
 		t.Errorf("%+v", made)
 	}
 	later := tokenEntry(1, 'a')
@@ -82,7 +84,8 @@ func TestTokens(t *testing.T) {
 	if got := m.do(protocol.EntryTokenPut, tokenEntry(1, 'a')).(*Token); got.Revoked != 20 {
 		t.Errorf("a repeated entry makes a revoked token valid again: %+v", got)
 	}
-	if err := m.refused(protocol.EntryTokenRevoke, &protocol.TokenRevokeEntry{ID: "0000000000000002"}); !errors.Is(err, ErrNotFound) {
+	if err := m.refused(protocol.EntryTokenRevoke, &protocol.TokenRevokeEntry{ID: "0000000000000002"}); !errors.Is(err,
+		ErrNotFound) {
 		t.Error(err)
 	}
 	if s := m.s.WithoutTokens(); len(s.Tokens()) != 0 || len(m.s.Tokens()) != 1 {
@@ -108,13 +111,15 @@ func TestWrongTokens(t *testing.T) {
 		}
 		s := *m.s
 		s.tokens = []*Token{{protocol.Token{ID: e.ID, Role: e.Role, Owner: e.Owner, Expires: e.Expires}, e.SHA256}}
-		if _, err := Decode(bytes.NewReader(encode(t, &s))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), want) {
+		if _, err := Decode(bytes.NewReader(encode(t, &s))); !errors.Is(err, ErrSnapshot) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("in a snapshot, want %q: %v", want, err)
 		}
 	}
 	s := golden(t)
 	s.tokens = []*Token{s.tokens[1], s.tokens[0]}
-	if _, err := Decode(bytes.NewReader(encode(t, s))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "tokens are not sorted") {
+	if _, err := Decode(bytes.NewReader(encode(t, s))); !errors.Is(err, ErrSnapshot) ||
+		!strings.Contains(err.Error(), "tokens are not sorted") {
 		t.Error(err)
 	}
 }
@@ -165,7 +170,8 @@ func TestQuotaOfToken(t *testing.T) {
 	}
 	first := m.do(protocol.EntrySubmit, send("q1", "ana")).(*Job)
 	m.do(protocol.EntrySubmit, send("q2", "ana"))
-	if err := m.refused(protocol.EntrySubmit, send("q3", "ana")); !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "the quota of the token or certificate is 2") {
+	if err := m.refused(protocol.EntrySubmit, send("q3", "ana")); !errors.Is(err, ErrQueue) ||
+		!strings.Contains(err.Error(), "the quota of the token or certificate is 2") {
 		t.Fatal(err)
 	}
 	m.do(protocol.EntrySubmit, send("q2", "ana")) // the same submission again

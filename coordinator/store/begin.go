@@ -34,8 +34,9 @@ func (f *Folder) Answer() Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := Answer{
-		Phase: PhaseNew, Cluster: f.identity.Cluster, ID: f.identity.ID, Directory: f.identity.Directory, Founders: f.identity.Founders,
-		Seeded: f.identity.Seeded, RaftAddr: f.config.selfAddr(), Peers: f.config.PeerList, Heartbeat: f.config.Heartbeat,
+		Phase: PhaseNew, Cluster: f.identity.Cluster, ID: f.identity.ID, Directory: f.identity.Directory,
+		Founders: f.identity.Founders,
+		Seeded:   f.identity.Seeded, RaftAddr: f.config.selfAddr(), Peers: f.config.PeerList, Heartbeat: f.config.Heartbeat,
 	}
 	switch {
 	case f.adopting:
@@ -66,7 +67,8 @@ func (f *Folder) Decide(ctx context.Context) error {
 	self := f.Answer()
 	if !c.replicated() {
 		if self.Cluster != "" && !self.Seeded {
-			return fmt.Errorf("store: folder %s: %w: the folder is empty, although this coordinator is a member of cluster %s; %s", f.path, ErrCorrupt, self.Cluster, aloneRemedy)
+			return fmt.Errorf("store: folder %s: %w: the folder is empty, although this coordinator is a member of cluster "+
+				"%s; %s", f.path, ErrCorrupt, self.Cluster, aloneRemedy)
 		}
 		d := found(&self, nil, nil, self.Cluster)
 		return f.Begin(d.cluster, d.founders)
@@ -92,7 +94,8 @@ func (f *Folder) Decide(ctx context.Context) error {
 
 // aloneRemedy is for a single coordinator with a folder that does not prove what it has
 // done.
-const aloneRemedy = "a single coordinator cannot fetch lost data from others: restore a backup, or empty its whole folder to start again"
+const aloneRemedy = "a single coordinator cannot fetch lost data from others: restore a backup, or empty its whole " +
+	"folder to start again"
 
 // ask asks all other peers at the same time.
 func (f *Folder) ask(ctx context.Context) map[string]reply {
@@ -123,11 +126,13 @@ func (f *Folder) settle(ctx context.Context, d *decision) (done bool, err error)
 	case d.cluster == "":
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.waits = fmt.Sprintf("the folder is new; the cluster starts once all %d coordinators answer, each with a new folder and the same --peers: %s",
+		f.waits = fmt.Sprintf("the folder is new; the cluster starts once all %d coordinators answer, each with a new "+
+			"folder and the same --peers: %s",
 			len(f.config.Peers), strings.Join(d.waits, "; "))
 		return false, nil
 	case len(d.founders) == 0:
-		log.Info("the cluster of this coordinator is already running; the leader adds the coordinator, which votes once it has caught up", "cluster", d.cluster)
+		log.Info("the cluster of this coordinator is already running; the leader adds the coordinator, which votes once it "+
+			"has caught up", "cluster", d.cluster)
 		return true, f.Join(d.cluster)
 	case d.from != "" && !f.confirmed(ctx, d):
 		return false, nil
@@ -184,7 +189,8 @@ func decide(self *Answer, replies map[string]reply) (d decision) {
 			if self.Seeded {
 				remedy = "restore the same backup on every coordinator"
 			}
-			d.waits = append(d.waits, fmt.Sprintf("%s is a member of cluster %s, not of cluster %s: %s", id, r.Cluster, cluster, remedy))
+			d.waits = append(d.waits, fmt.Sprintf("%s is a member of cluster %s, not of cluster %s: %s", id, r.Cluster,
+				cluster, remedy))
 		}
 		running = running || r.err == nil && r.Cluster != "" && r.Phase != PhaseNew
 	}
@@ -229,12 +235,14 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 		case len(r.Members) == 0:
 			d.waits = append(d.waits, fmt.Sprintf("%s has no leader yet", id))
 		default:
-			strangers = append(strangers, fmt.Sprintf("%s is a member of cluster %s, which consists of %s", id, cluster, serverIDs(members)))
+			strangers = append(strangers, fmt.Sprintf("%s is a member of cluster %s, which consists of %s", id, cluster,
+				serverIDs(members)))
 		}
 	}
 	if d.cluster == "" && len(strangers) > 0 {
 		d.waits = append(d.waits, strings.Join(strangers, "; "),
-			fmt.Sprintf("%s is not one of them: start it with --join-cluster and add it (coppice cluster add %s=HOST:PORT), or correct --peers", self.ID, self.ID))
+			fmt.Sprintf("%s is not one of them: start it with --join-cluster and add it (coppice cluster add %s=HOST:PORT), "+
+				"or correct --peers", self.ID, self.ID))
 	}
 	return d
 }
@@ -243,7 +251,8 @@ func belong(self *Answer, ids []string, replies map[string]reply, cluster string
 // first of them by ID decides for all.
 func found(self *Answer, ids []string, replies map[string]reply, cluster string) (d decision) {
 	if self.Cluster != "" && !self.Seeded {
-		d.waits = append(d.waits, fmt.Sprintf("this coordinator was a member of cluster %s, but no coordinator that answers has its log: start a coordinator that has it, or restore a backup", self.Cluster))
+		d.waits = append(d.waits, fmt.Sprintf("this coordinator was a member of cluster %s, but no coordinator that "+
+			"answers has its log: start a coordinator that has it, or restore a backup", self.Cluster))
 	}
 	founders := []Server{{ID: self.ID, Directory: self.Directory, RaftAddr: self.RaftAddr}}
 	first := self.ID
@@ -261,11 +270,14 @@ func found(self *Answer, ids []string, replies map[string]reply, cluster string)
 			if r.Seeded {
 				restored, empty = id, self.ID
 			}
-			d.waits = append(d.waits, fmt.Sprintf("%s was restored from a backup, and %s was not: restore the same backup on every coordinator", restored, empty))
+			d.waits = append(d.waits, fmt.Sprintf("%s was restored from a backup, and %s was not: restore the same backup on "+
+				"every coordinator", restored, empty))
 		case r.Peers != self.Peers:
-			d.waits = append(d.waits, fmt.Sprintf("%s has --peers %s, this coordinator has %s: give every coordinator the same list", id, r.Peers, self.Peers))
+			d.waits = append(d.waits, fmt.Sprintf("%s has --peers %s, this coordinator has %s: give every coordinator the "+
+				"same list", id, r.Peers, self.Peers))
 		case r.Heartbeat != self.Heartbeat:
-			d.waits = append(d.waits, fmt.Sprintf("%s has --heartbeat %v, this coordinator has %v: give every coordinator the same value", id, r.Heartbeat, self.Heartbeat))
+			d.waits = append(d.waits, fmt.Sprintf("%s has --heartbeat %v, this coordinator has %v: give every coordinator the "+
+				"same value", id, r.Heartbeat, self.Heartbeat))
 		}
 		founders = append(founders, Server{ID: id, Directory: r.Directory, RaftAddr: r.RaftAddr})
 		if first != "" {
@@ -350,7 +362,8 @@ func (f *Folder) writeFirst(log *diskLog, snapshots *snapshots) error {
 			voters.Servers = append(voters.Servers, raft.Server{Suffrage: raft.Voter, ID: raftID(s), Address: addressOf(s)})
 		}
 		if !i.Seeded {
-			return log.StoreLog(&raft.Log{Index: 1, Term: firstTerm, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(voters)})
+			return log.StoreLog(&raft.Log{Index: 1, Term: firstTerm, Type: raft.LogConfiguration,
+				Data: raft.EncodeConfiguration(voters)})
 		}
 		if err := f.writeSeed(snapshots, voters); err != nil {
 			return err

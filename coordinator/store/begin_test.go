@@ -114,7 +114,8 @@ var forgets = map[string]func(t *testing.T, dir string){
 		remove(t, filepath.Join(dir, logName), filepath.Join(dir, ackedName), filepath.Join(dir, snapshotsName))
 	},
 	"all but the votes": func(t *testing.T, dir string) {
-		remove(t, filepath.Join(dir, logName), filepath.Join(dir, ackedName), filepath.Join(dir, snapshotsName), filepath.Join(dir, formatName), filepath.Join(dir, formatCopy))
+		remove(t, filepath.Join(dir, logName), filepath.Join(dir, ackedName), filepath.Join(dir, snapshotsName),
+			filepath.Join(dir, formatName), filepath.Join(dir, formatCopy))
 	},
 }
 
@@ -394,7 +395,9 @@ func TestEmptiedWhileOthersBegin(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	old := Answer{Phase: PhaseOpening, ID: "a", Cluster: "x", Founders: []Server{{ID: "a", Directory: "1", RaftAddr: "a:1"}, {ID: "b", Directory: b.Identity().Directory, RaftAddr: "b:1"}, {ID: "c", Directory: "3", RaftAddr: "c:1"}}}
+	old := Answer{Phase: PhaseOpening, ID: "a", Cluster: "x",
+		Founders: []Server{{ID: "a", Directory: "1", RaftAddr: "a:1"}, {ID: "b", Directory: b.Identity().Directory,
+			RaftAddr: "b:1"}, {ID: "c", Directory: "3", RaftAddr: "c:1"}}}
 	asked := 0
 	c.answers("a", func() Answer {
 		if asked++; asked == 1 {
@@ -435,7 +438,9 @@ func TestMixedRestore(t *testing.T) {
 		cancel()
 		waits = append(waits, folders[p.ID].Waits())
 	}
-	for i, want := range []string{"the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and", "the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and", "the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and"} {
+	for i, want := range []string{"the folder is new; the cluster starts once all 3 coordinators answer, each with a " +
+		"new folder and", "the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and",
+		"the folder is new; the cluster starts once all 3 coordinators answer, each with a new folder and"} {
 		if !strings.Contains(waits[i], want) || !strings.Contains(waits[i], "the same backup") {
 			t.Errorf("%s: %q lacks %q", c.peers[i].ID, waits[i], want)
 		}
@@ -482,27 +487,52 @@ func TestDecide(t *testing.T) {
 		b, c reply
 		want string // begins, adopts, joins, or a part of what it waits for
 	}{
-		"all down":               {self, down, down, "it is down"},
-		"one down":               {self, fresh("b"), down, "it is down"},
-		"all new":                {self, fresh("b"), fresh("c"), "begins"},
-		"another decides":        {Answer{Phase: PhaseNew, ID: "x", Directory: "1", Peers: "p", Heartbeat: time.Second}, fresh("b"), fresh("c"), "b starts the cluster"},
-		"another list":           {self, fresh("b"), with(fresh("c"), func(a *Answer) { a.Peers = "q" }), "c has --peers q"},
-		"another heartbeat":      {self, with(fresh("b"), func(a *Answer) { a.Heartbeat = 2 }), fresh("c"), "b has --heartbeat 2ns"},
-		"about to begin":         {self, with(fresh("b"), func(a *Answer) { a.Phase = PhaseOpening }), fresh("c"), "b is starting"},
-		"begun with this":        {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x", Founders: founders}}, down, "adopts"},
-		"begun with another":     {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x", Founders: []Server{{ID: "a", Directory: "0"}}}}, fresh("c"), "joins"},
-		"a member":               {self, member("x", Server{ID: "a", Directory: "0"}), down, "joins"},
-		"no member":              {self, member("x", Server{ID: "b", Directory: "0"}), down, "a is not one of them"},
-		"its log is not open":    {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x"}}, down, "b is still reading its log; it is down"},
-		"two clusters":           {self, member("x", Server{ID: "a"}), member("y", Server{ID: "a"}), "c is a member of cluster y, not of cluster x: give every coordinator folders of one cluster"},
-		"another cluster":        {with(reply{self, nil}, func(a *Answer) { a.Cluster = "z" }).Answer, member("x", Server{ID: "a"}), down, "b is a member of cluster x, not of cluster z: give every coordinator folders of one cluster"},
-		"its own cluster":        {with(reply{self, nil}, func(a *Answer) { a.Cluster = "x" }).Answer, member("x", Server{ID: "a"}), down, "joins"},
-		"it has lost its log":    {with(reply{self, nil}, func(a *Answer) { a.Cluster = "x" }).Answer, fresh("b"), fresh("c"), "this coordinator was a member of cluster x, but no coordinator that answers has its log"},
-		"b has lost its log":     {self, with(fresh("b"), func(a *Answer) { a.Cluster = "x" }), fresh("c"), "b was a member of cluster x and has lost its log"},
-		"b alone was restored":   {self, with(fresh("b"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), fresh("c"), "b was restored from a backup, and a was not"},
-		"this alone is restored": {with(reply{self, nil}, func(a *Answer) { a.Cluster, a.Seeded = "x", true }).Answer, fresh("b"), fresh("c"), "a was restored from a backup, and b was not"},
+		"all down": {self, down, down, "it is down"},
+		"one down": {self, fresh("b"), down, "it is down"},
+		"all new":  {self, fresh("b"), fresh("c"), "begins"},
+		"another decides": {Answer{Phase: PhaseNew, ID: "x", Directory: "1", Peers: "p", Heartbeat: time.Second},
+			fresh("b"), fresh("c"), "b starts the cluster"},
+		"another list": {self, fresh("b"), with(fresh("c"), func(a *Answer) { a.Peers = "q" }), "c has --peers q"},
+		"another heartbeat": {self, with(fresh("b"), func(a *Answer) {
+			a.Heartbeat = 2
+		}), fresh("c"), "b has --heartbeat 2ns"},
+		"about to begin": {self, with(fresh("b"), func(a *Answer) {
+			a.Phase = PhaseOpening
+		}), fresh("c"), "b is starting"},
+		"begun with this": {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x", Founders: founders}},
+			down, "adopts"},
+		"begun with another": {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x",
+			Founders: []Server{{ID: "a", Directory: "0"}}}}, fresh("c"), "joins"},
+		"a member":  {self, member("x", Server{ID: "a", Directory: "0"}), down, "joins"},
+		"no member": {self, member("x", Server{ID: "b", Directory: "0"}), down, "a is not one of them"},
+		"its log is not open": {self, reply{Answer: Answer{Phase: PhaseOpening, Cluster: "x"}}, down,
+			"b is still reading its log; it is down"},
+		"two clusters": {self, member("x", Server{ID: "a"}), member("y", Server{ID: "a"}),
+			"c is a member of cluster y, not of cluster x: give every coordinator folders of one cluster"},
+		"another cluster": {with(reply{self, nil}, func(a *Answer) {
+			a.Cluster = "z"
+		}).Answer, member("x", Server{ID: "a"}), down, "b is a member of cluster x, not of cluster z: give every " +
+			"coordinator folders of one cluster"},
+		"its own cluster": {with(reply{self, nil}, func(a *Answer) {
+			a.Cluster = "x"
+		}).Answer, member("x", Server{ID: "a"}), down, "joins"},
+		"it has lost its log": {with(reply{self, nil}, func(a *Answer) {
+			a.Cluster = "x"
+		}).Answer, fresh("b"), fresh("c"), "this coordinator was a member of cluster x, but no coordinator that answers " +
+			"has its log"},
+		"b has lost its log": {self, with(fresh("b"), func(a *Answer) {
+			a.Cluster = "x"
+		}), fresh("c"), "b was a member of cluster x and has lost its log"},
+		"b alone was restored": {self, with(fresh("b"), func(a *Answer) {
+			a.Cluster, a.Seeded = "x", true
+		}), fresh("c"), "b was restored from a backup, and a was not"},
+		"this alone is restored": {with(reply{self, nil}, func(a *Answer) {
+			a.Cluster, a.Seeded = "x", true
+		}).Answer, fresh("b"), fresh("c"), "a was restored from a backup, and b was not"},
 		"all restored": {with(reply{self, nil}, func(a *Answer) { a.Cluster, a.Seeded = "x", true }).Answer,
-			with(fresh("b"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), with(fresh("c"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), "begins"},
+			with(fresh("b"), func(a *Answer) {
+				a.Cluster, a.Seeded = "x", true
+			}), with(fresh("c"), func(a *Answer) { a.Cluster, a.Seeded = "x", true }), "begins"},
 	} {
 		d := decide(&test.self, map[string]reply{"b": test.b, "c": test.c})
 		got := strings.Join(d.waits, "; ")
@@ -521,7 +551,9 @@ func TestDecide(t *testing.T) {
 		if test.self.Cluster != "" && d.cluster != "" && d.cluster != test.self.Cluster {
 			t.Errorf("%s: cluster %s", name, d.cluster)
 		}
-		if got == "begins" && !slices.EqualFunc(d.founders, founders, func(a, b Server) bool { return a.ID == b.ID && a.Directory == b.Directory }) {
+		if got == "begins" && !slices.EqualFunc(d.founders, founders, func(a, b Server) bool {
+			return a.ID == b.ID && a.Directory == b.Directory
+		}) {
 			t.Errorf("%s: founders %v", name, d.founders)
 		}
 	}
@@ -529,7 +561,8 @@ func TestDecide(t *testing.T) {
 
 // FuzzIdentity: a FORMAT file is read as it was written, or refused.
 func FuzzIdentity(f *testing.F) {
-	whole := Identity{ID: "a", Directory: "12", Cluster: "c", Founders: []Server{{ID: "a", Directory: "12", RaftAddr: "h:1"}}, Seeded: true}
+	whole := Identity{ID: "a", Directory: "12", Cluster: "c",
+		Founders: []Server{{ID: "a", Directory: "12", RaftAddr: "h:1"}}, Seeded: true}
 	f.Add([]byte(whole.encode()))
 	f.Add([]byte("coppice raft folder, format 5, node b\n00000000 {}\n"))
 	f.Add([]byte("coppice raft folder, format 4, node a\n"))
@@ -539,7 +572,8 @@ func FuzzIdentity(f *testing.F) {
 			return
 		}
 		again, err := parseIdentity([]byte(i.encode()), i.ID)
-		if err != nil || again.Directory != i.Directory || again.Cluster != i.Cluster || !slices.Equal(again.Founders, i.Founders) {
+		if err != nil || again.Directory != i.Directory || again.Cluster != i.Cluster ||
+			!slices.Equal(again.Founders, i.Founders) {
 			t.Fatalf("%+v is read again as %+v: %v", i, again, err)
 		}
 	})
@@ -549,7 +583,8 @@ func FuzzIdentity(f *testing.F) {
 // identity is the same.
 func TestIdentitySurvivesABit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		i := Identity{ID: "a", Directory: NewID(), Cluster: NewID(), Founders: []Server{{ID: "a", Directory: "1", RaftAddr: "h:1"}, {ID: "b", Directory: "2", RaftAddr: "h:2"}}}
+		i := Identity{ID: "a", Directory: NewID(), Cluster: NewID(),
+			Founders: []Server{{ID: "a", Directory: "1", RaftAddr: "h:1"}, {ID: "b", Directory: "2", RaftAddr: "h:2"}}}
 		b := []byte(i.encode())
 		at := rapid.IntRange(0, 8*len(b)-1).Draw(t, "bit")
 		b[at/8] ^= 1 << (at % 8)

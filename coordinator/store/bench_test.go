@@ -33,11 +33,14 @@ func BenchmarkPropose(b *testing.B) {
 func BenchmarkSnapshot(b *testing.B) {
 	for _, size := range []int{1 << 20, 16 << 20, 128 << 20} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
-			c := newCluster(b, 1, func(c *Config) { c.SnapshotLogBytes, c.SegmentBytes = DefaultSnapshotLogBytes, DefaultSegmentBytes })
+			c := newCluster(b, 1, func(c *Config) {
+				c.SnapshotLogBytes, c.SegmentBytes = DefaultSnapshotLogBytes, DefaultSegmentBytes
+			})
 			s := c.leader()
 			const each = 64 << 10
 			for i := range size / each {
-				s.ProposeAsync(protocol.EncodeEntry(protocol.EntryMember, &protocol.MemberEntry{ID: memberID(i), Version: strings.Repeat("v", each)}))
+				s.ProposeAsync(protocol.EncodeEntry(protocol.EntryMember, &protocol.MemberEntry{ID: memberID(i),
+					Version: strings.Repeat("v", each)}))
 			}
 			for b.Loop() {
 				c.propose(memberEntry(0))

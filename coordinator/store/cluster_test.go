@@ -135,7 +135,8 @@ func submitJob(t *testing.T, c *cluster) uint64 {
 	m.Shards = []dataset.ShardRef{{Digest: string(bytes.Repeat([]byte("ab"), 32)), Rows: 4, Bytes: 100}}
 	c.propose(protocol.EncodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "d", Manifest: m}))
 	job := &round.Job{Algorithm: "ldlf", Numerics: 1, Seed: 1, Dataset: m.Digest(), Params: []byte("{}")}
-	c.propose(protocol.EncodeEntry(protocol.EntrySubmit, &protocol.SubmitEntry{Token: "t", Name: "j", Dataset: "d", Spec: []byte("{}"), Job: job}))
+	c.propose(protocol.EncodeEntry(protocol.EntrySubmit, &protocol.SubmitEntry{Token: "t", Name: "j", Dataset: "d",
+		Spec: []byte("{}"), Job: job}))
 	return c.leader().State().JobByName("j").ID
 }
 
@@ -169,8 +170,10 @@ func TestTimeouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.raft(Server{}, nil, nil)
-	if r.CommitTimeout >= c.Heartbeat || c.Heartbeat >= r.LeaderLeaseTimeout || r.LeaderLeaseTimeout > r.HeartbeatTimeout || r.HeartbeatTimeout > r.ElectionTimeout {
-		t.Errorf("commit %v, lease %v, heartbeat %v, election %v", r.CommitTimeout, r.LeaderLeaseTimeout, r.HeartbeatTimeout, r.ElectionTimeout)
+	if r.CommitTimeout >= c.Heartbeat || c.Heartbeat >= r.LeaderLeaseTimeout ||
+		r.LeaderLeaseTimeout > r.HeartbeatTimeout || r.HeartbeatTimeout > r.ElectionTimeout {
+		t.Errorf("commit %v, lease %v, heartbeat %v, election %v", r.CommitTimeout, r.LeaderLeaseTimeout, r.HeartbeatTimeout,
+			r.ElectionTimeout)
 	}
 	if worst := 3 * c.election(); worst >= time.Second {
 		t.Errorf("an election takes up to %v", worst)

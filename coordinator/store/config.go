@@ -31,7 +31,8 @@ const (
 
 // Constants of every store.
 const (
-	trailingLogs     = 32          // the least number of entries that stay after a snapshot, for followers that are a little late
+	// the least number of entries that stay after a snapshot, for followers that are a little late
+	trailingLogs     = 32
 	maxShortLog      = 16 << 20    // the maximum of Config.shortLog
 	snapshotEntries  = 1 << 16     // entries that are worth a snapshot, however small they are
 	snapshotPause    = time.Minute // the default of Config.pause
@@ -347,7 +348,8 @@ func isAny(err error, list ...syscall.Errno) bool {
 // that the file cannot be read at the moment, the error does not wrap ErrCorrupt: a file
 // that may be intact is not set aside, and other coordinators may have the same trouble.
 func corrupted(path string, why error) error {
-	if passes(why) || isAny(why, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOMEM, syscall.EAGAIN, syscall.EBUSY) {
+	if passes(why) || isAny(why, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOMEM, syscall.EAGAIN,
+		syscall.EBUSY) {
 		return fmt.Errorf("store: %s: %w", path, why)
 	}
 	return fmt.Errorf("store: %w: %s: %w", ErrCorrupt, path, why)

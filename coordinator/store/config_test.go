@@ -17,7 +17,8 @@ func TestLog(t *testing.T) {
 	log.Warn("election")
 	log.Info("quiet")
 	got := b.String()
-	for _, want := range []string{"level=WARN", `msg="no answer"`, "component=raft.net", "peer=b", "list=1-2", "level=INFO", "msg=election"} {
+	for _, want := range []string{"level=WARN", `msg="no answer"`, "component=raft.net", "peer=b", "list=1-2",
+		"level=INFO", "msg=election"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
 		}

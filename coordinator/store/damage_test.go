@@ -100,7 +100,10 @@ func damages() []damage {
 		}), false},
 		{"a bit in the middle of the log", segment(flipIn(memberID(20))), false},
 		{"a bit in the first entry", segment(flipIn(memberID(0))), false},
-		{"a bit in the last write, which was acknowledged", segment(func(b []byte) []byte { b[used(b)-20] ^= 1; return b }), false},
+		{"a bit in the last write, which was acknowledged", segment(func(b []byte) []byte {
+			b[used(b)-20] ^= 1
+			return b
+		}), false},
 		{"the last write cut off", segment(func(b []byte) []byte { clear(b[used(b)-40:]); return b }), false},
 		{"a log file cut to half", segment(func(b []byte) []byte { return b[:used(b)/2] }), false},
 		{"an empty log file", segment(empty), false},
@@ -199,7 +202,9 @@ func TestCorruptWithReplicas(t *testing.T) {
 			c.whole()
 			c.wait(c.propose(memberEntry(n)))
 			checkMembers(t, s.State(), n+1)
-			testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), id) == nil && s.IsLeader() })
+			testkit.Until(t, "office for it", func() bool {
+				return c.leader().HandOver(testkit.Context(t), id) == nil && s.IsLeader()
+			})
 			c.propose(memberEntry(n + 1))
 			checkMembers(t, s.State(), n+2)
 		})
@@ -266,7 +271,8 @@ func TestCorruptSnapshots(t *testing.T) {
 				}
 				if nodes == 1 {
 					l := testkit.Listen(t)
-					if _, err := Open(c.config("a", l), c.claim(c.config("a", nil))); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), filepath.Base(test.file)) {
+					if _, err := Open(c.config("a", l), c.claim(c.config("a", nil))); !errors.Is(err, ErrCorrupt) ||
+						!strings.Contains(err.Error(), filepath.Base(test.file)) {
 						t.Errorf("alone: %v", err)
 					}
 					continue
@@ -378,7 +384,8 @@ func TestFolderGone(t *testing.T) {
 			if err := stops(t, s); !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), s.config.Dir) {
 				t.Errorf("it stops because of %v", err)
 			}
-			if _, _, err := s.Propose(testkit.Context(t), memberEntry(2)); !errors.Is(err, ErrClosed) || !errors.Is(err, files.ErrGone) {
+			if _, _, err := s.Propose(testkit.Context(t), memberEntry(2)); !errors.Is(err, ErrClosed) ||
+				!errors.Is(err, files.ErrGone) {
 				t.Errorf("a stopped node answers %v", err)
 			}
 		})
@@ -472,7 +479,8 @@ func TestVoteCannotBeWritten(t *testing.T) {
 		t.Log(err)
 	}
 	err := stops(t, bad)
-	if !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), filepath.Join(bad.config.Dir, stableName)) || !strings.Contains(err.Error(), "start it again") {
+	if !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), filepath.Join(bad.config.Dir, stableName)) ||
+		!strings.Contains(err.Error(), "start it again") {
 		t.Errorf("it stops because of %v", err)
 	}
 	if _, _, err := bad.Propose(testkit.Context(t), memberEntry(1)); !errors.Is(err, ErrClosed) {
@@ -533,7 +541,8 @@ func TestVoteInADeletedFile(t *testing.T) {
 	if err := os.Rename(dir, dir+".old"); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{s.SetUint64([]byte(keyTerm), 8), s.SetUint64([]byte(keyVotedTerm), 8), s.Set([]byte(keyVoted), []byte("b"))} {
+	for _, err := range []error{s.SetUint64([]byte(keyTerm), 8), s.SetUint64([]byte(keyVotedTerm), 8),
+		s.Set([]byte(keyVoted), []byte("b"))} {
 		if !errors.Is(err, files.ErrGone) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v", err)
 		}

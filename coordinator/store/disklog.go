@@ -57,7 +57,8 @@ func openDiskLog(f *Folder, c *Config, log hclog.Logger, failed func(error)) (d 
 		return nil, errors.Join(fmt.Errorf("store: cannot open the Raft log: %w", err), acked.close())
 	}
 	d = &diskLog{
-		acked: acked, files: new(segmentFiles), meta: filepath.Join(f.log(), metaName), place: place, short: c.shortLog(), failed: failed, fault: c.fault,
+		acked: acked, files: new(segmentFiles), meta: filepath.Join(f.log(), metaName), place: place, short: c.shortLog(),
+		failed: failed, fault: c.fault,
 	}
 	if d.WAL, err = openWAL(f.log(), d.meta, c.SegmentBytes, d.files, log); err != nil {
 		return nil, errors.Join(err, acked.close(), place.Close())
@@ -74,7 +75,8 @@ func openWAL(folder, metaPath string, segmentBytes int, files types.VFS, log hcl
 			w, err = nil, corrupted(folder, fmt.Errorf("%v", r))
 		}
 	}()
-	w, err = wal.Open(folder, wal.WithSegmentSize(segmentBytes), wal.WithLogger(log), wal.WithMetaStore(&meta{metaPath, log}), wal.WithSegmentFiler(segments.NewFiler(folder, files)))
+	w, err = wal.Open(folder, wal.WithSegmentSize(segmentBytes), wal.WithLogger(log),
+		wal.WithMetaStore(&meta{metaPath, log}), wal.WithSegmentFiler(segments.NewFiler(folder, files)))
 	switch {
 	case err == nil, errors.Is(err, ErrCorrupt):
 		return w, err
@@ -107,7 +109,8 @@ func (l *diskLog) check(f *Folder, base uint64, bad map[string]error) error {
 		}
 	}
 	if have := max(last, base); have < l.acked.index {
-		return corrupted(segmentPath(f.log(), l.acked.index), fmt.Errorf("the log ends at entry %d, although entry %d was acknowledged", have, l.acked.index))
+		return corrupted(segmentPath(f.log(), l.acked.index),
+			fmt.Errorf("the log ends at entry %d, although entry %d was acknowledged", have, l.acked.index))
 	}
 	if last > 0 && last < base { // older than a snapshot that was installed
 		return l.DeleteRange(first, last)

@@ -111,7 +111,10 @@ func TestEntriesBehindASnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		short := rapid.Int64Range(0, 4000).Draw(t, "short")
-		log, err := openDiskLog(f, &Config{SegmentBytes: 4 << 10, SnapshotLogBytes: 16 * short}, newLog(slog.New(slog.DiscardHandler)), func(err error) { t.Error(err) })
+		log, err := openDiskLog(f, &Config{SegmentBytes: 4 << 10, SnapshotLogBytes: 16 * short},
+			newLog(slog.New(slog.DiscardHandler)), func(err error) {
+				t.Error(err)
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

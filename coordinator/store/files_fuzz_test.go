@@ -43,7 +43,8 @@ func FuzzVote(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := errors.Join(first.SetUint64([]byte(keyTerm), 7), first.Set([]byte(keyVoted), []byte("h:1")), first.close()); err != nil {
+	if err := errors.Join(first.SetUint64([]byte(keyTerm), 7), first.Set([]byte(keyVoted), []byte("h:1")),
+		first.close()); err != nil {
 		f.Fatal(err)
 	}
 	b, err := os.ReadFile(first.path)
@@ -91,7 +92,8 @@ func FuzzMeta(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, text := range []string{string(b), checksum(string(b)) + " " + string(b)} {
-			if err := errors.Join(os.WriteFile(m.path, []byte(text), 0o600), os.WriteFile(m.path+metaCopy, []byte(text), 0o600)); err != nil {
+			if err := errors.Join(os.WriteFile(m.path, []byte(text), 0o600), os.WriteFile(m.path+metaCopy, []byte(text),
+				0o600)); err != nil {
 				t.Fatal(err)
 			}
 			allocs.AtMost(t, 512*len(text)+64<<10, "the list of segments", func() {
@@ -105,7 +107,8 @@ func FuzzMeta(f *testing.F) {
 				if err := m.CommitState(state); err != nil {
 					t.Fatal(err)
 				}
-				if again, err := m.Load(""); err != nil || len(again.Segments) != len(state.Segments) || again.NextSegmentID != state.NextSegmentID {
+				if again, err := m.Load(""); err != nil || len(again.Segments) != len(state.Segments) ||
+					again.NextSegmentID != state.NextSegmentID {
 					t.Fatalf("%+v is read again as %+v, error %v", state, again, err)
 				}
 			})
@@ -134,7 +137,9 @@ func FuzzFolder(f *testing.F) {
 	f.Add([]byte("coppice raft folder, format 1, node b\n"), bytes.Repeat([]byte{0xff}, 12))
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, format, acked []byte) {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, formatName), format, 0o600), os.WriteFile(filepath.Join(dir, formatCopy), format, 0o600), os.WriteFile(filepath.Join(dir, ackedName), acked, 0o600)); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, formatName), format, 0o600),
+			os.WriteFile(filepath.Join(dir, formatCopy), format, 0o600), os.WriteFile(filepath.Join(dir, ackedName), acked,
+				0o600)); err != nil {
 			t.Fatal(err)
 		}
 		allocs.AtMost(t, 64*(len(format)+len(acked))+256<<10, "a folder", func() {
@@ -176,7 +181,8 @@ func FuzzLog(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i := range 9 {
-		if err := l.StoreLog(&raft.Log{Index: uint64(i + 1), Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 100*i)}); err != nil {
+		if err := l.StoreLog(&raft.Log{Index: uint64(i + 1), Term: 1,
+			Data: bytes.Repeat([]byte{byte(i)}, 100*i)}); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -243,7 +249,8 @@ func folderBytes(t testing.TB, dir string) map[string][]byte {
 // FuzzRaftStream sends arbitrary bytes to the port of Raft. The library neither panics nor
 // allocates memory for a claimed length.
 func FuzzRaftStream(f *testing.F) {
-	s, err := listen(&Config{RaftAddr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}, Identity{ID: "a", Directory: "1", Cluster: "c"})
+	s, err := listen(&Config{RaftAddr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)},
+		Identity{ID: "a", Directory: "1", Cluster: "c"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -264,7 +271,9 @@ func FuzzRaftStream(f *testing.F) {
 			}
 		}
 	}()
-	f.Add([]byte("\x02\x8a\xa1s\xdf\xdf\xd6\xdfu\xdd\xff\xff\x1f\ns\xdf\xdf\xf1\xdf\xdf\xdf\xdf\xdf\xdf\xab\xc9\xdf\x01\x10\x00\xff"))
+	f.Add(
+		[]byte(
+			"\x02\x8a\xa1s\xdf\xdf\xd6\xdfu\xdd\xff\xff\x1f\ns\xdf\xdf\xf1\xdf\xdf\xdf\xdf\xdf\xdf\xab\xc9\xdf\x01\x10\x00\xff"))
 	f.Add(requests(f))
 	f.Add(encodeGreeting(party{"other", "b.2"}, "a.1"))
 	f.Add([]byte(greetingMagic + "\xff\xff\xff"))

@@ -38,7 +38,8 @@ func (i *Identity) settled() bool { return i.Cluster != "" && (!i.Seeded || len(
 func (i *Identity) server() Server { return Server{ID: i.ID, Directory: i.Directory} }
 
 // owned lists the names in a folder that this package makes.
-var owned = []string{lockName, formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName, corruptName, probeName}
+var owned = []string{lockName, formatName, formatCopy, stableName, ackedName, logName, snapshotsName, seedName,
+	corruptName, probeName}
 
 // Folder is the folder of a node, which this process has locked. DESIGN.md, A node that
 // starts, says what it proves.
@@ -137,7 +138,8 @@ func (f *Folder) checkEmpty() error {
 		case !slices.Contains(owned, name):
 			return fmt.Errorf("store: folder %s is %w: it holds %q but no %s file", f.path, ErrFolder, e.Name(), formatName)
 		case name == e.Name() && name != lockName && name != corruptName && name != probeName:
-			return corrupted(filepath.Join(f.path, formatName), fmt.Errorf("the format file is missing, although the folder contains %s", name))
+			return corrupted(filepath.Join(f.path, formatName),
+				fmt.Errorf("the format file is missing, although the folder contains %s", name))
 		}
 	}
 	return nil
@@ -260,7 +262,8 @@ func parseIdentity(b []byte, id string) (i Identity, err error) {
 	case m == nil:
 		return i, fmt.Errorf("the first line of the file is not valid: %.80q", first)
 	case m[1] != fmt.Sprint(folderFormat):
-		return i, fmt.Errorf("%w: the folder has format %s, but this version reads format %d: use the version that wrote the folder, or start with an empty folder and import the datasets again",
+		return i, fmt.Errorf("%w: the folder has format %s, but this version reads format %d: use the version that wrote "+
+			"the folder, or start with an empty folder and import the datasets again",
 			ErrFolder, m[1], folderFormat)
 	case m[2] != id:
 		// The checksum tells a damaged name from another one.

@@ -89,7 +89,8 @@ func TestFolderKeepsItsNode(t *testing.T) {
 		} else {
 			l.Close()
 		}
-		if !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) || !strings.Contains(err.Error(), test.says) {
+		if !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), config.Dir) ||
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
@@ -146,7 +147,8 @@ func rewrite(t *testing.T, path, from, to string) {
 // still elect a leader.
 func TestBootstrapCutShort(t *testing.T) {
 	t.Parallel()
-	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}}, nodes: make(map[string]*Store)}
+	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "127.0.0.1:1"}},
+		nodes: make(map[string]*Store)}
 	t.Cleanup(c.closeAll)
 	f := c.claim(c.config("a", nil))
 	if err := f.Decide(testkit.Context(t)); err != nil {

@@ -46,7 +46,8 @@ func TestSnapshotTakesAPointer(t *testing.T) {
 	}
 	const n = 500
 	for i := range n { // 4 MiB
-		apply(protocol.EncodeEntry(protocol.EntryMember, &protocol.MemberEntry{ID: memberID(i), Version: strings.Repeat("v", 8<<10)}))
+		apply(protocol.EncodeEntry(protocol.EntryMember, &protocol.MemberEntry{ID: memberID(i),
+			Version: strings.Repeat("v", 8<<10)}))
 	}
 	var snapshot raft.FSMSnapshot
 	var err error

@@ -14,7 +14,8 @@ func requests(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	hostile := bytes.Repeat([]byte{0xc9, 0xdf, 0xff, 0xff, 0xff}, 60)
-	entries := []*raft.Log{{Index: 1, Term: 2, Data: bytes.Repeat([]byte{0xc9}, 70_000)}, {Index: 2, Extensions: []byte("Size")}}
+	entries := []*raft.Log{{Index: 1, Term: 2, Data: bytes.Repeat([]byte{0xc9}, 70_000)},
+		{Index: 2, Extensions: []byte("Size")}}
 	header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte("a"), Addr: []byte("h:1")}
 	for _, r := range []struct {
 		kind byte
@@ -23,7 +24,8 @@ func requests(t testing.TB) []byte {
 	}{
 		{0, &raft.AppendEntriesRequest{RPCHeader: header, Term: 1 << 40, Entries: entries}, nil},
 		{1, &raft.RequestVoteRequest{RPCHeader: header, Term: 7, LeadershipTransfer: true}, nil},
-		{2, &raft.InstallSnapshotRequest{RPCHeader: header, Size: int64(len(hostile)), Configuration: []byte("Size")}, hostile},
+		{2, &raft.InstallSnapshotRequest{RPCHeader: header, Size: int64(len(hostile)), Configuration: []byte("Size")},
+			hostile},
 		{2, &raft.InstallSnapshotRequest{RPCHeader: header}, nil},
 		{3, &raft.TimeoutNowRequest{RPCHeader: header}, nil},
 		{4, &raft.RequestPreVoteRequest{RPCHeader: header, Term: 7}, nil},
@@ -55,7 +57,8 @@ func TestGuardFollowsRaft(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	for _, v := range []any{"", &raft.AppendEntriesResponse{Term: 9, Success: true}, "an error", &raft.RequestVoteResponse{}} {
+	for _, v := range []any{"", &raft.AppendEntriesResponse{Term: 9, Success: true}, "an error",
+		&raft.RequestVoteResponse{}} {
 		if err := codec.NewEncoder(&b, &codec.MsgpackHandle{}).Encode(v); err != nil {
 			t.Fatal(err)
 		}
@@ -68,13 +71,14 @@ func TestGuardFollowsRaft(t *testing.T) {
 // TestGuardRefuses: lengths beyond their bounds are refused at once.
 func TestGuardRefuses(t *testing.T) {
 	for what, b := range map[string][]byte{
-		"an extension":     {0, 0x81, 0xa1, 'x', 0xc9, 0xdf, 1, 0x10, 0},
-		"bytes":            {0, 0x81, 0xa1, 'x', 0xc6, 0x7f, 0xff, 0xff, 0xff},
-		"a text":           {1, 0xdb, 0xff, 0xff, 0xff, 0xff},
-		"a list":           {0, 0xdd, 0xff, 0xff, 0xff, 0xff},
-		"a mapping":        {0, 0xdf, 0xff, 0xff, 0xff, 0xff},
-		"depth":            append([]byte{0}, bytes.Repeat([]byte{0x91}, 100)...),
-		"after a snapshot": append([]byte{2, 0x81, 0xa4, 'S', 'i', 'z', 'e', 3, 0xdd, 0xdd, 0xdd}, 0, 0xdd, 0xff, 0xff, 0xff, 0xff),
+		"an extension": {0, 0x81, 0xa1, 'x', 0xc9, 0xdf, 1, 0x10, 0},
+		"bytes":        {0, 0x81, 0xa1, 'x', 0xc6, 0x7f, 0xff, 0xff, 0xff},
+		"a text":       {1, 0xdb, 0xff, 0xff, 0xff, 0xff},
+		"a list":       {0, 0xdd, 0xff, 0xff, 0xff, 0xff},
+		"a mapping":    {0, 0xdf, 0xff, 0xff, 0xff, 0xff},
+		"depth":        append([]byte{0}, bytes.Repeat([]byte{0x91}, 100)...),
+		"after a snapshot": append([]byte{2, 0x81, 0xa4, 'S', 'i', 'z', 'e', 3, 0xdd, 0xdd, 0xdd}, 0, 0xdd, 0xff, 0xff,
+			0xff, 0xff),
 	} {
 		if g := (&guard{requests: true}); g.follow(b) == nil {
 			t.Errorf("%s passes", what)

@@ -111,7 +111,8 @@ func (g *greeted) greet() error {
 		}
 		found := party{texts[0], texts[1]}
 		if name, ok := g.vouched(found); !ok {
-			return fmt.Errorf("store: the coordinator at this Raft address says that it is %v, but its certificate has the name %s", found, name)
+			return fmt.Errorf("store: the coordinator at this Raft address says that it is %v, but its certificate has the "+
+				"name %s", found, name)
 		}
 		if !welcome || found != (party{g.self.cluster, g.to}) {
 			g.strange(g.self, found, g.to)
@@ -201,8 +202,8 @@ func note[K comparable](m *map[K]sighting, key K, found party) bool {
 	return tell
 }
 
-// tell records a sighting, and writes a log line if it is new. An emptied folder is replaced within seconds: without a stranger
-// of another cluster it is no warning.
+// tell records a sighting, and writes a log line if it is new. An emptied folder is replaced within seconds: without a
+// stranger of another cluster it is no warning.
 func tell[K comparable](m *mismatches, in *map[K]sighting, key K, found party, strange bool, text string, args ...any) {
 	m.mu.Lock()
 	isNew := note(in, key, found)
@@ -218,21 +219,24 @@ func tell[K comparable](m *mismatches, in *map[K]sighting, key K, found party, s
 
 // answered records that an unexpected party answered for a server that was dialled.
 func (m *mismatches) answered(self, found party, to string) {
-	tell(m, &m.found, to, found, self.cluster != found.cluster, "an unexpected server answers at the Raft address; no data is exchanged with it",
+	tell(m, &m.found, to, found, self.cluster != found.cluster,
+		"an unexpected server answers at the Raft address; no data is exchanged with it",
 		"expected", to, "expected_cluster", self.cluster, "found", found.server, "found_cluster", found.cluster)
 }
 
 // dialled records that a party of another cluster dialled this node, or a party that wanted
 // another server.
 func (m *mismatches) dialled(self, found party, to string) {
-	tell(m, &m.guests, found, found, self.cluster != found.cluster, "a coordinator that expected another server at this Raft address was refused",
+	tell(m, &m.guests, found, found, self.cluster != found.cluster,
+		"a coordinator that expected another server at this Raft address was refused",
 		"from", found.server, "from_cluster", found.cluster, "expects", to, "this", self.server, "cluster", self.cluster)
 }
 
 // impostor records that a party has a certificate with another name.
 func (m *mismatches) impostor(found party, name string) {
 	tell(m, &m.forged, found, party{server: name}, true,
-		"a connection to Raft was refused: the certificate of the other side has another name than the coordinator that it says to be",
+		"a connection to Raft was refused: the certificate of the other side has another name than the coordinator that it "+
+			"says to be",
 		"says", found.server, "certificate", name)
 }
 

@@ -19,9 +19,11 @@ func TestGreetingNamesTheCertificate(t *testing.T) {
 	self := party{"k", "a.1"}
 	for name, good := range map[string]bool{"b": true, "c": false} {
 		for _, dialled := range []bool{true, false} {
-			l := certs.Listen(testkit.Listen(t), authority.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortRaft, Within: time.Minute})
+			l := certs.Listen(testkit.Listen(t), authority.Source(certs.Coordinator, "a"),
+				certs.Terms{Port: certs.PortRaft, Within: time.Minute})
 			if dialled { // b is dialled, and the certificate of name is shown
-				l = certs.Listen(testkit.Listen(t), authority.Source(certs.Coordinator, name), certs.Terms{Port: certs.PortRaft, Within: time.Minute})
+				l = certs.Listen(testkit.Listen(t), authority.Source(certs.Coordinator, name),
+					certs.Terms{Port: certs.PortRaft, Within: time.Minute})
 			}
 			t.Cleanup(func() { l.Close() })
 			accepted := make(chan net.Conn, 1)
@@ -36,14 +38,17 @@ func TestGreetingNamesTheCertificate(t *testing.T) {
 			if dialled {
 				source = authority.Source(certs.Coordinator, "a")
 			}
-			there, err := (&certs.Dialer{Source: source, Roles: []certs.Role{certs.Coordinator}}).DialContext(testkit.Context(t), "tcp", l.Addr().String())
+			there, err := (&certs.Dialer{Source: source, Roles: []certs.Role{certs.Coordinator}}).DialContext(testkit.Context(t),
+				"tcp", l.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			here := testkit.Receive(t, "the connection", accepted)
 			t.Cleanup(func() { there.Close(); here.Close() })
 			var refused []string
-			g := &greeted{self: self, within: time.Minute, strange: func(party, party, string) { refused = append(refused, "strange") }, forged: func(_ party, name string) { refused = append(refused, name) }}
+			g := &greeted{self: self, within: time.Minute, strange: func(party, party, string) {
+				refused = append(refused, "strange")
+			}, forged: func(_ party, name string) { refused = append(refused, name) }}
 			send := encodeGreeting(party{"k", "b.1"}, "a.1")
 			g.Conn = here
 			other := there

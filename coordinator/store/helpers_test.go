@@ -162,7 +162,8 @@ func (c *cluster) tend() {
 			if node := c.nodes[m.ID]; replaced && node != nil {
 				_ = s.AddNonvoter(ctx, node.member()) // again at the next call
 			}
-			if node := c.nodes[m.ID]; !m.Voter && node != nil && node.self.Directory == m.Directory && node.State().Index() >= s.State().Index() && node.Stats().LastIndex > 0 {
+			if node := c.nodes[m.ID]; !m.Voter && node != nil && node.self.Directory == m.Directory &&
+				node.State().Index() >= s.State().Index() && node.Stats().LastIndex > 0 {
 				for _, old := range s.Members() {
 					if old.ID == m.ID && old.Directory != m.Directory {
 						_ = s.Remove(ctx, old.Server)

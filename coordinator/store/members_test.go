@@ -169,7 +169,8 @@ func TestSeed(t *testing.T) {
 	if len(reborn.Members()) != 0 || reborn.Index() != index || len(s.Members()) != 5 {
 		t.Fatalf("reborn with %d members at %d", len(reborn.Members()), reborn.Index())
 	}
-	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "1:1"}, {ID: "b", RaftAddr: "1:2"}, {ID: "c", RaftAddr: "1:3"}}, nodes: make(map[string]*Store)}
+	c := &cluster{t: t, dir: t.TempDir(), peers: []Peer{{ID: "a", RaftAddr: "1:1"}, {ID: "b", RaftAddr: "1:2"},
+		{ID: "c", RaftAddr: "1:3"}}, nodes: make(map[string]*Store)}
 	t.Cleanup(c.closeAll)
 	for _, p := range c.peers {
 		if err := Seed(c.config(p.ID, nil), "restored", reborn); err != nil {
@@ -223,7 +224,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	at := out.member()
 	c.kill(at.ID)
 
-	other := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store), peers: []Peer{{ID: at.ID, RaftAddr: at.RaftAddr}}}
+	other := &cluster{t: t, dir: t.TempDir(), nodes: make(map[string]*Store),
+		peers: []Peer{{ID: at.ID, RaftAddr: at.RaftAddr}}}
 	t.Cleanup(other.closeAll)
 	l, err := net.Listen("tcp", at.RaftAddr)
 	if err != nil {
@@ -231,7 +233,9 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 	stranger := other.start(at.ID, l)
 	// The first entry is the configuration, the second is the leader's own.
-	testkit.Until(t, "the stranger to lead its own cluster", func() bool { return stranger.IsLeader() && stranger.Stats().LastIndex >= 2 })
+	testkit.Until(t, "the stranger to lead its own cluster", func() bool {
+		return stranger.IsLeader() && stranger.Stats().LastIndex >= 2
+	})
 	term, last := stranger.Stats().Term, stranger.Stats().LastIndex
 	var told Member
 	for _, m := range leader.Members() {
@@ -239,9 +243,12 @@ func TestStrangersAreRefused(t *testing.T) {
 			told = m
 		}
 	}
-	testkit.Until(t, "the leader and the stranger to tell", func() bool { return leader.Stranger(told) != "" && len(stranger.Guests()) > 0 })
+	testkit.Until(t, "the leader and the stranger to tell", func() bool {
+		return leader.Stranger(told) != "" && len(stranger.Guests()) > 0
+	})
 	c.propose(memberEntry(1))
-	if text := leader.Stranger(told); !strings.Contains(text, stranger.folder.Identity().Cluster) || !strings.Contains(text, leader.folder.Identity().Cluster) {
+	if text := leader.Stranger(told); !strings.Contains(text, stranger.folder.Identity().Cluster) ||
+		!strings.Contains(text, leader.folder.Identity().Cluster) {
 		t.Errorf("%q does not name both clusters", text)
 	}
 	if text := strings.Join(stranger.Guests(), ""); !strings.Contains(text, leader.folder.Identity().Cluster) {
@@ -253,7 +260,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	if now := stranger.Stats(); now.Term != term || now.LastIndex != last {
 		t.Errorf("the stranger is in term %d at entry %d, it was in term %d at entry %d", now.Term, now.LastIndex, term, last)
 	}
-	if err := leader.Reach(testkit.Context(t), told.Server); err == nil || !strings.Contains(err.Error(), "the server at this Raft address is") {
+	if err := leader.Reach(testkit.Context(t), told.Server); err == nil ||
+		!strings.Contains(err.Error(), "the server at this Raft address is") {
 		t.Errorf("reaching it: %v", err)
 	}
 }
@@ -264,7 +272,8 @@ func TestGreetingIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, func(c *Config) { c.Heartbeat = 20 * time.Millisecond })
 	s := c.leader()
-	for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n", greetingMagic + "\x01\x01\x01xab", string(encodeGreeting(party{"another", "b.1"}, string(raftID(s.self))))} {
+	for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n", greetingMagic + "\x01\x01\x01xab",
+		string(encodeGreeting(party{"another", "b.1"}, string(raftID(s.self))))} {
 		conn, err := net.Dial("tcp", s.Addr())
 		if err != nil {
 			t.Fatal(err)
@@ -298,7 +307,9 @@ func TestEachEndCompares(t *testing.T) {
 		defer here.Close()
 		defer there.Close()
 		refused := false
-		g := &greeted{Conn: here, self: self, to: to, within: time.Minute, strange: func(party, party, string) { refused = true }}
+		g := &greeted{Conn: here, self: self, to: to, within: time.Minute, strange: func(party, party, string) {
+			refused = true
+		}}
 		go func() {
 			there.Write(says)
 			io.Copy(io.Discard, there)
@@ -397,7 +408,9 @@ func TestRecoveryOfTheFirst(t *testing.T) {
 	if names := memberNames(a); names != "abc" {
 		t.Errorf("its members are %s", names)
 	}
-	testkit.Until(t, "office for it", func() bool { return c.leader().HandOver(testkit.Context(t), "a") == nil && a.IsLeader() })
+	testkit.Until(t, "office for it", func() bool {
+		return c.leader().HandOver(testkit.Context(t), "a") == nil && a.IsLeader()
+	})
 }
 
 // TestHalfAVote: a crash between the two steps in which Raft writes a vote leaves no vote
@@ -409,7 +422,8 @@ func TestHalfAVote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(s.SetUint64([]byte(keyTerm), 4), s.SetUint64([]byte(keyVotedTerm), 4), s.Set([]byte(keyVoted), []byte("b")),
+	err = errors.Join(s.SetUint64([]byte(keyTerm), 4), s.SetUint64([]byte(keyVotedTerm), 4),
+		s.Set([]byte(keyVoted), []byte("b")),
 		s.SetUint64([]byte(keyTerm), 5), s.SetUint64([]byte(keyVotedTerm), 5), s.close())
 	if err != nil {
 		t.Fatal(err)

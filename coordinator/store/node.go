@@ -119,11 +119,13 @@ func (v *supervisor) start() (err error) {
 	n.session = v.stream.session()
 	at := newAddresses(v.config, v.Addr())
 	n.transport = newTransport(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		ServerAddressProvider: at, Logger: log.Named("net"), Stream: n.session, MaxPool: pooledConns, Timeout: v.config.patience(),
+		ServerAddressProvider: at, Logger: log.Named("net"), Stream: n.session, MaxPool: pooledConns,
+		Timeout:         v.config.patience(),
 		MaxRPCsInFlight: 1, // see DESIGN.md, One append at a time
 	}), n.session.dials.Load, v.config.fault)
 	v.fsm.begin()
-	r, err := newRaft(v.config.raft(v.self, v.notify, log), v.fsm, n.log, raftStable{v.folder.stable, v.life.fatal}, saved, n.transport)
+	r, err := newRaft(v.config.raft(v.self, v.notify, log), v.fsm, n.log, raftStable{v.folder.stable, v.life.fatal}, saved,
+		n.transport)
 	if err != nil {
 		return fmt.Errorf("store: folder %s: %w", v.folder.path, err)
 	}
@@ -153,7 +155,8 @@ func (c *Config) raft(self Server, notify chan<- bool, log hclog.Logger) *raft.C
 }
 
 // newRaft is raft.NewRaft with an error instead of a panic.
-func newRaft(c *raft.Config, f raft.FSM, log *diskLog, stable raftStable, saved raft.SnapshotStore, t raft.Transport) (r *raft.Raft, err error) {
+func newRaft(c *raft.Config, f raft.FSM, log *diskLog, stable raftStable, saved raft.SnapshotStore,
+	t raft.Transport) (r *raft.Raft, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -186,7 +189,8 @@ func (v *supervisor) checkEmpty(d *diskLog, base uint64) error {
 	if max(last, base) > 0 || checked || term == 0 || term == 1 && len(i.Founders) > 0 {
 		return nil
 	}
-	return corrupted(v.folder.log(), fmt.Errorf("the log is empty, although this node was in term %d: the log was deleted, or its first entries never arrived", term))
+	return corrupted(v.folder.log(), fmt.Errorf("the log is empty, although this node was in term %d: the log was "+
+		"deleted, or its first entries never arrived", term))
 }
 
 // checkPeers compares Config.Peers with the members in the log, which decide. It refuses a
@@ -210,7 +214,8 @@ func (v *supervisor) checkPeers() error {
 		have = append(have, m.ID)
 	}
 	if strange > 0 && 2*strange >= len(given) {
-		return fmt.Errorf("store: folder %s is %w: its cluster has the members %v, but --peers names %v; add members with `coppice cluster add`, not with --peers",
+		return fmt.Errorf("store: folder %s is %w: its cluster has the members %v, but --peers names %v; add members with "+
+			"`coppice cluster add`, not with --peers",
 			v.folder.path, ErrFolder, slices.Compact(have), given)
 	}
 	return nil

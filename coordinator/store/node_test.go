@@ -170,7 +170,8 @@ func TestStats(t *testing.T) {
 	c.wait(last)
 	leader := c.leader()
 	got := leader.Stats()
-	if got.Role != "Leader" || got.Term == 0 || got.AppliedIndex != last || got.CommitIndex < last || got.LastContact != 0 ||
+	if got.Role != "Leader" || got.Term == 0 || got.AppliedIndex != last || got.CommitIndex < last ||
+		got.LastContact != 0 ||
 		got.LogBytes == 0 || got.Peers != 3 {
 		t.Errorf("the leader's: %+v", got)
 	}

@@ -334,7 +334,8 @@ func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error
 		return 0, err
 	}
 	if now := s.State(); now.Epoch() != index || now.Nonce() != nonce {
-		return 0, fmt.Errorf("store: leader epoch %d: %w: %s leads since epoch %d", index, state.ErrStaleEpoch, now.Leader(), now.Epoch())
+		return 0, fmt.Errorf("store: leader epoch %d: %w: %s leads since epoch %d", index, state.ErrStaleEpoch, now.Leader(),
+			now.Epoch())
 	}
 	return index, nil
 }
@@ -380,7 +381,8 @@ type fsm struct {
 // failed if it cannot go on.
 func newFSM(limit int64, failed func(error)) *fsm {
 	f := &fsm{
-		view: &view{current: state.New(), changed: make(chan struct{})}, now: state.New(), failed: failed, limit: limit, full: make(chan struct{}, 1),
+		view: &view{current: state.New(), changed: make(chan struct{})}, now: state.New(), failed: failed, limit: limit,
+		full: make(chan struct{}, 1),
 	}
 	f.next.Store(limit)
 	return f

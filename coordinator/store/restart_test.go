@@ -161,7 +161,8 @@ func TestLogFailsOnTheLeader(t *testing.T) {
 		f.set(id, op, fmt.Errorf("no %s: %w", op, syscall.ENOSPC))
 	}
 	tried := f.count(id, "append")
-	if _, _, err := s.Propose(testkit.Context(t), memberEntry(n)); !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNotLeader) {
+	if _, _, err := s.Propose(testkit.Context(t), memberEntry(n)); !errors.Is(err, ErrAmbiguous) &&
+		!errors.Is(err, ErrNotLeader) {
 		t.Errorf("a leader whose disk is full answers %v", err)
 	}
 	testkit.Until(t, "loss of office", func() bool { return !s.IsLeader() })

@@ -258,7 +258,8 @@ func (s raftStable) check(err error) error {
 		return nil
 	}
 	if !errors.Is(err, files.ErrGone) {
-		err = fmt.Errorf("%w; the coordinator stops, because it cannot save its term and vote: repair the disk with %s, then start it again with the same flags", err, s.path)
+		err = fmt.Errorf("%w; the coordinator stops, because it cannot save its term and vote: repair the disk with %s, "+
+			"then start it again with the same flags", err, s.path)
 	}
 	s.fatal(err)
 	runtime.Goexit()
@@ -300,7 +301,8 @@ func openSnapshots(folder string, log hclog.Logger) (*snapshots, error) {
 
 // Create implements raft.SnapshotStore. Two snapshots of one index have different names,
 // even if the second follows in the same millisecond.
-func (s *snapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, t raft.Transport) (raft.SnapshotSink, error) {
+func (s *snapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64,
+	t raft.Transport) (raft.SnapshotSink, error) {
 	if err := s.sweep(""); err != nil {
 		return nil, err
 	}
@@ -412,7 +414,8 @@ func (s *snapshots) checkOne(path string) (index uint64, err error) {
 	}
 	defer r.Close()
 	if meta.ID != filepath.Base(path) || !strings.HasPrefix(meta.ID, fmt.Sprintf("%d-%d-", meta.Term, meta.Index)) {
-		return 0, corrupted(describes, fmt.Errorf("the file describes another snapshot: %.80q, term %d, index %d", meta.ID, meta.Term, meta.Index))
+		return 0, corrupted(describes, fmt.Errorf("the file describes another snapshot: %.80q, term %d, index %d", meta.ID,
+			meta.Term, meta.Index))
 	}
 	return meta.Index, nil
 }

@@ -45,7 +45,8 @@ func newStore(c Config, folder *Folder) *Store {
 	s.lifecycle = &lifecycle{log: c.Logger, down: make(chan struct{})}
 	machine := newFSM(c.SnapshotLogBytes, s.stop)
 	s.view = machine.view
-	s.supervisor = &supervisor{config: &s.config, folder: folder, fsm: machine, life: s.lifecycle, notify: make(chan bool, 16)}
+	s.supervisor = &supervisor{config: &s.config, folder: folder, fsm: machine, life: s.lifecycle,
+		notify: make(chan bool, 16)}
 	refusals := new(transfer)
 	s.proposals = &proposals{supervisor: s.supervisor, transfer: refusals}
 	s.leadership = &leadership{supervisor: s.supervisor, transfer: refusals, changes: make(chan bool)}
@@ -166,7 +167,8 @@ const watchEvery = 250 * time.Millisecond
 // for a node that has nothing to write.
 func (s *Store) watchFolder() {
 	path := s.folder.path
-	held, err := files.Hold(path, filepath.Join(path, lockName), filepath.Join(path, stableName), filepath.Join(path, snapshotsName))
+	held, err := files.Hold(path, filepath.Join(path, lockName), filepath.Join(path, stableName),
+		filepath.Join(path, snapshotsName))
 	if err != nil {
 		s.stop(fmt.Errorf("store: the folder: %w", err))
 		return
@@ -369,7 +371,9 @@ type membership struct {
 // Votes reports whether this node votes, according to its log.
 func (m *membership) Votes() bool {
 	self := m.supervisor.self
-	return slices.ContainsFunc(m.supervisor.Members(), func(one Member) bool { return one.Voter && one.ID == self.ID && one.Directory == self.Directory })
+	return slices.ContainsFunc(m.supervisor.Members(), func(one Member) bool {
+		return one.Voter && one.ID == self.ID && one.Directory == self.Directory
+	})
 }
 
 // AddNonvoter makes a node a member that receives the log and does not vote. Only the
@@ -427,7 +431,8 @@ func (m *membership) Reach(ctx context.Context, s Server) error {
 	if err != nil {
 		return fmt.Errorf("no coordinator answers at this Raft address: %w", err)
 	}
-	if expected, found := (party{self.cluster, string(raftID(s))}), (party{texts[0], texts[1]}); !welcome || found != expected {
+	if expected, found := (party{self.cluster, string(raftID(s))}), (party{texts[0], texts[1]}); !welcome ||
+		found != expected {
 		return &Mismatch{Expected: expected, Found: found}
 	}
 	return nil
@@ -451,13 +456,15 @@ func (m *membership) Stranger(of Member) string {
 	if !ok || found.cluster == m.stream.self.cluster {
 		return ""
 	}
-	return fmt.Sprintf("the server at its Raft address is %s of cluster %s, this cluster is %s", parseServer(raft.ServerID(found.server), "").ID, found.cluster, m.stream.self.cluster)
+	return fmt.Sprintf("the server at its Raft address is %s of cluster %s, this cluster is %s",
+		parseServer(raft.ServerID(found.server), "").ID, found.cluster, m.stream.self.cluster)
 }
 
 // Guests describes the coordinators of other clusters that dialled this node lately.
 func (m *membership) Guests() (list []string) {
 	for _, p := range m.stream.mismatches.foreign(m.stream.self.cluster) {
-		list = append(list, fmt.Sprintf("coordinator %s of cluster %s tries to reach the Raft address of this coordinator and is refused", parseServer(raft.ServerID(p.server), "").ID, p.cluster))
+		list = append(list, fmt.Sprintf("coordinator %s of cluster %s tries to reach the Raft address of this coordinator "+
+			"and is refused", parseServer(raft.ServerID(p.server), "").ID, p.cluster))
 	}
 	slices.Sort(list)
 	return list

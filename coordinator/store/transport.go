@@ -38,7 +38,8 @@ type transport struct {
 }
 
 func newTransport(t *raft.NetworkTransport, dials func() uint64, fault func(op string) error) *transport {
-	g := &transport{trips: new(rtt.Table), NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{}), dials: dials, fault: fault}
+	g := &transport{trips: new(rtt.Table), NetworkTransport: t, rpcs: make(chan raft.RPC), quit: make(chan struct{}),
+		dials: dials, fault: fault}
 	g.work.Go(g.pass)
 	return g
 }
@@ -95,7 +96,8 @@ func (g *transport) pass() {
 var errAbstains = errors.New("store: this coordinator is not a candidate for leadership at the moment")
 
 // TimeoutNow implements raft.Transport.
-func (g *transport) TimeoutNow(id raft.ServerID, at raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+func (g *transport) TimeoutNow(id raft.ServerID, at raft.ServerAddress, args *raft.TimeoutNowRequest,
+	resp *raft.TimeoutNowResponse) error {
 	if g.fault != nil {
 		if err := g.fault("timeout-now"); err != nil {
 			return err
@@ -105,7 +107,8 @@ func (g *transport) TimeoutNow(id raft.ServerID, at raft.ServerAddress, args *ra
 }
 
 // InstallSnapshot implements raft.Transport.
-func (g *transport) InstallSnapshot(id raft.ServerID, at raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (g *transport) InstallSnapshot(id raft.ServerID, at raft.ServerAddress, args *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if g.fault != nil {
 		data = &faultyReader{data, g.fault}
 	}
@@ -129,7 +132,8 @@ func (r *faultyReader) Read(b []byte) (int, error) {
 
 // AppendEntries implements raft.Transport. Heartbeats have no entries and are answered at
 // once, so they tell the round trip.
-func (g *transport) AppendEntries(id raft.ServerID, at raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (err error) {
+func (g *transport) AppendEntries(id raft.ServerID, at raft.ServerAddress, args *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) (err error) {
 	if len(args.Entries) == 0 {
 		defer g.timed(id, g.begin(), &err)
 	}
@@ -160,7 +164,8 @@ func (g *transport) timed(id raft.ServerID, from beginning, err *error) {
 
 // RequestVote implements raft.Transport. It tells no round trip, since a peer writes its
 // vote to the disk first.
-func (g *transport) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (g *transport) RequestVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse) error {
 	if g.notWritable.Load() {
 		return errAbstains
 	}
@@ -169,7 +174,8 @@ func (g *transport) RequestVote(id raft.ServerID, at raft.ServerAddress, args *r
 
 // RequestPreVote implements raft.WithPreVote. Every election begins with it, so it tells
 // round trips even if no election is ever won.
-func (g *transport) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) (err error) {
+func (g *transport) RequestPreVote(id raft.ServerID, at raft.ServerAddress, args *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse) (err error) {
 	if g.notWritable.Load() {
 		return errAbstains
 	}
@@ -215,7 +221,8 @@ func listen(c *Config, i Identity) (*stream, error) {
 	}
 	s := &stream{
 		listener: certs.Listen(l, c.TLS, certs.Terms{Port: certs.PortRaft, Within: c.timeouts.Handshake(), Log: c.Logger}),
-		advert:   advert(addressOf(self)), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Roles: []certs.Role{certs.Coordinator}},
+		advert:   advert(addressOf(self)), accepted: make(chan net.Conn), patience: c.patience(),
+		dialer: certs.Dialer{Source: c.TLS, Roles: []certs.Role{certs.Coordinator}},
 	}
 	s.self = party{i.Cluster, string(raftID(self))}
 	s.mismatches.log = c.Logger
@@ -290,7 +297,8 @@ func (t *session) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn
 		return nil, errors.Join(err, c.Close())
 	}
 	t.dials.Add(1)
-	return t.add(&guard{Conn: &greeted{Conn: c, self: t.stream.self, to: to, strange: t.stream.mismatches.answered, forged: t.stream.mismatches.impostor}})
+	return t.add(&guard{Conn: &greeted{Conn: c, self: t.stream.self, to: to, strange: t.stream.mismatches.answered,
+		forged: t.stream.mismatches.impostor}})
 }
 
 // Accept implements net.Listener.
@@ -302,7 +310,8 @@ func (t *session) Accept() (net.Conn, error) {
 	}
 	select {
 	case c := <-t.stream.accepted:
-		g := &greeted{Conn: c, self: t.stream.self, within: t.stream.patience, strange: t.stream.mismatches.dialled, forged: t.stream.mismatches.impostor}
+		g := &greeted{Conn: c, self: t.stream.self, within: t.stream.patience, strange: t.stream.mismatches.dialled,
+			forged: t.stream.mismatches.impostor}
 		return t.add(&guard{Conn: g, requests: true, patience: t.stream.patience})
 	case <-t.ctx.Done():
 		return nil, net.ErrClosed

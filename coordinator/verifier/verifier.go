@@ -1,5 +1,5 @@
-// Package verifier computes tasks on a coordinator, with the kernels and the data that workers use. It decides if the results
-// of two workers differ, and is the second computer if there is one worker. It implements dispatch.Verifier.
+// Package verifier computes tasks on a coordinator, with the kernels and the data that workers use. It decides if the
+// results of two workers differ, and is the second computer if there is one worker. It implements dispatch.Verifier.
 package verifier
 
 import (
@@ -28,8 +28,8 @@ type Blobs interface {
 	Get(ctx context.Context, digest string) ([]byte, error)
 }
 
-// Verifier computes tasks, one at a time. It forgets derived values after each task, so that nothing spoils the next. It keeps
-// decoded shards within Memory.
+// Verifier computes tasks, one at a time. It forgets derived values after each task, so that nothing spoils the next.
+// It keeps decoded shards within Memory.
 type Verifier struct {
 	Blobs  Blobs
 	Memory int64 // bytes of shards; 0: DefaultMemory
@@ -80,7 +80,9 @@ func withStack(err *error) {
 func (v *Verifier) prepare(ctx context.Context, c *dispatch.Case) (u round.Task, err error) {
 	if v.job == nil || v.id != c.ID {
 		v.id, v.bytes = c.ID, 0
-		v.job, err = open.Open(c.Job, c.Manifest, func(digest string, _ int64) ([]byte, error) { return v.Blobs.Get(ctx, digest) })
+		v.job, err = open.Open(c.Job, c.Manifest, func(digest string, _ int64) ([]byte, error) {
+			return v.Blobs.Get(ctx, digest)
+		})
 		if err != nil {
 			return u, err
 		}

@@ -94,8 +94,10 @@ func TestReferee(t *testing.T) {
 		spec   protocol.Spec
 		memory int64
 	}{
-		{"steps", protocol.Spec{Algorithm: "ldlf", TestFraction: 0.1, Set: map[string]string{"steps": "60", "trees": "2", "depth": "3"}}, 0},
-		{"steps in little memory", protocol.Spec{Algorithm: "ldlf", TestFraction: 0.1, KeepPredictions: new(int64), Set: map[string]string{"steps": "6", "trees": "2", "depth": "3"}}, max(largest, all/2)},
+		{"steps", protocol.Spec{Algorithm: "ldlf", TestFraction: 0.1, Set: map[string]string{"steps": "60", "trees": "2",
+			"depth": "3"}}, 0},
+		{"steps in little memory", protocol.Spec{Algorithm: "ldlf", TestFraction: 0.1, KeepPredictions: new(int64),
+			Set: map[string]string{"steps": "6", "trees": "2", "depth": "3"}}, max(largest, all/2)},
 		{"trees", protocol.Spec{Algorithm: "structrf", TestFraction: 0.1, Set: map[string]string{"trees": "4"}}, all},
 		{"child jobs", protocol.Spec{Algorithm: "structrf", Folds: 2, Set: map[string]string{"trees": "2"}}, all},
 	} {
@@ -152,7 +154,8 @@ func TestRefereeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &dispatch.Case{ID: 40, Job: job, Manifest: d.Manifest, Round: due}
-	if _, err := (&verifier.Verifier{Blobs: blobs, Memory: 1000}).Gather(t.Context(), c); !errors.Is(err, verifier.ErrTooLarge) {
+	if _, err := (&verifier.Verifier{Blobs: blobs, Memory: 1000}).Gather(t.Context(), c); !errors.Is(err,
+		verifier.ErrTooLarge) {
 		t.Errorf("error %v", err)
 	}
 	r := &verifier.Verifier{Blobs: &shelf{}}
@@ -173,7 +176,8 @@ func TestRefereeRefuses(t *testing.T) {
 // describes is refused, as a worker refuses it, and not computed with.
 func TestRefereeChecksShards(t *testing.T) {
 	d, blobs := data(t)
-	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Set: map[string]string{"steps": "2", "trees": "1", "depth": "3"}}, d.Manifest)
+	job, err := spec.Resolve(protocol.Spec{Algorithm: "ldlf", Set: map[string]string{"steps": "2", "trees": "1",
+		"depth": "3"}}, d.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +193,10 @@ func TestRefereeChecksShards(t *testing.T) {
 	digest := d.Manifest.Shards[0].Digest
 	good := blobs.blobs[digest]
 	for name, damage := range map[string]func(r *dataset.Rows){
-		"too few rows":             func(r *dataset.Rows) { r.N--; r.X, r.D, r.Row = r.X[r.Features:], r.D[r.Labels:], r.Row[1:] },
+		"too few rows": func(r *dataset.Rows) {
+			r.N--
+			r.X, r.D, r.Row = r.X[r.Features:], r.D[r.Labels:], r.Row[1:]
+		},
 		"another number of labels": func(r *dataset.Rows) { r.Labels, r.D = r.Labels-1, r.D[r.N:] },
 		"rows of another shard":    func(r *dataset.Rows) { r.Row[0], r.Row[1] = r.Row[1], r.Row[0] },
 		"rows beyond the dataset":  func(r *dataset.Rows) { r.Row[0] = uint32(d.Manifest.Rows) },

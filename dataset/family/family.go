@@ -29,18 +29,18 @@ const (
 	influences    = 6  // features that decide the number of ordered
 )
 
-// New returns n rows of a kind of dataset. Each kind suits another model. In all kinds but sparse, x is 50 standard normal
-// features, rounded to float32. W is normal with standard deviation .5.
+// New returns n rows of a kind of dataset. Each kind suits another model. In all kinds but sparse, x is 50 standard
+// normal features, rounded to float32. W is normal with standard deviation .5.
 //
 //	smooth        10 labels, d = softmax(tanh(x) W)
-//	leaves        10 labels, d = the mean of three trees with 2^5 leaves of random distributions; a split compares a feature
-//	              with a threshold from N(0, .5²)
+//	leaves        10 labels, d = the mean of three trees with 2^5 leaves of random distributions; a split compares a
+//	              feature with a threshold from N(0, .5²)
 //	interactions  10 labels, d = softmax(z V), z has the products of 20 pairs of features, and V is as W
 //	sparse        5 labels, d = softmax(x W), of 2,000 features; each row has 22 equal to 1; feature j is drawn with a
 //	              density in proportion to 1/sqrt(j)
 //	noisy         10 labels, d ~ Dirichlet(10 p) with p = softmax(tanh(x) W)
-//	ordered       20 labels on a scale, d = N(μ, σ²) at 0 to 19 with μ = 9.5 + 9 tanh(y), y linear in six features, and σ from
-//	              1 to 3 by another one
+//	ordered       20 labels on a scale, d = N(μ, σ²) at 0 to 19 with μ = 9.5 + 9 tanh(y), y linear in six features, and
+//	              σ from 1 to 3 by another one
 //
 // A row depends on kind, seed and its number only. An unknown kind is an error.
 func New(kind string, n int, seed uint64) (dataset.Source, error) {
@@ -259,8 +259,8 @@ func dirichlet(p []float64, s *num.Stream) {
 	}
 }
 
-// gamma draws from the gamma distribution of a shape above 0 and scale 1 (Marsaglia and Tsang 2000, "A Simple Method for
-// Generating Gamma Variables", with the boost of their section 6 for shapes below 1).
+// gamma draws from the gamma distribution of a shape above 0 and scale 1 (Marsaglia and Tsang 2000, "A Simple Method
+// for Generating Gamma Variables", with the boost of their section 6 for shapes below 1).
 func gamma(shape float64, s *num.Stream) float64 {
 	boost := 1.0
 	if shape < 1 {

@@ -42,7 +42,8 @@ func TestDigests(t *testing.T) {
 		_, long := rowsOf(t, kind, 40)
 		_, short := rowsOf(t, kind, 20)
 		for i := range short {
-			if !slices.Equal(long[i].Values, short[i].Values) || !slices.Equal(long[i].Labels, short[i].Labels) || !slices.Equal(long[i].Columns, short[i].Columns) {
+			if !slices.Equal(long[i].Values, short[i].Values) || !slices.Equal(long[i].Labels, short[i].Labels) ||
+				!slices.Equal(long[i].Columns, short[i].Columns) {
 				t.Errorf("%s: row %d depends on the number of rows", kind, i)
 			}
 		}
@@ -141,8 +142,8 @@ func (f *source) truth(kind string, r *dataset.Row) []float64 {
 	return p
 }
 
-// TestLabels computes the labels from the features. The labels of noisy have the mean and the variance of their Dirichlet
-// distribution.
+// TestLabels computes the labels from the features. The labels of noisy have the mean and the variance of their
+// Dirichlet distribution.
 func TestLabels(t *testing.T) {
 	for _, kind := range Kinds() {
 		f, rows := rowsOf(t, kind, 4000)

@@ -132,17 +132,19 @@ const (
 // nearlyEqual is the relative spread up to which fractions may differ by rounding in float64 alone.
 const nearlyEqual = 0x1p-40
 
-// Rounded returns the features to look at; nil: there are none. Fractions that differ by rounding in float64 alone do not count.
+// Rounded returns the features to look at; nil: there are none. Fractions that differ by rounding in float64 alone do
+// not count.
 func (w *Stats) Rounded() *RoundedFeatures {
 	f := &RoundedFeatures{info: w.info}
 	for i, c := range w.Columns {
-		// A coarse column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
-		// and its greatest value.
+		// A coarse column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its
+		// least and its greatest value.
 		most, spread := max(math.Abs(c.Low), math.Abs(c.High)), c.High-c.Low
 		differ := spread > 0 && (!c.Fraction || spread > most*nearlyEqual)
 		coarse := c.Seen > 0 && differ && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
 		if (coarse || c.tiny) && len(f.columns) < maxRounded {
-			f.columns = append(f.columns, roundedColumn{i, c.Low, c.High, c.tiny, map[float64]bool{}})
+			f.columns = append(f.columns, roundedColumn{feature: i, low: c.Low, high: c.High, tiny: c.tiny,
+				values: map[float64]bool{}})
 		}
 	}
 	if len(f.columns) == 0 {
@@ -182,7 +184,8 @@ func (f *RoundedFeatures) Lines() (lines []errtext.Text) {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, errtext.Sprintf("%s more features have different values that become equal when rounded to float32", units.Count(more)))
+		lines = append(lines, errtext.Sprintf("%s more features have different values that become equal when rounded to "+
+			"float32", units.Count(more)))
 	}
 	return lines
 }
@@ -209,7 +212,8 @@ func (f *RoundedFeatures) line(c *roundedColumn) errtext.Text {
 	case c.tiny:
 		advice = "write the feature in another unit, or take logarithms of its values"
 	default:
-		advice = errtext.Sprintf("no offset keeps the values apart: split the column in two, such as day and second, or leave it out with {drop} if it numbers the rows")
+		advice = errtext.Sprintf("no offset keeps the values apart: split the column in two, such as day and second, or " +
+			"leave it out with {drop} if it numbers the rows")
 	}
 	return errtext.Sprintf("%s different values of %s, from %s to %s, are rounded to %s in float32; %s",
 		units.Count(n), title, units.InFull(c.low), units.InFull(c.high), dataset.Counted(len(stored), "number"), advice)
@@ -227,9 +231,11 @@ func (c *Column) Single(info *dataset.Info) errtext.Text {
 	what := errtext.Sprintf("{labels=age}, with {sigma} and {range}, reads the column as a numeric label")
 	switch {
 	case !c.Fraction:
-		what = errtext.Sprintf("the values are whole numbers and may be class numbers: {labels=class} reads them as classes; %s", what)
+		what = errtext.Sprintf("the values are whole numbers and may be class numbers: {labels=class} reads them as "+
+			"classes; %s", what)
 	case c.Low >= 0 && c.High <= 1:
 		what = "add the other class's probability, which is 1 minus this one, as a second label column"
 	}
-	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
+	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be "+
+		"1; %s", name, what)
 }

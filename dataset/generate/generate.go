@@ -245,7 +245,8 @@ func Ages(n int, seed uint64) dataset.Source {
 		panic(fmt.Sprintf("dataset: a set of ages of %d rows", n))
 	}
 	info := dataset.Info{
-		Rows: n, Features: agesSide * agesSide, Labels: agesCount, Shape: dataset.Shape{Channels: 1, Height: agesSide, Width: agesSide}, HasValues: true,
+		Rows: n, Features: agesSide * agesSide, Labels: agesCount, Shape: dataset.Shape{Channels: 1, Height: agesSide,
+			Width: agesSide}, HasValues: true,
 		LabelType: dataset.LabelType{Scale: &dataset.Scale{True: dataset.TrueValue}},
 	}
 	for k := range agesCount {

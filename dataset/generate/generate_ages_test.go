@@ -28,7 +28,8 @@ func TestGoldenAges(t *testing.T) {
 	if got := m.Digest(); got != goldenAges {
 		t.Errorf("digest %s, want %s", got, goldenAges)
 	}
-	if m.Shape != (dataset.Shape{Channels: 1, Height: 32, Width: 32}) || m.LabelType.Scale.True != dataset.TrueValue || m.Check() != nil {
+	if m.Shape != (dataset.Shape{Channels: 1, Height: 32, Width: 32}) || m.LabelType.Scale.True != dataset.TrueValue ||
+		m.Check() != nil {
 		t.Errorf("%+v", m)
 	}
 }
@@ -53,7 +54,8 @@ func TestAgesShown(t *testing.T) {
 		if best != age || math.Abs(sum-1) > 1e-12 {
 			t.Errorf("age %d: labels %v", age, r.Labels)
 		}
-		if k := min(age+3, agesCount-1); math.Abs(math.Log(r.Labels[age]/r.Labels[k])-math.Pow(float64(k-age)/3, 2)/2) > 1e-9 {
+		if k := min(age+3, agesCount-1); math.Abs(math.Log(r.Labels[age]/r.Labels[k])-math.Pow(float64(k-age)/3,
+			2)/2) > 1e-9 {
 			t.Errorf("age %d: labels %v", age, r.Labels)
 		}
 		return nil
@@ -107,7 +109,8 @@ func TestAgesLines(t *testing.T) {
 // the same dataset by the flags that ReadFlags has.
 func TestWrittenAsTheyAre(t *testing.T) {
 	classes := datasettest.SomeRows(40)
-	classes.Described.LabelType.Classes, classes.Described.HasGroups, classes.Described.LabelNames = true, true, []string{"a", "b", "c"}[:classes.Described.Labels]
+	classes.Described.LabelType.Classes, classes.Described.HasGroups, classes.Described.LabelNames = true, true,
+		[]string{"a", "b", "c"}[:classes.Described.Labels]
 	classes.Described.Shape = dataset.Shape{Channels: 1, Height: 1, Width: classes.Described.Features}
 	for i := range classes.Rows {
 		r := &classes.Rows[i]
@@ -116,7 +119,8 @@ func TestWrittenAsTheyAre(t *testing.T) {
 	}
 	ranges := datasettest.SomeRows(40)
 	ranges.Described.LabelType.Scale, ranges.Described.LabelNames = &dataset.Scale{Low: 5, True: dataset.TrueValue}, nil
-	ranges.Described.HasValues, ranges.Described.HasIntervals, ranges.Described.Shape = true, true, dataset.Shape{Channels: ranges.Described.Features, Height: 1, Width: 1}
+	ranges.Described.HasValues, ranges.Described.HasIntervals, ranges.Described.Shape = true, true,
+		dataset.Shape{Channels: ranges.Described.Features, Height: 1, Width: 1}
 	for k := range ranges.Described.Labels {
 		ranges.Described.LabelNames = append(ranges.Described.LabelNames, []string{"5", "6", "7", "8", "9"}[k])
 	}
@@ -131,9 +135,12 @@ func TestWrittenAsTheyAre(t *testing.T) {
 		o     read.OpenOptions
 		flags []string
 	}{
-		"classes": {classes, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, Beside: beside, Shape: classes.Described.Shape}, []string{"--labels class", "--groups group"}},
-		"scale":   {ranges, read.OpenOptions{Labels: scale, Beside: numbers, Shape: ranges.Described.Shape}, []string{"", "--values value", "--intervals least,most"}},
-		"ages": {Ages(40, 1), read.OpenOptions{Labels: read.LabelOptions{Ordered: true, High: 69}, Beside: read.BesideOptions{Values: "value"}, Shape: dataset.Shape{Channels: 1, Height: 32, Width: 32}},
+		"classes": {classes, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, Beside: beside,
+			Shape: classes.Described.Shape}, []string{"--labels class", "--groups group"}},
+		"scale": {ranges, read.OpenOptions{Labels: scale, Beside: numbers, Shape: ranges.Described.Shape},
+			[]string{"", "--values value", "--intervals least,most"}},
+		"ages": {Ages(40, 1), read.OpenOptions{Labels: read.LabelOptions{Ordered: true, High: 69},
+			Beside: read.BesideOptions{Values: "value"}, Shape: dataset.Shape{Channels: 1, Height: 32, Width: 32}},
 			[]string{"--range 0:69", "--values value"}},
 	} {
 		want, _, err := importer.Build(c.src, importer.Options{})

@@ -60,12 +60,14 @@ func TestArtificialFormula(t *testing.T) {
 // TestArtificialGrid: the points on which the paper shows models.
 func TestArtificialGrid(t *testing.T) {
 	rows := datasettest.Collect(t, ArtificialGrid(51))
-	if len(rows) != 2601 || rows[0].Values[0] != -1 || rows[50].Values[0] != 1 || rows[51].Values[0] != -1 || rows[2600].Values[1] != 1 {
+	if len(rows) != 2601 || rows[0].Values[0] != -1 || rows[50].Values[0] != 1 || rows[51].Values[0] != -1 ||
+		rows[2600].Values[1] != 1 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for _, r := range rows {
 		x := r.Values
-		if step := float64(r.Number%51)*.04 - 1; math.Abs(x[0]-step) > 1e-7 || math.Abs(x[2]-math.Sin(math.Pi*(x[0]+x[1]))) > 1e-7 {
+		if step := float64(r.Number%51)*.04 - 1; math.Abs(x[0]-step) > 1e-7 ||
+			math.Abs(x[2]-math.Sin(math.Pi*(x[0]+x[1]))) > 1e-7 {
 			t.Fatalf("row %d: %v", r.Number, x)
 		}
 		var want [3]float64
@@ -125,7 +127,8 @@ func TestGenerateShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.NonZeros != int64(c.perRow*c.o.Rows) || m.Sparse != c.sparse || m.Rows != c.o.Rows || m.Features != c.o.Features || m.Labels != c.o.Labels {
+		if m.NonZeros != int64(c.perRow*c.o.Rows) || m.Sparse != c.sparse || m.Rows != c.o.Rows ||
+			m.Features != c.o.Features || m.Labels != c.o.Labels {
 			t.Errorf("%+v: %v", c.o, m)
 		}
 	}

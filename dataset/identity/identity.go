@@ -88,7 +88,8 @@ func (s *Set) Add(text string, r *dataset.Row) bool {
 		t.Rows++
 		return false
 	}
-	t := &Text{identityOf(text), strings.Clone(text), r.Number, r.Line, 1} // the text is a part of a record
+	// the text is a part of a record
+	t := &Text{identity: identityOf(text), text: strings.Clone(text), row: r.Number, line: r.Line, Rows: 1}
 	s.Texts[t.text] = t
 	return true
 }
@@ -109,8 +110,8 @@ type Count struct {
 	Rows int
 }
 
-// Resolve returns the identities of the column, sorted, by value if all are numbers, and a pair of different texts that are one; an error that wraps ErrAmbiguous
-// says which texts can be read in two ways.
+// Resolve returns the identities of the column, sorted, by value if all are numbers, and a pair of different texts that
+// are one; an error that wraps ErrAmbiguous says which texts can be read in two ways.
 func (s *Set) Resolve() (found []Count, merged []string, err error) {
 	all := s.all()
 	word := slices.IndexFunc(all, func(t *Text) bool { return t.number == "" })
@@ -124,8 +125,10 @@ func (s *Set) Resolve() (found []Count, merged []string, err error) {
 				if word >= 0 {
 					why = fmt.Sprintf("%.40q in row %d is a text", all[word].text, all[word].row)
 				}
-				return nil, nil, s.errorf(t, "%.40q, and %.40q in row %d, are one %s as numbers but two as texts (%s): write both as %s for one %s, "+
-					"or begin each with a letter (%s, %s) for two", t.text, other.text, other.row, s.what, why, other.number, s.what, "s"+other.text, "s"+t.text)
+				return nil, nil, s.errorf(t, "%.40q, and %.40q in row %d, are one %s as numbers but two as texts (%s): write "+
+					"both as %s for one %s, "+
+					"or begin each with a letter (%s, %s) for two", t.text, other.text, other.row, s.what, why, other.number, s.what,
+					"s"+other.text, "s"+t.text)
 			}
 			if merged == nil {
 				merged = []string{other.text, t.text}
@@ -158,11 +161,13 @@ func (s *Set) Resolve() (found []Count, merged []string, err error) {
 }
 
 func (s *Set) inexact(t *Text) error {
-	return s.errorf(t, "the %s %.40q was written as a float, which cannot tell neighbouring whole numbers of this size apart: write whole numbers, without point and exponent", s.what, t.text)
+	return s.errorf(t, "the %s %.40q was written as a float, which cannot tell neighbouring whole numbers of this size "+
+		"apart: write whole numbers, without point and exponent", s.what, t.text)
 }
 
 func (s *Set) errorf(t *Text, format string, args ...any) error {
-	return &dataset.RowError{File: s.file, Row: t.row, Line: t.line, Column: -1, Reason: errtext.Sprintf(format, args...), Err: dataset.ErrAmbiguous}
+	return &dataset.RowError{File: s.file, Row: t.row, Line: t.line, Column: -1, Reason: errtext.Sprintf(format, args...),
+		Err: dataset.ErrAmbiguous}
 }
 
 // Groups collects the groups in the first pass over a source.
@@ -182,7 +187,8 @@ func (g *Groups) Add(r *dataset.Row) error {
 		return nil
 	}
 	if g.bytes += len(r.Group); len(g.seen.Texts) > dataset.MaxGroups || g.bytes > dataset.MaxGroupBytes {
-		return dataset.RowErrorf(g.seen.file, r.Number, "there are more than %d groups, or their names have more than %d bytes together", dataset.MaxGroups, dataset.MaxGroupBytes)
+		return dataset.RowErrorf(g.seen.file, r.Number, "there are more than %d groups, or their names have more than %d "+
+			"bytes together", dataset.MaxGroups, dataset.MaxGroupBytes)
 	}
 	return nil
 }
@@ -259,7 +265,8 @@ func (x *Index) look(text string, r *dataset.Row) (i int, ok bool, err error) {
 		if x.zeros[i] != added.zeros {
 			for name, at := range x.Names {
 				if at == i {
-					return 0, false, x.seen.errorf(added, "%.40q, and the known %s %.40q, are one %s as numbers but two as texts (the leading zeros may be part of the name): "+
+					return 0, false, x.seen.errorf(added, "%.40q, and the known %s %.40q, are one %s as numbers but two as texts "+
+						"(the leading zeros may be part of the name): "+
 						"write %s for one %s, or another text for two", added.text, x.seen.what, name, x.seen.what, name, x.seen.what)
 				}
 			}

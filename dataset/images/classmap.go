@@ -35,7 +35,7 @@ func parseColour(name string) (c color.RGBA, ok bool) {
 		return c, false
 	}
 	v, err := strconv.ParseUint(name[1:], 16, 32)
-	return color.RGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}, err == nil
+	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}, err == nil
 }
 
 // ReadMap reads a map from a PNG file: with a palette, grey, or in colours of 8 bits a channel, of
@@ -57,11 +57,13 @@ func readMap(in io.ReadSeeker, most int) (*Map, error) {
 	if by, err := d.orientation(); err != nil {
 		return nil, err
 	} else if by != upright {
-		return nil, fmt.Errorf("the map has an orientation (EXIF), so its pixels are shown in another order than stored: save the map without orientation: %w", ErrFormat)
+		return nil, fmt.Errorf("the map has an orientation (EXIF), so its pixels are shown in another order than stored: "+
+			"save the map without orientation: %w", ErrFormat)
 	}
 	at := classAt(img)
 	if at == nil {
-		return nil, fmt.Errorf("the map has an unsupported kind of colour; want a palette, grey levels, or colours of 8 bits for each channel: %w", ErrFormat)
+		return nil, fmt.Errorf("the map has an unsupported kind of colour; want a palette, grey levels, or colours of 8 "+
+			"bits for each channel: %w", ErrFormat)
 	}
 	b := img.Bounds()
 	m := &Map{b.Dy(), b.Dx(), make([]Class, 0, b.Dx()*b.Dy())}
@@ -105,7 +107,8 @@ type Palette struct {
 // are kept, and the others are spread.
 func NewPalette(names []string) (*Palette, error) {
 	if len(names) < 1 || len(names) > maxPalette {
-		return nil, fmt.Errorf("cannot write a map of %d classes: the palette of a PNG file has 1 to %d colours", len(names), maxPalette)
+		return nil, fmt.Errorf("cannot write a map of %d classes: the palette of a PNG file has 1 to %d colours", len(names),
+			maxPalette)
 	}
 	p := &Palette{index: numbers(names)}
 	for i := range p.index {

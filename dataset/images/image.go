@@ -44,7 +44,8 @@ func ReadSized(in io.ReadSeeker, channels, height, width int) (*Image, error) {
 // read reads an image in the size of wanted, or in its own if that has none.
 func read(in io.ReadSeeker, wanted Image, most int) (*Image, error) {
 	if wanted.Channels != Grey && wanted.Channels != RGB {
-		return nil, fmt.Errorf("images are read with 1 channel (grey) or 3 channels (red, green, blue), not with %d", wanted.Channels)
+		return nil, fmt.Errorf("images are read with 1 channel (grey) or 3 channels (red, green, blue), not with %d",
+			wanted.Channels)
 	}
 	d, err := newDecoder(in, most)
 	if err != nil {
@@ -193,9 +194,11 @@ func (d *decoder) decode() (image.Image, error) {
 	case c.Width < 1 || c.Height < 1:
 		return nil, fmt.Errorf("an image of %d x %d pixels is not possible: %w", c.Width, c.Height, ErrFormat)
 	case c.Height > d.most/c.Width:
-		return nil, fmt.Errorf("the image has %d x %d pixels (width x height), at most %d pixels are allowed: make the image smaller: %w", c.Width, c.Height, d.most, ErrTooLarge)
+		return nil, fmt.Errorf("the image has %d x %d pixels (width x height), at most %d pixels are allowed: make the "+
+			"image smaller: %w", c.Width, c.Height, d.most, ErrTooLarge)
 	case int64(c.Width)*int64(c.Height)/perByte > d.bytes:
-		return nil, fmt.Errorf("the file is damaged: %d x %d pixels do not fit in %d bytes: %w", c.Width, c.Height, d.bytes, ErrFormat)
+		return nil, fmt.Errorf("the file is damaged: %d x %d pixels do not fit in %d bytes: %w", c.Width, c.Height,
+			d.bytes, ErrFormat)
 	}
 	if err := d.rewind(); err != nil {
 		return nil, err
@@ -205,7 +208,8 @@ func (d *decoder) decode() (image.Image, error) {
 		return nil, d.failed(err)
 	}
 	if b := img.Bounds(); b.Dx() != c.Width || b.Dy() != c.Height {
-		return nil, fmt.Errorf("the %s file is damaged: its header says %d x %d pixels, but it has %d x %d: %w", d.kind.name, c.Width, c.Height, b.Dx(), b.Dy(), ErrFormat)
+		return nil, fmt.Errorf("the %s file is damaged: its header says %d x %d pixels, but it has %d x %d: %w", d.kind.name,
+			c.Width, c.Height, b.Dx(), b.Dy(), ErrFormat)
 	}
 	return img, nil
 }
@@ -213,7 +217,8 @@ func (d *decoder) decode() (image.Image, error) {
 // failed says what is wrong with the bytes.
 func (d *decoder) failed(err error) error {
 	var damaged png.FormatError
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &damaged) && string(damaged) == io.ErrUnexpectedEOF.Error() {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &damaged) &&
+		string(damaged) == io.ErrUnexpectedEOF.Error() {
 		return fmt.Errorf("the %s file is truncated: %w", d.kind.name, ErrFormat)
 	}
 	return fmt.Errorf("%w: %w", err, ErrFormat)

@@ -41,7 +41,8 @@ func jpegFile(t testing.TB, m image.Image) []byte {
 // coloured is an image of two rows and three columns.
 func coloured() *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, 3, 2))
-	for i, c := range []color.NRGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}, {51, 102, 153, 255}, {255, 255, 255, 0}} {
+	for i, c := range []color.NRGBA{{R: 255, G: 0, B: 0, A: 255}, {R: 0, G: 255, B: 0, A: 255}, {R: 0, G: 0, B: 255,
+		A: 255}, {R: 255, G: 255, B: 255, A: 255}, {R: 51, G: 102, B: 153, A: 255}, {R: 255, G: 255, B: 255, A: 0}} {
 		m.SetNRGBA(i%3, i/3, c)
 	}
 	return m
@@ -133,7 +134,8 @@ func TestResizeIsMeanOfAreas(t *testing.T) {
 		newResizer(m, image.Pt(sw, sh)).run(g)
 		for y := range dh {
 			for x := range dw {
-				want := slowMean(g, float64(y)/float64(dh), float64(y+1)/float64(dh), float64(x)/float64(dw), float64(x+1)/float64(dw))
+				want := slowMean(g, float64(y)/float64(dh), float64(y+1)/float64(dh), float64(x)/float64(dw),
+					float64(x+1)/float64(dw))
 				if got := float64(m.Pixels[y*dw+x]); math.Abs(got-want) > 0.51/0xffff {
 					t.Errorf("pixel (%d, %d) of %d x %d from %d x %d is %v, want %v", x, y, dh, dw, sh, sw, got, want)
 				}
@@ -166,7 +168,8 @@ func TestReadMap(t *testing.T) {
 	grey.Pix[1] = 7
 	wide := image.NewGray16(image.Rect(0, 0, 2, 1))
 	wide.Pix[2], wide.Pix[3] = 1, 4
-	for want, m := range map[string]image.Image{"0 2": palette, "0 7": grey, "0 260": wide, "#ff0000 #00ff00": coloured().SubImage(image.Rect(0, 0, 2, 1))} {
+	for want, m := range map[string]image.Image{"0 2": palette, "0 7": grey, "0 260": wide, "#ff0000 #00ff00": coloured().
+		SubImage(image.Rect(0, 0, 2, 1))} {
 		got, err := ReadMap(bytes.NewReader(file(t, m)))
 		if err != nil || got.Height != 1 || got.Width != 2 || got.Classes[0].String()+" "+got.Classes[1].String() != want {
 			t.Errorf("%s: %+v, %v", want, got, err)
@@ -188,7 +191,8 @@ func TestPalette(t *testing.T) {
 	for _, c := range []struct {
 		names []string
 		want  string
-	}{{[]string{"3", "0", "17"}, "0 3 17"}, {[]string{"sky", "tree", "sea"}, "1 0 2"}, {[]string{"#102030", "#ffffff", "sea"}, "1 0 2"}, {[]string{"1", "01", "2"}, "1 0 2"}} {
+	}{{[]string{"3", "0", "17"}, "0 3 17"}, {[]string{"sky", "tree", "sea"}, "1 0 2"},
+		{[]string{"#102030", "#ffffff", "sea"}, "1 0 2"}, {[]string{"1", "01", "2"}, "1 0 2"}} {
 		p, err := NewPalette(c.names)
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +209,8 @@ func TestPalette(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.names, got, c.want)
 		}
 		img, _ := png.Decode(bytes.NewReader(b.Bytes()))
-		if got := color.NRGBAModel.Convert(img.At(1, 0)); c.names[0] == "#102030" && got != (color.NRGBA{0x10, 0x20, 0x30, 255}) {
+		if got := color.NRGBAModel.Convert(img.At(1, 0)); c.names[0] == "#102030" &&
+			got != (color.NRGBA{R: 0x10, G: 0x20, B: 0x30, A: 255}) {
 			t.Errorf("%s is written as %v", c.names[0], got)
 		}
 	}
@@ -218,7 +223,8 @@ func TestPalette(t *testing.T) {
 	for i := range maxPalette {
 		seen[spread(i)] = true
 	}
-	if len(seen) != maxPalette || spread(1) != (color.RGBA{128, 0, 0, 255}) || spread(4) != (color.RGBA{0, 0, 128, 255}) {
+	if len(seen) != maxPalette || spread(1) != (color.RGBA{R: 128, G: 0, B: 0, A: 255}) ||
+		spread(4) != (color.RGBA{R: 0, G: 0, B: 128, A: 255}) {
 		t.Errorf("%d colours, %v", len(seen), spread(1))
 	}
 }

@@ -48,7 +48,8 @@ func inJPEG(file, exif []byte) []byte {
 	return slices.Concat(file[:2], head, segment, file[2:])
 }
 
-// shown are the six levels, 0 to 5 fifths of white, that are shown of the rows 0 1 2 and 3 4 5 by each orientation, row by row.
+// shown are the six levels, 0 to 5 fifths of white, that are shown of the rows 0 1 2 and 3 4 5 by each orientation, row
+// by row.
 var shown = [9]struct {
 	height, width int
 	levels        []int
@@ -73,8 +74,10 @@ func TestOrientations(t *testing.T) {
 	asPNG, asJPEG := file(t, stored), jpegFile(t, stored)
 	for v := 1; v <= 8; v++ {
 		for name, b := range map[string][]byte{
-			"PNG": inPNG(asPNG, exif(binary.BigEndian, uint32(v), false), false), "PNG, after": inPNG(asPNG, exif(binary.LittleEndian, uint32(v), true), true),
-			"JPEG": inJPEG(asJPEG, exif(binary.LittleEndian, uint32(v), false)), "JPEG, big": inJPEG(asJPEG, exif(binary.BigEndian, uint32(v), true)),
+			"PNG": inPNG(asPNG, exif(binary.BigEndian, uint32(v), false), false), "PNG, after": inPNG(asPNG,
+				exif(binary.LittleEndian, uint32(v), true), true),
+			"JPEG": inJPEG(asJPEG, exif(binary.LittleEndian, uint32(v), false)), "JPEG, big": inJPEG(asJPEG,
+				exif(binary.BigEndian, uint32(v), true)),
 		} {
 			want := shown[v]
 			m, err := ReadSized(bytes.NewReader(b), Grey, want.height, want.width)
@@ -90,8 +93,10 @@ func TestOrientations(t *testing.T) {
 				t.Fatal(err)
 			}
 			corner := int(whole.Pixels[whole.Width-1]*5 + 0.5)
-			if !slices.Equal(levels, want.levels) || m.Turned != (v > 1) || whole.Height != want.height*block || whole.Width != want.width*block || corner != want.levels[want.width-1] {
-				t.Errorf("%s, orientation %d: %v, want %v; %d x %d, corner %d", name, v, levels, want.levels, whole.Width, whole.Height, corner)
+			if !slices.Equal(levels, want.levels) || m.Turned != (v > 1) || whole.Height != want.height*block ||
+				whole.Width != want.width*block || corner != want.levels[want.width-1] {
+				t.Errorf("%s, orientation %d: %v, want %v; %d x %d, corner %d", name, v, levels, want.levels, whole.Width,
+					whole.Height, corner)
 			}
 		}
 	}
@@ -106,8 +111,10 @@ func TestNoOrientation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{
-		"0": exif(order, 0, false), "9": exif(order, 9, false), "70000": exif(order, 70000, true), "nothing": {}, "cut short": good[:30],
-		"no directory": good[:8], "far away": append([]byte("II*\x00\xff\xff\xff\xff"), good[8:]...), "no TIFF": append([]byte("II+\x00"), good[4:]...),
+		"0": exif(order, 0, false), "9": exif(order, 9, false), "70000": exif(order, 70000, true), "nothing": {},
+		"cut short":    good[:30],
+		"no directory": good[:8], "far away": append([]byte("II*\x00\xff\xff\xff\xff"), good[8:]...),
+		"no TIFF": append([]byte("II+\x00"), good[4:]...),
 	} {
 		m, err := Read(bytes.NewReader(inPNG(upright, b, false)), RGB)
 		if err != nil || m.Turned || !slices.Equal(m.Pixels, want.Pixels) {
@@ -119,7 +126,8 @@ func TestNoOrientation(t *testing.T) {
 // TestTurnedMap: a map whose pixels are shown in another order than they are stored in is refused.
 func TestTurnedMap(t *testing.T) {
 	grey := file(t, image.NewGray(image.Rect(0, 0, 2, 1)))
-	if _, err := ReadMap(bytes.NewReader(inPNG(grey, exif(binary.BigEndian, 3, false), false))); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "orientation") {
+	if _, err := ReadMap(bytes.NewReader(inPNG(grey, exif(binary.BigEndian, 3, false), false))); !errors.Is(err,
+		ErrFormat) || !strings.Contains(err.Error(), "orientation") {
 		t.Errorf("%v", err)
 	}
 	if _, err := ReadMap(bytes.NewReader(inPNG(grey, exif(binary.BigEndian, 1, false), false))); err != nil {

@@ -14,8 +14,8 @@ import (
 // allows for the rounding of up to a hundred degrees to float32 or to six decimals.
 const DefaultTolerance = 1e-4
 
-// SumRounding is how far from 1 the sum of a distribution may be because its degrees were rounded to float32. Such degrees stay
-// as they are, so that a file that was written from a dataset is read as the same dataset.
+// SumRounding is how far from 1 the sum of a distribution may be because its degrees were rounded to float32. Such
+// degrees stay as they are, so that a file that was written from a dataset is read as the same dataset.
 const SumRounding = 0x1p-23
 
 // Checks says what a row must satisfy.
@@ -88,7 +88,8 @@ func (c *Checker) checkSparse(r *dataset.Row) error {
 	for i, v := range r.Values {
 		column := int(r.Columns[i])
 		if column >= c.info.Features || i > 0 && r.Columns[i-1] >= r.Columns[i] {
-			return dataset.RowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d, found %d", c.info.Features, column)
+			return dataset.RowErrorf(c.info.File, r.Number, "column numbers must ascend and be below %d, found %d",
+				c.info.Features, column)
 		}
 		x := float32(v)
 		if x != x && c.fills() {
@@ -141,7 +142,8 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	if negative >= 0 {
 		clipped, bad := ClippedSum(r.Labels, sum, c.tolerance)
 		if bad >= 0 {
-			return c.columnError(r, "label", bad, c.info.LabelNames, errtext.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
+			return c.columnError(r, "label", bad, c.info.LabelNames,
+				errtext.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
 		}
 		sum = clipped
 	}
@@ -162,8 +164,8 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	return nil
 }
 
-// ClippedSum returns the sum of labels without the negative ones, which rounding may have left: they are 0 within the tolerance, as
-// a fraction of the sum. bad is the first that is not, or -1.
+// ClippedSum returns the sum of labels without the negative ones, which rounding may have left: they are 0 within the
+// tolerance, as a fraction of the sum. bad is the first that is not, or -1.
 func ClippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad int) {
 	least := -min(tolerance, DefaultTolerance) * math.Abs(sum)
 	for i, d := range labels {
@@ -178,7 +180,8 @@ func ClippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad 
 // sumError is the error about labels that do not sum to 1.
 func (c *Checker) sumError(r *dataset.Row, sum float64) error {
 	if sum == 0 {
-		return dataset.RowErrorf(c.info.File, r.Number, "every label of this sample is 0; the labels of a sample must sum to 1%s", dataset.DropHint)
+		return dataset.RowErrorf(c.info.File, r.Number, "every label of this sample is 0; the labels of a sample must sum "+
+			"to 1%s", dataset.DropHint)
 	}
 	hint := errtext.Sprintf("{normalize} divides the labels of each sample by their sum")
 	if c.info.ListsClasses(r.Labels) {
@@ -254,7 +257,8 @@ func CheckBeside(i *dataset.Info, r *dataset.Row) error {
 	s := i.LabelType.Scale
 	if i.HasValues {
 		if v, high := r.Value, s.Low+i.Labels-1; !(v >= float64(s.Low) && v < float64(high+1)) {
-			return dataset.RowErrorf(i.File, r.Number, "the exact number %s is outside the range %d to %d", units.InFull(v), s.Low, high)
+			return dataset.RowErrorf(i.File, r.Number, "the exact number %s is outside the range %d to %d", units.InFull(v),
+				s.Low, high)
 		}
 	}
 	if i.HasIntervals {
@@ -266,7 +270,8 @@ func CheckBeside(i *dataset.Info, r *dataset.Row) error {
 		return dataset.RowErrorf(i.File, r.Number, "the name of the sample %v", err)
 	}
 	if i.HasGroups && len(r.Group) > maxGroupName {
-		return dataset.RowErrorf(i.File, r.Number, "the name of the sample's group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)
+		return dataset.RowErrorf(i.File, r.Number, "the name of the sample's group has %d bytes, at most %d are allowed",
+			len(r.Group), maxGroupName)
 	}
 	return nil
 }
@@ -278,7 +283,8 @@ func checkInterval(r *dataset.Row, valued bool) error {
 	case low > high:
 		return fmt.Errorf("the interval begins at %s, which is above its end, %s", units.InFull(low), units.InFull(high))
 	case valued && (r.Value < low || r.Value > high):
-		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
+		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value),
+			units.InFull(low), units.InFull(high))
 	}
 	return nil
 }

@@ -18,23 +18,41 @@ func TestRowErrors(t *testing.T) {
 		want  dataset.RowError
 		says  string
 	}{
-		"NaN feature": {func(r *dataset.Row) { r.Values = []float64{0, nan} }, dataset.RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
-		"infinite":    {func(r *dataset.Row) { r.Values = []float64{-inf, 0} }, dataset.RowError{Column: 0, Kind: "feature", Name: "a"}, "-Inf"},
-		"too large":   {func(r *dataset.Row) { r.Values = []float64{1e39, 0} }, dataset.RowError{Column: 0, Kind: "feature", Name: "a"}, "1e+39 is too large for a float32"},
+		"NaN feature": {func(r *dataset.Row) {
+			r.Values = []float64{0, nan}
+		}, dataset.RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
+		"infinite": {func(r *dataset.Row) {
+			r.Values = []float64{-inf, 0}
+		}, dataset.RowError{Column: 0, Kind: "feature", Name: "a"}, "-Inf"},
+		"too large": {func(r *dataset.Row) {
+			r.Values = []float64{1e39, 0}
+		}, dataset.RowError{Column: 0, Kind: "feature", Name: "a"}, "1e+39 is too large for a float32"},
 		"sparse NaN": {func(r *dataset.Row) {
 			*r = dataset.Row{Sparse: true, Columns: []uint32{1}, Values: []float64{nan}, Labels: r.Labels}
 		}, dataset.RowError{Column: 1, Kind: "feature", Name: "b"}, "NaN"},
 		"far column": {func(r *dataset.Row) {
 			*r = dataset.Row{Sparse: true, Columns: []uint32{2}, Values: []float64{1}, Labels: r.Labels}
 		}, dataset.RowError{Column: -1}, "found 2"},
-		"equal columns":  {func(r *dataset.Row) { r.Sparse, r.Columns = true, []uint32{1, 1} }, dataset.RowError{Column: -1}, "ascend"},
-		"few features":   {func(r *dataset.Row) { r.Values = r.Values[:1] }, dataset.RowError{Column: -1}, "found 1 features, want 2"},
-		"few labels":     {func(r *dataset.Row) { r.Labels = r.Labels[:1] }, dataset.RowError{Column: -1}, "found 1 labels, want 2"},
-		"NaN label":      {func(r *dataset.Row) { r.Labels = []float64{nan, 1} }, dataset.RowError{Column: 0, Kind: "label", Name: "c"}, "NaN"},
-		"negative label": {func(r *dataset.Row) { r.Labels = []float64{1.25, -0.25} }, dataset.RowError{Column: 1, Kind: "label", Name: "d"}, "-0.25 is negative"},
-		"sum of 0.9":     {func(r *dataset.Row) { r.Labels = []float64{0.4, 0.5} }, dataset.RowError{Column: -1}, "sum to 0.9"},
-		"sum of 1.1":     {func(r *dataset.Row) { r.Labels = []float64{0.6, 0.5} }, dataset.RowError{Column: -1}, "sum to 1.1"},
-		"zeros":          {func(r *dataset.Row) { r.Labels = []float64{0, 0} }, dataset.RowError{Column: -1}, "every label of this sample is 0"},
+		"equal columns": {func(r *dataset.Row) {
+			r.Sparse, r.Columns = true, []uint32{1, 1}
+		}, dataset.RowError{Column: -1}, "ascend"},
+		"few features": {func(r *dataset.Row) {
+			r.Values = r.Values[:1]
+		}, dataset.RowError{Column: -1}, "found 1 features, want 2"},
+		"few labels": {func(r *dataset.Row) {
+			r.Labels = r.Labels[:1]
+		}, dataset.RowError{Column: -1}, "found 1 labels, want 2"},
+		"NaN label": {func(r *dataset.Row) {
+			r.Labels = []float64{nan, 1}
+		}, dataset.RowError{Column: 0, Kind: "label", Name: "c"}, "NaN"},
+		"negative label": {func(r *dataset.Row) {
+			r.Labels = []float64{1.25, -0.25}
+		}, dataset.RowError{Column: 1, Kind: "label", Name: "d"}, "-0.25 is negative"},
+		"sum of 0.9": {func(r *dataset.Row) { r.Labels = []float64{0.4, 0.5} }, dataset.RowError{Column: -1}, "sum to 0.9"},
+		"sum of 1.1": {func(r *dataset.Row) { r.Labels = []float64{0.6, 0.5} }, dataset.RowError{Column: -1}, "sum to 1.1"},
+		"zeros": {func(r *dataset.Row) {
+			r.Labels = []float64{0, 0}
+		}, dataset.RowError{Column: -1}, "every label of this sample is 0"},
 	} {
 		src := datasettest.SomeRows(40)
 		src.Described.FeatureNames, src.Described.LabelNames = []string{"a", "b"}, []string{"c", "d"}
@@ -92,8 +110,8 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-// TestLabelsWithinTheTolerance: they are rescaled once, and degrees that are negative by rounding are 0; but what was only rounded to
-// float32 stays as it is.
+// TestLabelsWithinTheTolerance: they are rescaled once, and degrees that are negative by rounding are 0; but what was
+// only rounded to float32 stays as it is.
 func TestLabelsWithinTheTolerance(t *testing.T) {
 	third := float64(float32(1) / 3) // 3 of them sum to 1 + 3e-8
 	for _, c := range []struct {
@@ -111,7 +129,9 @@ func TestLabelsWithinTheTolerance(t *testing.T) {
 		src := datasettest.SomeRows(1)
 		src.Rows[0].Labels, src.Described.Labels = c.labels, len(c.labels)
 		var warned []string
-		_, shards, err := Build(src, Options{Checks: Checks{Normalize: c.normalize}, Warn: func(s errtext.Text) { warned = append(warned, s.String()) }})
+		_, shards, err := Build(src, Options{Checks: Checks{Normalize: c.normalize}, Warn: func(s errtext.Text) {
+			warned = append(warned, s.String())
+		}})
 		if err != nil {
 			t.Errorf("%v: %v", c.labels, err)
 			continue

@@ -1,5 +1,5 @@
-// Package importer makes datasets of sources: it checks each row, scatters rows over shards and writes the shards with their
-// manifest. A source is read twice, so memory does not grow with its rows.
+// Package importer makes datasets of sources: it checks each row, scatters rows over shards and writes the shards with
+// their manifest. A source is read twice, so memory does not grow with its rows.
 package importer
 
 import (
@@ -65,7 +65,7 @@ func (o *Options) Report(phase string, done, of int, file dataset.Measured) erro
 		} else if file != nil {
 			part = file.ReadShare()
 		}
-		o.Progress(Progress{phase, done, of, part})
+		o.Progress(Progress{Phase: phase, Done: done, Of: of, Part: part})
 	}
 	if o.Context != nil {
 		return o.Context.Err()
@@ -73,10 +73,10 @@ func (o *Options) Report(phase string, done, of int, file dataset.Measured) erro
 	return nil
 }
 
-// Import writes the shards of src, and the groups of its rows if they have some, into the folder dir, each in a file named by
-// the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice and has at most about three shards and 64 MiB in
-// memory; its temporary files in dir are as large as the shards. Files are not synced to disk. On an error no file or folder
-// that Import made remains; an error about the data names file, row and column.
+// Import writes the shards of src, and the groups of its rows if they have some, into the folder dir, each in a file
+// named by the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice and has at most about three
+// shards and 64 MiB in memory; its temporary files in dir are as large as the shards. Files are not synced to disk. On
+// an error no file or folder that Import made remains; an error about the data names file, row and column.
 func Import(src dataset.Source, dir string, o Options) (m *dataset.Manifest, err error) {
 	first, err := Measure(src, &o)
 	if err != nil {
@@ -119,7 +119,8 @@ func Import(src dataset.Source, dir string, o Options) (m *dataset.Manifest, err
 	return m, moveShards(m, work, dir)
 }
 
-// writeShards is the second pass of an import: rows to spill files, then shard by shard, and the groups, into files of work.
+// writeShards is the second pass of an import: rows to spill files, then shard by shard, and the groups, into files of
+// work.
 func (s *Stats) writeShards(src dataset.Source, m *dataset.Manifest, work string, o *Options) error {
 	spilled := newSpill(m, work)
 	groups, err := s.sortRows(src, m, o, spilled.add)
@@ -270,10 +271,12 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	}
 	switch {
 	case len(s.leftOut) > dataset.MaxLeftOut:
-		return nil, fmt.Errorf("%s%s samples would be left out for missing values, more than a dataset can list; remove these samples from the file",
+		return nil, fmt.Errorf("%s%s samples would be left out for missing values, more than a dataset can list; remove "+
+			"these samples from the file",
 			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
 	case s.Rows == 0 && len(s.leftOut) > 0:
-		return nil, dataset.Errorf(dataset.ErrFormat, "%sall %s samples have missing values, so no sample is left", dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sall %s samples have missing values, so no sample is left",
+			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
 	case s.Rows == 0:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples", dataset.Prefix(s.Info.File))
 	}
@@ -312,7 +315,8 @@ func (s *Stats) warn(tell func(errtext.Text)) {
 		if text != "" {
 			text = " (" + text + ")"
 		}
-		warn(fmt.Sprintf("%s of %s samples have missing values and are left out%s; other samples keep their row numbers", units.Count(n), units.Count(s.Rows+n), text))
+		warn(fmt.Sprintf("%s of %s samples have missing values and are left out%s; other samples keep their row numbers",
+			units.Count(n), units.Count(s.Rows+n), text))
 	}
 	if s.turned > 0 {
 		warn(TurnedText(s.turned))
@@ -324,7 +328,8 @@ func (s *Stats) warn(tell func(errtext.Text)) {
 
 // RescaledNote says that the labels of so many rows were rescaled.
 func RescaledNote(rows int) string {
-	return fmt.Sprintf("the labels of %s sum to 1 only within the tolerance, so they are divided by their sum", dataset.Counted(rows, "sample"))
+	return fmt.Sprintf("the labels of %s sum to 1 only within the tolerance, so they are divided by their sum",
+		dataset.Counted(rows, "sample"))
 }
 
 // TurnedText says that so many images were turned.
@@ -352,7 +357,8 @@ func Scan(src dataset.Source, o *Options, phase string, of int, f func(*dataset.
 	c, done := &Checker{info: src.Info(), normalize: o.Normalize, tolerance: cmp.Or(o.Tolerance, DefaultTolerance)}, 0
 	return src.Scan(func(r *dataset.Row) error {
 		if r.Number != done || done == dataset.MaxRows {
-			return dataset.RowErrorf(c.info.File, r.Number, "the rows are not in order or too many: want row %d of at most %d rows here", done, dataset.MaxRows)
+			return dataset.RowErrorf(c.info.File, r.Number,
+				"the rows are not in order or too many: want row %d of at most %d rows here", done, dataset.MaxRows)
 		}
 		if done++; done%ProgressRows == 0 || c.info.Slow {
 			if err := o.Report(phase, done, of, r.File); err != nil {
@@ -375,9 +381,10 @@ func Scan(src dataset.Source, o *Options, phase string, of int, f func(*dataset.
 	})
 }
 
-// sortRows is the second pass over src: it calls put with each row and the number of its shard. The row is valid until put
-// returns. The groups of the rows are returned as the blob that m names; nil: there are none.
-func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options, put func(shard int, r *storedRow) error) (blob []byte, err error) {
+// sortRows is the second pass over src: it calls put with each row and the number of its shard. The row is valid until
+// put returns. The groups of the rows are returned as the blob that m names; nil: there are none.
+func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options,
+	put func(shard int, r *storedRow) error) (blob []byte, err error) {
 	var known *identity.Index
 	var groups []uint16 // by row
 	if m.Groups != nil {
@@ -395,7 +402,8 @@ func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options, pu
 		if known != nil {
 			group, ok, err := known.Find(r.Group, r)
 			if err != nil || !ok {
-				return fmt.Errorf("%srow %d (counted from 0): the group %q did not occur in the first pass: %w", file, r.Number, r.Group, dataset.ErrChanged)
+				return fmt.Errorf("%srow %d (counted from 0): the group %q did not occur in the first pass: %w", file, r.Number,
+					r.Group, dataset.ErrChanged)
 			}
 			groups = append(groups, uint16(group))
 		}
@@ -417,7 +425,8 @@ func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options, pu
 		return nil, err
 	}
 	if rows != m.Rows || nonZeros != m.NonZeros {
-		return nil, fmt.Errorf("dataset: the first pass found %d samples with %d non-zero values, the second pass %d with %d: %w",
+		return nil, fmt.Errorf("dataset: the first pass found %d samples with %d non-zero values, the second pass %d with "+
+			"%d: %w",
 			m.Rows, m.NonZeros, rows, nonZeros, dataset.ErrChanged)
 	}
 	if known != nil {

@@ -63,7 +63,8 @@ func checkShardFiles(t *testing.T, dir string, m *dataset.Manifest) {
 }
 
 // checkStored checks each row of the shards, by its number, against src.
-func checkStored(t *testing.T, name string, src dataset.Source, m *dataset.Manifest, shards []*dataset.Rows, dir string) {
+func checkStored(t *testing.T, name string, src dataset.Source, m *dataset.Manifest, shards []*dataset.Rows,
+	dir string) {
 	t.Helper()
 	want := datasettest.Collect(t, src)
 	var names [][]string
@@ -90,7 +91,8 @@ func checkStored(t *testing.T, name string, src dataset.Source, m *dataset.Manif
 	}
 	for i := range got {
 		if got[i].Number != i || got[i].Name != want[i].Name ||
-			!datasettest.SameFloat32(datasettest.Dense(got[i], m.Features), datasettest.Dense(want[i], m.Features)) || !datasettest.SameFloat32(got[i].Labels, want[i].Labels) {
+			!datasettest.SameFloat32(datasettest.Dense(got[i], m.Features), datasettest.Dense(want[i], m.Features)) ||
+			!datasettest.SameFloat32(got[i].Labels, want[i].Labels) {
 			t.Fatalf("%s: row %d is %v, want %v", name, i, got[i], want[i])
 		}
 	}
@@ -254,7 +256,8 @@ func TestBlocks(t *testing.T) {
 			for i := range r.N {
 				datasettest.RowAt(r, i, &row)
 				w := want[next]
-				if r.Row[i] != uint32(next) || !datasettest.SameFloat32(datasettest.Dense(row, r.Features), datasettest.Dense(w, r.Features)) ||
+				if r.Row[i] != uint32(next) || !datasettest.SameFloat32(datasettest.Dense(row, r.Features),
+					datasettest.Dense(w, r.Features)) ||
 					!datasettest.SameFloat32(row.Labels, w.Labels) || names != nil && names[i] != w.Name {
 					t.Fatalf("%s: row %d is %v, want %v", name, next, row, w)
 				}

@@ -136,7 +136,8 @@ func (s *spill) build(shard int) (*dataset.Rows, []string, error) {
 		r.position, r.number = u32(0), u32(1)
 		r.columns, r.values, r.labels = sized(r.columns, columns), sized(r.values, values), sized(r.labels, s.m.Labels)
 		r.numbers, name = sized(r.numbers, numbers), sized(name, int(u32(3)))
-		for _, part := range [][]byte{dataset.NativeBytes(r.columns), dataset.NativeBytes(r.values), dataset.NativeBytes(r.labels), dataset.NativeBytes(r.numbers), name} {
+		for _, part := range [][]byte{dataset.NativeBytes(r.columns), dataset.NativeBytes(r.values),
+			dataset.NativeBytes(r.labels), dataset.NativeBytes(r.numbers), name} {
 			if _, err := io.ReadFull(in, part); err != nil {
 				return nil, nil, fmt.Errorf("read %s: %w", f.Name(), io.ErrUnexpectedEOF)
 			}
@@ -212,8 +213,8 @@ func (b *builder) add(r *storedRow) {
 	b.spans[i] = [2]int{from, len(b.rows.X)}
 }
 
-// finish returns the shard. Every row must have been added. It moves the values of a sparse shard from the order of arrival to
-// the order of rows.
+// finish returns the shard. Every row must have been added. It moves the values of a sparse shard from the order of
+// arrival to the order of rows.
 func (b *builder) finish() (*dataset.Rows, []string, error) {
 	r := b.rows
 	if b.added != r.N {
@@ -223,7 +224,8 @@ func (b *builder) finish() (*dataset.Rows, []string, error) {
 		return r, b.names, nil
 	}
 	if len(r.X) > math.MaxUint32 {
-		return nil, nil, fmt.Errorf("dataset: a shard would have %d non-zero values, at most %d are possible", len(r.X), math.MaxUint32)
+		return nil, nil, fmt.Errorf("dataset: a shard would have %d non-zero values, at most %d are possible", len(r.X),
+			math.MaxUint32)
 	}
 	x, index := make([]float32, 0, len(r.X)), make([]uint32, 0, len(r.X))
 	r.Start = make([]uint32, 1, r.N+1)

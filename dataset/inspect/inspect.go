@@ -76,14 +76,15 @@ type MissingSummary struct {
 
 // Inspect reads a data file and describes it. The file may have no labels. Missing values
 // are counted, whatever o.Missing says. A CSV file that can be read in several ways, or in none without other
-// flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
-// (but see FORMAT.md for files that are read into memory).
+// flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the
+// rows (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection, error) {
 	o.Called = cmp.Or(o.Called, read.CalledOf(path))
 	found, err := inspect(path, o, io)
 	var row *dataset.RowError
 	var ways *dataset.WaysError
-	if err != nil && !errors.As(err, &row) && !errors.As(err, &ways) && !errors.Is(err, dataset.ErrAmbiguous) && !errors.Is(err, dataset.ErrNoLabels) {
+	if err != nil && !errors.As(err, &row) && !errors.As(err, &ways) && !errors.Is(err, dataset.ErrAmbiguous) &&
+		!errors.Is(err, dataset.ErrNoLabels) {
 		return nil, err
 	}
 	format, failed := read.FormatOf(path, o)
@@ -106,14 +107,17 @@ func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 
 // refused describes a file that cannot be read.
 func refused(file string) *Inspection {
-	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Warnings: []string{}, Notes: []string{}}
+	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
+		Warnings: []string{}, Notes: []string{}}
 }
 
-// inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the columns
-// seem to be and how the file can be read.
-func inspectColumns(path string, o read.OpenOptions, io importer.Options, found *Inspection, err error) (*Inspection, error) {
+// inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the
+// columns seem to be and how the file can be read.
+func inspectColumns(path string, o read.OpenOptions, io importer.Options, found *Inspection,
+	err error) (*Inspection, error) {
 	r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
-	r.o.Labels.Columns, r.o.FeatureColumns, r.o.Drop = dataset.Trimmed(o.Labels.Columns), dataset.Trimmed(o.FeatureColumns), dataset.Trimmed(o.Drop)
+	r.o.Labels.Columns, r.o.FeatureColumns, r.o.Drop = dataset.Trimmed(o.Labels.Columns),
+		dataset.Trimmed(o.FeatureColumns), dataset.Trimmed(o.Drop)
 	if failed := r.find(dataset.Way{}); failed != nil {
 		return nil, failed
 	}
@@ -164,7 +168,8 @@ func inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 		o.NoLabels = true
 		src, err = read.Open(path, o)
 	}
-	if errors.Is(err, dataset.ErrAmbiguous) && !leavesEncoding(err) && (o.Labels.Kind == dataset.Class || o.Beside.Groups != "") {
+	if errors.Is(err, dataset.ErrAmbiguous) && !leavesEncoding(err) &&
+		(o.Labels.Kind == dataset.Class || o.Beside.Groups != "") {
 		note = "classes and groups are not read: " + err.Error()
 		o.NoLabels, o.Beside.Groups = o.NoLabels || o.Labels.Kind == dataset.Class, ""
 		src, err = read.Open(path, o)
@@ -346,17 +351,20 @@ func (t *rowTally) add(row int) {
 func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
-		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
+		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels,
+		FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
 		Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
 	}
 	for i, c := range s.features.Columns {
-		found.FeatureColumns = append(found.FeatureColumns, summaryOf(c.Finish(s.read), dataset.NameAt(s.info.FeatureNames, i)))
+		found.FeatureColumns = append(found.FeatureColumns,
+			summaryOf(c.Finish(s.read), dataset.NameAt(s.info.FeatureNames, i)))
 	}
 	for i, c := range s.labels {
 		found.LabelColumns = append(found.LabelColumns, summaryOf(c, dataset.NameAt(s.info.LabelNames, i)))
 	}
 	if s.features.Columns == nil {
-		found.Notes = append(found.Notes, fmt.Sprintf("the file has more than %s features, so single features were not checked", units.Count(featurestats.MaxColumns)))
+		found.Notes = append(found.Notes, fmt.Sprintf("the file has more than %s features, so single features were not "+
+			"checked", units.Count(featurestats.MaxColumns)))
 	}
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
@@ -401,7 +409,8 @@ func (s *inspector) faults() (lines []string) {
 		lines = append(lines, l.Single(&s.info).String())
 		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
 	}
-	uneven := errtext.Sprintf("{normalize} divides the labels of each sample by their sum; {labels} tells how to read labels that are not probabilities")
+	uneven := errtext.Sprintf("{normalize} divides the labels of each sample by their sum; {labels} tells how to read " +
+		"labels that are not probabilities")
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c featurestats.Column) bool { return c.Fraction }) {
 		uneven = dataset.ClassListHint
 	}
@@ -410,16 +419,20 @@ func (s *inspector) faults() (lines []string) {
 		what string
 		hint errtext.Text
 	}{
-		{s.below, "with a negative label", errtext.Sprintf("probabilities must be 0 or more: {label-columns} lists the label columns, {labels=age} or {labels:class} reads a single label column")},
+		{s.below, "with a negative label", errtext.Sprintf(
+			"probabilities must be 0 or more: {label-columns} lists the label columns, {labels=age} or {labels:class} reads a " +
+				"single label column")},
 		{s.empty, "whose labels are all 0", "such samples have no label distribution" + dataset.DropHint},
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {
 		if f.n > 0 {
-			lines = append(lines, fmt.Sprintf("found %s %s, the first in row %d; %s", dataset.Counted(f.n, "sample"), f.what, f.first, f.hint))
+			lines = append(lines, fmt.Sprintf("found %s %s, the first in row %d; %s", dataset.Counted(f.n, "sample"), f.what,
+				f.first, f.hint))
 		}
 	}
 	if s.beside > 0 {
-		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v", dataset.Counted(s.beside, "sample"), s.firstBeside))
+		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v",
+			dataset.Counted(s.beside, "sample"), s.firstBeside))
 	}
 	if n := s.nonFinite.count; n > 0 {
 		lines = append(lines, fmt.Sprintf("%v (%s)", s.nonFinite.first, dataset.Counted(n, "such value")))
@@ -445,7 +458,8 @@ func (m *MissingSummary) fault() string {
 			parts = append(parts, fmt.Sprintf("%s missing %ss", units.Count(c.n), c.noun))
 		}
 	}
-	return fmt.Sprintf("found %s with missing values: %s%s", dataset.Counted(m.Rows, "sample"), strings.Join(parts, " and "), hint)
+	return fmt.Sprintf("found %s with missing values: %s%s", dataset.Counted(m.Rows, "sample"),
+		strings.Join(parts, " and "), hint)
 }
 
 // nonFiniteValues are the values of features and labels that an import refuses since they are not finite as float32.

@@ -23,11 +23,13 @@ import (
 // What normalising cannot mend is not said to be mended by it.
 func TestInspectSuggestsWhatHelps(t *testing.T) {
 	for rows, want := range map[string]string{
-		"1,-1,2\n2,-1,3\n":   "found 2 samples with a negative label, the first in row 0; probabilities must be 0 or more",
-		"1,0.5,0.5\n2,0,0\n": "found 1 sample whose labels are all 0, the first in row 1; such samples have no label distribution",
+		"1,-1,2\n2,-1,3\n": "found 2 samples with a negative label, the first in row 0; probabilities must be 0 or more",
+		"1,0.5,0.5\n2,0,0\n": "found 1 sample whose labels are all 0, the first in row 1; such samples have no label " +
+			"distribution",
 	} {
 		for _, checks := range []importer.Checks{{}, {Normalize: true}} {
-			f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), read.OpenOptions{}, importer.Options{Checks: checks})
+			f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), read.OpenOptions{},
+				importer.Options{Checks: checks})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +46,8 @@ func TestInspectInfiniteLabels(t *testing.T) {
 		"1,inf,0.5\n2,0.5,0.4\n3,0.5,0.5\n4,-inf,1\n": {Least: 0.9, Most: 1, Off: 3, FirstOff: 0},
 		"1,inf,0.5\n": nil,
 	} {
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), read.OpenOptions{}, importer.Options{})
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), read.OpenOptions{},
+			importer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +69,9 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Rows != 4 || f.Features != 2 || f.Labels != 2 || len(f.LabelColumns) != 2 || f.Missing != (MissingSummary{Values: 1, Labels: 1, Rows: 2}) || f.LabelColumns[0].Missing != 1 || f.LabelColumns[1].Missing != 0 {
+	if f.Rows != 4 || f.Features != 2 || f.Labels != 2 || len(f.LabelColumns) != 2 ||
+		f.Missing != (MissingSummary{Values: 1, Labels: 1, Rows: 2}) || f.LabelColumns[0].Missing != 1 ||
+		f.LabelColumns[1].Missing != 0 {
 		t.Errorf("%+v", f)
 	}
 	if x := f.FeatureColumns[1]; x.Name != "x" || *x.Least != -2 || *x.Most != 1.5 || x.Zeros != 1 || x.Missing != 1 {
@@ -76,7 +81,10 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	all := strings.Join(append(f.Warnings, f.Notes...), "\n")
-	for _, part := range []string{"found 2 samples with missing values: ", "found 1 sample whose labels do not sum to 1, the first in row 1; --normalize", "found 1 sample with a negative label, the first in row 3; probabilities must be 0 or more", `";" between columns, a comma before decimals`} {
+	for _, part := range []string{"found 2 samples with missing values: ",
+		"found 1 sample whose labels do not sum to 1, the first in row 1; --normalize",
+		"found 1 sample with a negative label, the first in row 3; probabilities must be 0 or more",
+		`";" between columns, a comma before decimals`} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%q lacks %q", all, part)
 		}
@@ -114,7 +122,8 @@ func TestInspectAnything(t *testing.T) {
 	if err != nil || !strings.Contains(f.Refused, `"x" is not a number`) {
 		t.Errorf("%+v, error %v", f, err)
 	}
-	_, err = Inspect(datasettest.WriteFile(t, "a.csv", "a,class\n1,sad\n2,\n"), read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Options{})
+	_, err = Inspect(datasettest.WriteFile(t, "a.csv", "a,class\n1,sad\n2,\n"),
+		read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Options{})
 	if err != nil {
 		t.Error(err)
 	}
@@ -130,14 +139,20 @@ func TestInspectMissingLabels(t *testing.T) {
 		says    string
 		fills   bool // --missing 0 helps
 	}{
-		{"a,label_c,label_d\n1,,\n2,0,1\n", dataset.Distributions, MissingSummary{Labels: 2, Rows: 1}, "found 1 sample with missing values: 2 missing labels; --missing drop", false},
-		{"a,label_c\nNA,1\n2,1\n", dataset.Distributions, MissingSummary{Values: 1, Rows: 1}, "found 1 sample with missing values: 1 missing feature; --missing drop", true},
-		{"a,label_c\nNA,\nNA,1\n", dataset.Distributions, MissingSummary{Values: 2, Labels: 1, Rows: 2}, "found 2 samples with missing values: 2 missing features and 1 missing label; --missing drop", false},
-		{"a,y_c,y_d\n1,NA,3\n2,1,1\n", dataset.Counts, MissingSummary{Labels: 1, Rows: 1}, "missing values: 1 missing label;", false},
+		{"a,label_c,label_d\n1,,\n2,0,1\n", dataset.Distributions, MissingSummary{Labels: 2, Rows: 1},
+			"found 1 sample with missing values: 2 missing labels; --missing drop", false},
+		{"a,label_c\nNA,1\n2,1\n", dataset.Distributions, MissingSummary{Values: 1, Rows: 1},
+			"found 1 sample with missing values: 1 missing feature; --missing drop", true},
+		{"a,label_c\nNA,\nNA,1\n", dataset.Distributions, MissingSummary{Values: 2, Labels: 1, Rows: 2},
+			"found 2 samples with missing values: 2 missing features and 1 missing label; --missing drop", false},
+		{"a,y_c,y_d\n1,NA,3\n2,1,1\n", dataset.Counts, MissingSummary{Labels: 1, Rows: 1},
+			"missing values: 1 missing label;", false},
 		{"a,age\n1,NA\n2,1\n", dataset.Age, MissingSummary{Labels: 1, Rows: 1}, "missing values: 1 missing label;", false},
-		{"a,class\n1,x\n2,?\n3,NaN\n4,\n5,y\n", dataset.Class, MissingSummary{Labels: 3, Rows: 3}, "missing values: 3 missing labels;", false},
+		{"a,class\n1,x\n2,?\n3,NaN\n4,\n5,y\n", dataset.Class, MissingSummary{Labels: 3, Rows: 3},
+			"missing values: 3 missing labels;", false},
 	} {
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", c.content), read.OpenOptions{Labels: read.LabelOptions{Kind: c.kind, Sigma: 1, High: 9}}, importer.Options{})
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", c.content),
+			read.OpenOptions{Labels: read.LabelOptions{Kind: c.kind, Sigma: 1, High: 9}}, importer.Options{})
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
@@ -149,8 +164,8 @@ func TestInspectMissingLabels(t *testing.T) {
 	}
 }
 
-// TestInspectUnfit: of values that are refused the first is told, with their number, and columns of sparse rows are called by
-// their own numbers.
+// TestInspectUnfit: of values that are refused the first is told, with their number, and columns of sparse rows are
+// called by their own numbers.
 func TestInspectUnfit(t *testing.T) {
 	path := datasettest.WriteFile(t, "a.svm", "1 3:1\n1 2:inf 5:-1e39 6:nan\n1 1:1 5:1e39\n1 "+
 		"7:inf 8:inf 9:inf 10:inf 11:inf 12:inf 13:inf 14:inf\n")
@@ -167,12 +182,14 @@ func TestInspectUnfit(t *testing.T) {
 // TestInspectWide: of very many features none is looked at by itself, and the rest is
 // said as ever.
 func TestInspectWide(t *testing.T) {
-	path := datasettest.WriteFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n#%s\n", featurestats.MaxColumns+1, strings.Repeat("x", featurestats.MaxColumns)))
+	path := datasettest.WriteFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n#%s\n", featurestats.MaxColumns+1,
+		strings.Repeat("x", featurestats.MaxColumns)))
 	f, err := Inspect(path, read.OpenOptions{}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Rows != 2 || f.Features != featurestats.MaxColumns+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || f.LabelSums == nil {
+	if f.Rows != 2 || f.Features != featurestats.MaxColumns+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 ||
+		f.LabelSums == nil {
 		t.Errorf("%+v", f)
 	}
 	if notes := strings.Join(f.Notes, "\n"); !strings.Contains(notes, "single features were not checked") {
@@ -233,12 +250,15 @@ func TestInspectReadsSeldom(t *testing.T) {
 				passes++
 			}
 		}}
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", head+c.last+"\n"), read.OpenOptions{CSV: read.CSVOptions{Header: dataset.HeaderYes}}, o)
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", head+c.last+"\n"),
+			read.OpenOptions{CSV: read.CSVOptions{Header: dataset.HeaderYes}}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		asGiven := 0
-		if !slices.ContainsFunc(f.Readings, func(r TriedReading) bool { return len(r.Flags) == 0 && r.Refused != "" }) && c.flags != "" {
+		if !slices.ContainsFunc(f.Readings, func(r TriedReading) bool {
+			return len(r.Flags) == 0 && r.Refused != ""
+		}) && c.flags != "" {
 			asGiven = 1 // once more, for what the flags as given say
 		}
 		if got := FlagText(f.Readings[0].Flags); passes != c.passes+asGiven || got != c.flags {

@@ -88,14 +88,15 @@ var (
 	clockTime = regexp.MustCompile(`^\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$`)
 )
 
-// newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what was
-// read. tick is called after each row.
+// newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what
+// was read. tick is called after each row.
 func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
 	p := &profile{table: table, wide: table.Width > maxProfiled}
 	if !p.wide {
 		p.columns = make([]ColumnProfile, table.Width)
 		for i := range p.columns {
-			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof, seen: map[string]bool{}}
+			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true,
+				dates: true, proof: table.Proof, seen: map[string]bool{}}
 		}
 	}
 	m := table.Marks
@@ -192,8 +193,10 @@ func (c *ColumnProfile) tryWays(field string, m numbers.Marks) {
 func (c *ColumnProfile) numeric() bool { return c.Values > 0 && c.Numbers == c.Values }
 
 var (
-	idNames    = []string{"id", "uid", "uuid", "guid", "index", "idx", "row", "rowid", "no", "nr", "number", "key", "name", "file", "filename", "image", "path", "sample"}
-	groupNames = []string{"person", "subject", "group", "participant", "patient", "user", "session", "speaker", "animal", "site", "batch", "fold", "cluster"}
+	idNames = []string{"id", "uid", "uuid", "guid", "index", "idx", "row", "rowid", "no", "nr", "number", "key", "name",
+		"file", "filename", "image", "path", "sample"}
+	groupNames = []string{"person", "subject", "group", "participant", "patient", "user", "session", "speaker", "animal",
+		"site", "batch", "fold", "cluster"}
 )
 
 // called reports whether the name of the column is one of names, alone or with an ending such as "_id".
@@ -222,7 +225,9 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 		return RoleID
 	case c.numeric():
 		return RoleFeature
-	case !c.repeats && c.Values > 1 && c.Numbers == 0 && slices.ContainsFunc(c.Examples, func(e string) bool { return !strings.Contains(e, " ") }):
+	case !c.repeats && c.Values > 1 && c.Numbers == 0 && slices.ContainsFunc(c.Examples, func(e string) bool {
+		return !strings.Contains(e, " ")
+	}):
 		return RoleID
 	case c.Distinct <= fewLevels && c.repeats && 2*c.Distinct <= max(c.Values, 2*2):
 		return RoleCategory
@@ -230,8 +235,9 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 	return RoleText
 }
 
-// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows that has all
-// of them, and in one row at least: the longest run, and of equal ones the last. free lists the columns that may be such.
+// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows that has
+// all of them, and in one row at least: the longest run, and of equal ones the last. free lists the columns that may be
+// such.
 func (p *profile) sumsToOne(free []int) (from, to int) {
 	const widest = 1 << 9
 	fits := make([]bool, len(p.columns)+1)
@@ -282,7 +288,8 @@ func (p *profile) sumsToOne(free []int) (from, to int) {
 	return from, to
 }
 
-// isOne reports whether columns from i up to j sum to 1 in each of the first rows that has all of them, and in one row at least.
+// isOne reports whether columns from i up to j sum to 1 in each of the first rows that has all of them, and in one row
+// at least.
 func (p *profile) isOne(i, j int) bool {
 	rows := 0
 	for _, row := range p.first {
@@ -316,7 +323,8 @@ func (p *profile) hints() {
 		case RoleCategory:
 			c.Hint = "--categories makes a feature of each of its values, --drop leaves it out"
 		case RoleText:
-			c.Hint = "--drop leaves it out, --row-names reads it as names of samples, --categories makes a feature of each of its values"
+			c.Hint = "--drop leaves it out, --row-names reads it as names of samples, --categories makes a feature of each of " +
+				"its values"
 		case RoleDate:
 			c.Hint = "dates cannot be read: write numbers, such as days, or leave the column out with --drop"
 		case RoleRowNames:

@@ -15,7 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/read"
 )
 
-// gappyProfile is that of rows of numbers of 0 to 1, some of which are missing, with labels from column at up to column at+n.
+// gappyProfile is that of rows of numbers of 0 to 1, some of which are missing, with labels from column at up to column
+// at+n.
 func gappyProfile(rng *rand.Rand, rows, columns, at, n int, gaps float64) *profile {
 	p := &profile{rows: rows, columns: make([]ColumnProfile, columns)}
 	least, most := 0.0, 1.0
@@ -101,7 +102,8 @@ func TestInspectWideWithGaps(t *testing.T) {
 
 // Fields that are no numbers cost no texts and errors: a column of dates, or of other texts of digits and marks.
 func TestProfileTexts(t *testing.T) {
-	for _, field := range []string{"2024-01-31", "31.12.2024", "12:30", "1-2-3", "1.2.3.4", "555-1234", "e10", "no", "north", "in", "x"} {
+	for _, field := range []string{"2024-01-31", "31.12.2024", "12:30", "1-2-3", "1.2.3.4", "555-1234", "e10", "no",
+		"north", "in", "x"} {
 		for _, m := range []numbers.Marks{{}, {Comma: true}, {Thousands: ','}} {
 			c := ColumnProfile{whole: true, rises: true, dates: true, seen: map[string]bool{}}
 			c.add(field, m)
@@ -114,7 +116,8 @@ func TestProfileTexts(t *testing.T) {
 
 // A number has the same value with a reason and without one.
 func TestValueWithoutReason(t *testing.T) {
-	fields := []string{"", "-", "1", "+1", "-1", "+-1", "1.5", "1,5", ".5", ",5", "5.", "5,", "1e5", "1e", "1e+5", "1E-05", "1e5.5", "1e999", "inf", "-Infinity", "nan", "n", "infinite", "1_0", "0x1", "1,234.5", "1.234,5",
+	fields := []string{"", "-", "1", "+1", "-1", "+-1", "1.5", "1,5", ".5", ",5", "5.", "5,", "1e5", "1e", "1e+5", "1E-05",
+		"1e5.5", "1e999", "inf", "-Infinity", "nan", "n", "infinite", "1_0", "0x1", "1,234.5", "1.234,5",
 		"1'234", "1 234,5", "1\u00a0234", "12,34,567", "1,23", "1.2.3", "2024-01-31", " 7 ", "\u00a07"}
 	others := numbers.Marks{}.Others()
 	for _, m := range append(others[:], numbers.Marks{}) {

@@ -31,12 +31,13 @@ type readings struct {
 	o    read.OpenOptions // as given
 	io   importer.Options
 
-	found   []TriedReading
-	tried   map[string]bool // flags of the ways that errors left
-	profile *profile        // of the first way whose columns could be read, or else of one whose columns have several marks
-	mixed   bool            // the profile is of such
-	refused string          // why the file cannot be read as given
-	labels  []int           // columns of the first way
+	found []TriedReading
+	tried map[string]bool // flags of the ways that errors left
+	// of the first way whose columns could be read, or else of one whose columns have several marks
+	profile *profile
+	mixed   bool   // the profile is of such
+	refused string // why the file cannot be read as given
+	labels  []int  // columns of the first way
 }
 
 // asGiven tries the flags as they were given.
@@ -126,7 +127,8 @@ func (f *readings) find(w dataset.Way) error {
 		return err
 	}
 	p, err := f.profileOf(&o)
-	if mixed := err != nil && errors.Is(err, errOtherMarks); mixed && f.profile == nil || err == nil && (f.profile == nil || f.mixed) {
+	if mixed := err != nil && errors.Is(err, errOtherMarks); mixed && f.profile == nil || err == nil &&
+		(f.profile == nil || f.mixed) {
 		f.profile, f.mixed = p, mixed
 	}
 	if done, failed := f.branch(w, err, f.find); done {
@@ -134,7 +136,8 @@ func (f *readings) find(w dataset.Way) error {
 	}
 	ways := p.labelWays(&o)
 	if len(ways) == 0 {
-		f.add(w, nil, errors.New("no columns look like labels: name the label columns with --label-columns, and their kind with --labels"))
+		f.add(w, nil, errors.New("no columns look like labels: name the label columns with --label-columns, and their kind "+
+			"with --labels"))
 		return nil
 	}
 	if f.labels == nil && p == f.profile {
@@ -217,7 +220,9 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 			proof.Needed, proof.Doubt = proof.Needed && c.proof.Needed, proof.Doubt || c.proof.Doubt
 		}
 	}
-	listed = slices.DeleteFunc(listed, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
+	listed = slices.DeleteFunc(listed, func(i int) bool {
+		return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values
+	})
 	for _, i := range listed {
 		if c := &p.columns[i]; c.otherwise > 0 {
 			reason := errtext.Sprintf("%q in column %d is not a number", c.other, c.Column)
@@ -225,7 +230,8 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 			if len(ways) > 0 {
 				return p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
 			}
-			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.File, reason, conflict), errOtherMarks)
+			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.File, reason, conflict),
+				errOtherMarks)
 		}
 	}
 	return p, table.CheckMarks(numeric, proof)
@@ -271,7 +277,8 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 				columns = append(columns, i)
 			}
 			flag := dataset.ListFlag("--label-columns", p.table.ColumnFlag(from)+":"+p.table.ColumnFlag(to-1))
-			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + ", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
+			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) +
+				", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
 		}
 	}
 	return append(ways, p.singleWays(o, free, len(ways) == 0)...)
@@ -330,7 +337,8 @@ func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways
 	add := func(i int) {
 		flags, what := p.single(i)
 		if l.Single() {
-			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))}, fmt.Sprintf("the %s is %s", l.Kind, p.table.ColumnNames(i))
+			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))}, fmt.Sprintf("the %s is %s",
+				l.Kind, p.table.ColumnNames(i))
 		}
 		if flags != nil {
 			ways = append(ways, labelWay{dataset.Way{What: what, Flags: flags}, []int{i}})
@@ -338,7 +346,8 @@ func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways
 	}
 	for _, i := range free {
 		class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
-		if name := p.table.ColumnName(i); l.IsTarget(name) || !l.Single() && (class.IsTarget(name) || others && age.IsTarget(name)) {
+		if name := p.table.ColumnName(i); l.IsTarget(name) || !l.Single() &&
+			(class.IsTarget(name) || others && age.IsTarget(name)) {
 			add(i)
 		}
 	}
@@ -353,8 +362,8 @@ func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways
 	return ways
 }
 
-// single returns the flags that take a column for the only label: a class if it has a few texts or whole numbers, else a
-// number on a scale; nil: it is neither.
+// single returns the flags that take a column for the only label: a class if it has a few texts or whole numbers, else
+// a number on a scale; nil: it is neither.
 func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 	c, name := &p.columns[i], p.table.ColumnNames(i)
 	column := dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))
@@ -370,7 +379,8 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 		if !(high > low) || high-low > maxSpan {
 			return nil, ""
 		}
-		return []dataset.Flag{{Name: "--labels", Value: string(dataset.Age)}, {Name: "--sigma", Value: "2"}, {Name: "--range", Value: fmt.Sprintf("%.0f:%.0f", low, high)}, column},
+		return []dataset.Flag{{Name: "--labels", Value: string(dataset.Age)}, {Name: "--sigma", Value: "2"},
+				{Name: "--range", Value: fmt.Sprintf("%.0f:%.0f", low, high)}, column},
 			fmt.Sprintf("%s is a numeric label, with a standard deviation of 2", name)
 	case c.Distinct >= c.Values && c.Values > 2 || c.Distinct >= maxDistinct:
 		return nil, ""
@@ -378,11 +388,12 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 	return []dataset.Flag{{Name: "--labels", Value: string(dataset.Class)}, column}, fmt.Sprintf("%s is the class", name)
 }
 
-// clean returns the flags that read words as categories and take columns out of the features which are none: names of rows,
-// groups, and what is no number. It sets the roles and hints of the columns.
+// clean returns the flags that read words as categories and take columns out of the features which are none: names of
+// rows, groups, and what is no number. It sets the roles and hints of the columns.
 func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags []dataset.Flag) {
 	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.CSV.Categories)
-	rowNames, group := o.CSV.RowNames != "" || !slices.Contains(free, 0) && p.table.ColumnName(0) == "", o.Beside.Groups != ""
+	rowNames, group := o.CSV.RowNames != "" || !slices.Contains(free, 0) && p.table.ColumnName(0) == "",
+		o.Beside.Groups != ""
 	var parts, dropped []string
 	var words []int
 	class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
@@ -423,10 +434,12 @@ func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags [
 	return strings.Join(parts, "; "), flags
 }
 
-// try reads the file in a way. If the error is about missing values, it leaves out their samples or, if that leaves less
-// than half of all, replaces them by 0.
+// try reads the file in a way. If the error is about missing values, it leaves out their samples or, if that leaves
+// less than half of all, replaces them by 0.
 func (f *readings) try(w dataset.Way, p *profile) error {
-	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return FlagText(r.Flags) == FlagText(w.Flags) }) {
+	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool {
+		return FlagText(r.Flags) == FlagText(w.Flags)
+	}) {
 		return nil
 	}
 	s, way, err := f.readSums(w)

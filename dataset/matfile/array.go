@@ -33,8 +33,9 @@ const (
 // String names the class as MATLAB does.
 func (c Class) String() string {
 	names := []string{
-		Cell: "cell", Struct: "struct", Object: "object", Char: "char", Sparse: "sparse double", Double: "double", Single: "single",
-		8: "int8", 9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", Uint64: "uint64",
+		Cell: "cell", Struct: "struct", Object: "object", Char: "char", Sparse: "sparse double", Double: "double",
+		Single: "single",
+		8:      "int8", 9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", Uint64: "uint64",
 		Function: "function_handle", Opaque: "object",
 	}
 	if int(c) < len(names) && names[c] != "" {
@@ -89,11 +90,13 @@ func readArray(s *stream) (*Array, error) {
 		return nil, err
 	}
 	if len(a.dims) < 2 {
-		return a, fmt.Errorf("the file is damaged: array %q has %d dimensions, which is not possible: %w", a.Name, len(a.dims), ErrFormat)
+		return a, fmt.Errorf("the file is damaged: array %q has %d dimensions, which is not possible: %w", a.Name,
+			len(a.dims), ErrFormat)
 	}
 	for _, d := range a.dims {
 		if d < 0 {
-			return a, fmt.Errorf("the file is damaged: array %q has a dimension of %d, which is not possible: %w", a.Name, d, ErrFormat)
+			return a, fmt.Errorf("the file is damaged: array %q has a dimension of %d, which is not possible: %w", a.Name,
+				d, ErrFormat)
 		}
 	}
 	a.Rows, a.Columns = int(a.dims[0]), int(a.dims[1])
@@ -119,12 +122,14 @@ func (s *stream) name() (string, error) {
 		return "", err
 	}
 	if kind != miINT8 && kind != miUTF8 {
-		return "", fmt.Errorf("the file is damaged: the name of an array has the data type %d, want text: %w", kind, ErrFormat)
+		return "", fmt.Errorf("the file is damaged: the name of an array has the data type %d, want text: %w",
+			kind, ErrFormat)
 	}
 	return string(name), nil
 }
 
-// opaque reads the head of an object that is no array: its name, the system that it is of ("MCOS" or "java"), and its class.
+// opaque reads the head of an object that is no array: its name, the system that it is of ("MCOS" or "java"), and its
+// class.
 func (a *Array) opaque() (err error) {
 	if a.Name, err = a.s.name(); err != nil {
 		return err
@@ -154,7 +159,8 @@ func (a *Array) fields() (err error) {
 		return err
 	}
 	if len(width) != 1 || width[0] < 1 || width[0] > maxName || kind != miINT8 && kind != miUTF8 {
-		return fmt.Errorf("the file is damaged: the field names of a struct have length %v and data type %d: %w", width, kind, ErrFormat)
+		return fmt.Errorf("the file is damaged: the field names of a struct have length %v and data type %d: %w", width,
+			kind, ErrFormat)
 	}
 	for n := int(width[0]); len(names) >= n && len(a.Fields) < maxFields; names = names[n:] {
 		name, _, _ := bytes.Cut(names[:n], []byte{0})
@@ -176,7 +182,8 @@ func (a *Array) Flat() bool {
 	return true
 }
 
-// Kind describes what the array is in words, such as "single", "complex double", "table" or "struct with the fields x, y".
+// Kind describes what the array is in words, such as "single", "complex double", "table" or "struct with the fields x,
+// y".
 func (a *Array) Kind() string {
 	switch {
 	case a.Of != "":
@@ -240,7 +247,8 @@ func (a *Array) Numbers() (npy.Header, io.Reader, error) {
 		return npy.Header{}, nil, fmt.Errorf("array %q: %w", a.Name, err)
 	}
 	if n.count() != int64(a.Rows)*int64(a.Columns) {
-		return npy.Header{}, nil, fmt.Errorf("the file is damaged: array %q has %d values, want %d x %d: %w", a.Name, n.count(), a.Rows, a.Columns, ErrFormat)
+		return npy.Header{}, nil, fmt.Errorf("the file is damaged: array %q has %d values, want %d x %d: %w", a.Name,
+			n.count(), a.Rows, a.Columns, ErrFormat)
 	}
 	n.Fortran, n.Shape = true, []int{a.Rows, a.Columns}
 	return n.Header, n, nil
@@ -278,13 +286,15 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 			return nil, err
 		}
 		if n.kind != miINT32 && n.kind != miUINT32 {
-			return nil, fmt.Errorf("the indices of a sparse matrix have the data type %d, want 32-bit integers: %w", n.kind, ErrFormat)
+			return nil, fmt.Errorf("the indices of a sparse matrix have the data type %d, want 32-bit integers: %w",
+				n.kind, ErrFormat)
 		}
 		if i == 0 && n.count() > int64(limit) {
 			return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.count(), ErrSize)
 		}
 		if i == 1 && n.count() != int64(a.Columns)+1 {
-			return nil, fmt.Errorf("a sparse matrix of %d columns has %d column starts, want one more than columns: %w", a.Columns, n.count(), ErrFormat)
+			return nil, fmt.Errorf("a sparse matrix of %d columns has %d column starts, want one more than columns: %w",
+				a.Columns, n.count(), ErrFormat)
 		}
 		parts[i], err = readAll(n, func(v float64) int32 { return int32(min(max(v, -1), math.MaxInt32)) })
 		if err != nil {
@@ -418,7 +428,8 @@ func (a *Array) lines() ([]string, error) {
 		return nil, err
 	}
 	if t.n != n {
-		return nil, fmt.Errorf("the text has %d characters of data type %d, want %d x %d: %w", t.n, kind, a.Rows, a.Columns, ErrFormat)
+		return nil, fmt.Errorf("the text has %d characters of data type %d, want %d x %d: %w", t.n, kind, a.Rows,
+			a.Columns, ErrFormat)
 	}
 	if a.Columns == 0 { // rows without characters need no bytes: do not believe their number
 		return nil, a.s.close()
@@ -431,7 +442,8 @@ func (a *Array) lines() ([]string, error) {
 		}
 		if t.units {
 			if line = joined(line); line == nil {
-				return nil, fmt.Errorf("row %d (counted from 0) is not valid UTF-16, because half of a surrogate pair is missing: %w", i, ErrFormat)
+				return nil, fmt.Errorf("row %d (counted from 0) is not valid UTF-16, because half of a surrogate pair is "+
+					"missing: %w", i, ErrFormat)
 			}
 		}
 		lines[i] = strings.TrimRight(string(line), " \x00")

@@ -191,7 +191,8 @@ func (r *Reader) open(kind, size uint32) (*Array, error) {
 			return nil, err
 		}
 		if t.kind != miMATRIX || t.small != nil {
-			return nil, fmt.Errorf("the file is damaged: a compressed element has the data type %d, want an array: %w", t.kind, ErrFormat)
+			return nil, fmt.Errorf("the file is damaged: a compressed element has the data type %d, want an array: %w",
+				t.kind, ErrFormat)
 		}
 		s.left = t.size
 	}
@@ -260,7 +261,8 @@ func (s *stream) bytes(limit int64) (kind uint32, b []byte, err error) {
 		return t.kind, t.small, err
 	}
 	if t.size > limit {
-		return 0, nil, fmt.Errorf("the file is damaged: an element has %d bytes, want at most %d: %w", t.size, limit, ErrFormat)
+		return 0, nil, fmt.Errorf("the file is damaged: an element has %d bytes, want at most %d: %w", t.size,
+			limit, ErrFormat)
 	}
 	for piece := int64(1 << 16); int64(len(b)) < t.size; piece *= 2 { // memory follows what is there
 		from := len(b)
@@ -296,7 +298,8 @@ func (s *stream) ints(limit int64) ([]int32, error) {
 		return nil, err
 	}
 	if kind != miINT32 && kind != miUINT32 || len(b)%4 != 0 {
-		return nil, fmt.Errorf("the file is damaged: an element has the data type %d, want 32-bit integers: %w", kind, ErrFormat)
+		return nil, fmt.Errorf("the file is damaged: an element has the data type %d, want 32-bit integers: %w",
+			kind, ErrFormat)
 	}
 	v := make([]int32, len(b)/4)
 	for i := range v {
@@ -340,7 +343,8 @@ func openNumbers(s *stream) (*numbers, error) {
 	n := &numbers{s: s, kind: t.kind, size: t.size, left: t.size, small: t.small}
 	n.Order = s.order
 	if n.Kind, n.Size = typeOf(t.kind); n.Size == 0 || t.size%int64(n.Size) != 0 {
-		return nil, fmt.Errorf("the file is damaged: %d bytes are not a whole number of values of data type %d: %w", t.size, t.kind, ErrFormat)
+		return nil, fmt.Errorf("the file is damaged: %d bytes are not a whole number of values of data type %d: %w", t.size,
+			t.kind, ErrFormat)
 	}
 	if n.left == 0 {
 		return n, n.end()

@@ -280,7 +280,8 @@ func v4(order binary.AppendByteOrder, kind uint32) []byte {
 
 func TestClassNames(t *testing.T) {
 	for class, want := range map[matfile.Class]string{
-		matfile.Cell: "cell", matfile.Sparse: "sparse double", matfile.Double: "double", matfile.Uint64: "uint64", 0: "unknown", 99: "unknown",
+		matfile.Cell: "cell", matfile.Sparse: "sparse double", matfile.Double: "double", matfile.Uint64: "uint64",
+		0: "unknown", 99: "unknown",
 	} {
 		if got := class.String(); got != want {
 			t.Errorf("class %d is %q, want %q", class, got, want)

@@ -197,7 +197,8 @@ func TestAgainstNpyio(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []float32
-	if err := theirs.Read(&got); err != nil || !slices.Equal(got, want) || !slices.Equal(theirs.Header.Descr.Shape, []int{2, 3}) {
+	if err := theirs.Read(&got); err != nil || !slices.Equal(got, want) ||
+		!slices.Equal(theirs.Header.Descr.Shape, []int{2, 3}) {
 		t.Errorf("%v, %v, %+v", got, err, theirs.Header)
 	}
 	b.Reset()

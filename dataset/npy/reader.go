@@ -413,7 +413,8 @@ func (r *Reader) Texts() (int, error) {
 		return 0, fmt.Errorf("%w: %s, want texts; in NumPy, x.astype(str) converts an array x to texts", ErrType, r.Type())
 	}
 	if len(r.Shape) != 1 {
-		return 0, fmt.Errorf("the array has %d dimensions, want one; in NumPy, x.ravel() flattens an array x: %w", len(r.Shape), ErrFormat)
+		return 0, fmt.Errorf("the array has %d dimensions, want one; in NumPy, x.ravel() flattens an array x: %w",
+			len(r.Shape), ErrFormat)
 	}
 	if r.Size == 0 && r.Shape[0] > maxHeader { // elements without bytes: do not believe their number
 		return 0, fmt.Errorf("the header says %d strings of length 0, which is not possible: %w", r.Shape[0], ErrFormat)
@@ -433,8 +434,8 @@ func (r *Reader) Column() (int, error) {
 	return rows, nil
 }
 
-// ReadText reads the next element of an array for which Texts or Column has no error, as a text: a whole number has all its
-// digits, any other number as few as tell it from others of its type. Floats that several whole numbers round to
+// ReadText reads the next element of an array for which Texts or Column has no error, as a text: a whole number has all
+// its digits, any other number as few as tell it from others of its type. Floats that several whole numbers round to
 // are an error that wraps ErrInexact.
 func (r *Reader) ReadText() (string, error) {
 	if r.Kind != 'U' && r.Kind != 'S' {
@@ -447,7 +448,8 @@ func (r *Reader) ReadText() (string, error) {
 	text, ok := r.text(r.last.Bytes())
 	if !ok {
 		if r.Kind == 'S' {
-			return "", fmt.Errorf("%w: the bytes %.40q are not UTF-8; in NumPy, numpy.char.decode(x, 'latin-1') decodes an array x as Latin-1", ErrType, r.last.Bytes())
+			return "", fmt.Errorf("%w: the bytes %.40q are not UTF-8; in NumPy, numpy.char.decode(x, 'latin-1') decodes an "+
+				"array x as Latin-1", ErrType, r.last.Bytes())
 		}
 		return "", fmt.Errorf("%w: the text %q is not Unicode", ErrType, text)
 	}

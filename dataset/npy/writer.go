@@ -125,7 +125,9 @@ func NewArchive(w io.Writer) *Archive { return &Archive{zip.NewWriter(w), zip.De
 
 // PackLess makes the arrays that follow at least an eighth of what they unpack to.
 func (a *Archive) PackLess() {
-	a.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.HuffmanOnly) })
+	a.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.HuffmanOnly)
+	})
 }
 
 // Store makes the arrays that follow uncompressed.

@@ -1,5 +1,5 @@
-// Package numbers reads numbers as people and programs write them: with a decimal comma, marks between thousands, or a word
-// for a missing value.
+// Package numbers reads numbers as people and programs write them: with a decimal comma, marks between thousands, or a
+// word for a missing value.
 package numbers
 
 import (
@@ -52,7 +52,8 @@ func (m Marks) Parse(field string) (v float64, reason errtext.Text) {
 	}
 	field = strings.TrimSpace(field)
 	if strings.Contains(field, ".") && HasMarks(field) {
-		return 0, errtext.Sprintf("%.40q has a point, but the decimal separator is a comma; {decimal=.} reads points as decimal separators, {thousands=.} as thousands separators", field)
+		return 0, errtext.Sprintf("%.40q has a point, but the decimal separator is a comma; {decimal=.} reads points as "+
+			"decimal separators, {thousands=.} as thousands separators", field)
 	}
 	v, reason = Parse(strings.Replace(field, ",", ".", 1))
 	if reason != "" && field != "" {
@@ -82,8 +83,8 @@ func IsField(field string, m Marks) bool {
 	return ok
 }
 
-// likeNumber reports whether a field is written as a number without marks between thousands: digits, one mark before decimals
-// and an exponent, or a word such as inf. It may still be no number or too large.
+// likeNumber reports whether a field is written as a number without marks between thousands: digits, one mark before
+// decimals and an exponent, or a word such as inf. It may still be no number or too large.
 func (m Marks) likeNumber(field string) bool {
 	rest := strings.TrimLeft(field, "+-")
 	if rest == "" || len(field)-len(rest) > 1 {
@@ -133,8 +134,9 @@ func HasMarks(field string) bool {
 	return digits
 }
 
-// MissingWords are the words for a missing value, in small or capital letters, of features, labels, classes and groups alike:
-// those of pandas, of SQL dumps, of SAS and Stata, of C's printf on several systems, and the errors of spreadsheets. An empty field is a missing value too.
+// MissingWords are the words for a missing value, in small or capital letters, of features, labels, classes and groups
+// alike: those of pandas, of SQL dumps, of SAS and Stata, of C's printf on several systems, and the errors of
+// spreadsheets. An empty field is a missing value too.
 var MissingWords = []string{
 	"na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "?", `\n`, ".",
 	"nan", "-nan", "+nan", "nan(ind)", "-nan(ind)", "nan(snan)", "-nan(snan)",
@@ -182,8 +184,8 @@ func (m Marks) Decimal() byte {
 // Alike are the marks that stand for one between thousands.
 var Alike = map[rune]string{',': ",", '.': ".", '\'': "'\u2019", ' ': " \u00a0\u2009\u202f"}
 
-// ungroup takes the marks between thousands out of the whole part of a number; ok: they are where they must be, or there is
-// none. After the first mark come three digits, or two if more follow (as in India).
+// ungroup takes the marks between thousands out of the whole part of a number; ok: they are where they must be, or
+// there is none. After the first mark come three digits, or two if more follow (as in India).
 func ungroup(field, between string, decimal byte) (plain string, ok bool) {
 	whole, rest := field, ""
 	if i := strings.IndexAny(field, string(decimal)+"eE"); i >= 0 {
@@ -207,7 +209,8 @@ func ungroup(field, between string, decimal byte) (plain string, ok bool) {
 			group = strings.TrimLeft(group, "+-")
 		}
 		last := i == len(groups)-1
-		if !digits(group) || i == 0 && (len(group) > 3 || group[0] == '0') || last && len(group) != 3 || i > 0 && !last && len(group) != 3 && len(group) != 2 {
+		if !digits(group) || i == 0 && (len(group) > 3 || group[0] == '0') || last && len(group) != 3 || i > 0 && !last &&
+			len(group) != 3 && len(group) != 2 {
 			return "", false
 		}
 	}
@@ -253,7 +256,9 @@ func (m Marks) Advice(field string) (text errtext.Text) {
 // Ways lists the ways to read a field that is not a number with these marks.
 func (m Marks) Ways(field string) (ways []dataset.Way) {
 	field = strings.TrimSpace(field)
-	if !strings.ContainsAny(field, "0123456789") || strings.ContainsFunc(field, func(r rune) bool { return !strings.ContainsRune("0123456789+-.,eE' \u00a0\u2009\u202f\u2019", r) }) {
+	if !strings.ContainsAny(field, "0123456789") || strings.ContainsFunc(field, func(r rune) bool {
+		return !strings.ContainsRune("0123456789+-.,eE' \u00a0\u2009\u202f\u2019", r)
+	}) {
 		return nil
 	}
 	values := map[float64]bool{}
@@ -287,7 +292,8 @@ func MarksOf(w *dataset.Way) (m Marks) {
 
 // Others lists the marks to try if a field is no number with these.
 func (m Marks) Others() [7]Marks {
-	return [7]Marks{{Comma: !m.Comma}, {Thousands: ','}, {Thousands: '.', Comma: true}, {Thousands: '\''}, {Thousands: '\'', Comma: true}, {Thousands: ' '}, {Thousands: ' ', Comma: true}}
+	return [7]Marks{{Comma: !m.Comma}, {Thousands: ','}, {Thousands: '.', Comma: true}, {Thousands: '\''},
+		{Thousands: '\'', Comma: true}, {Thousands: ' '}, {Thousands: ' ', Comma: true}}
 }
 
 // flags returns the flags that read numbers with these marks.
@@ -304,8 +310,8 @@ func (m Marks) flags() (flags []dataset.Flag) {
 // Text returns the flags as places of a text.
 func (m Marks) Text() errtext.Text { return dataset.FlagsText(m.flags()) }
 
-// DecimalsProof is what shows that marks of a file are before decimals, where no flag says it: a number that could not be
-// written so with marks between thousands.
+// DecimalsProof is what shows that marks of a file are before decimals, where no flag says it: a number that could not
+// be written so with marks between thousands.
 type DecimalsProof struct {
 	Needed bool // none was seen, and no flag says it
 	Doubt  bool // a mark was seen that may be one between thousands

@@ -91,7 +91,8 @@ func (f *folder) Image(i int) (m *images.Image, err error) {
 	err = withFile(f.list[i].image, func(in io.ReadSeeker) error {
 		if m, err = images.Read(in, f.channels); err == nil && m.Turned {
 			err = errors.New("the image has an orientation (EXIF), so its map may show the image as stored or as displayed: " +
-				"rotate the image and remove the orientation, for example with ImageMagick's mogrify -auto-orient, and save a map of the rotated image")
+				"rotate the image and remove the orientation, for example with ImageMagick's mogrify -auto-orient, and save a " +
+				"map of the rotated image")
 		}
 		return err
 	})

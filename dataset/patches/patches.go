@@ -125,7 +125,8 @@ func New(set Set, o Options) (*Patches, error) {
 	for i := range set.Len() {
 		m, err := set.Map(i)
 		if err == nil && o.along(m.Height)*o.along(m.Width) == 0 {
-			err = fmt.Errorf("the image has %d x %d pixels (width x height), and is smaller than a patch of %d x %d: %w", m.Width, m.Height, o.Size, o.Size, errSmall)
+			err = fmt.Errorf("the image has %d x %d pixels (width x height), and is smaller than a patch of %d x %d: %w",
+				m.Width, m.Height, o.Size, o.Size, errSmall)
 		}
 		if err == nil {
 			err = p.look(m, found, o.Ignore)
@@ -173,7 +174,8 @@ func (p *Patches) order(found map[images.Class]bool, ignore []string) error {
 		}
 	}
 	if len(p.ignored) < len(ignore) {
-		return fmt.Errorf("%sthe classes to ignore are %v, but only %d of these classes occur", prefix(p.set), ignore, len(p.ignored))
+		return fmt.Errorf("%sthe classes to ignore are %v, but only %d of these classes occur", prefix(p.set), ignore,
+			len(p.ignored))
 	}
 	if len(classes) == 0 {
 		return fmt.Errorf("%sno pixel of the maps has a class", prefix(p.set))
@@ -261,7 +263,8 @@ func (s *source) read(i int) (*images.Image, *images.Map, error) {
 		return nil, nil, err
 	}
 	if img.Height != classes.Height || img.Width != classes.Width {
-		return nil, nil, fmt.Errorf("the image has %d x %d pixels (width x height), but its map has %d x %d", img.Width, img.Height, classes.Width, classes.Height)
+		return nil, nil, fmt.Errorf("the image has %d x %d pixels (width x height), but its map has %d x %d", img.Width,
+			img.Height, classes.Width, classes.Height)
 	}
 	return img, classes, nil
 }
@@ -342,7 +345,8 @@ func CheckModel(s dataset.Shape) (size int, err error) {
 	case s == dataset.Shape{}:
 		return 0, fmt.Errorf("the model does not read patches: it was trained on samples without a shape")
 	case s.Height != s.Width || s.Channels != images.Grey && s.Channels != images.RGB:
-		return 0, fmt.Errorf("the model does not read patches: its samples are images of %v, want square images with 1 or 3 channels", s)
+		return 0, fmt.Errorf("the model does not read patches: its samples are images of %v, want square images with 1 or "+
+			"3 channels", s)
 	}
 	return s.Height, Cut{Size: s.Height, Stride: 1}.Check()
 }

@@ -71,7 +71,7 @@ func rowsOf(t testing.TB, src dataset.Source) (rows []dataset.Row) {
 func TestRows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		small := rapid.IntRange(1, 4)
-		n := numbered{rapid.SampledFrom([]int{1, 3}).Draw(rt, "channels"), 0, 0, 3}
+		n := numbered{channels: rapid.SampledFrom([]int{1, 3}).Draw(rt, "channels"), height: 0, width: 0, count: 3}
 		c := Cut{small.Draw(rt, "size"), small.Draw(rt, "stride")}
 		n.height, n.width = c.Size+small.Draw(rt, "height"), c.Size+small.Draw(rt, "width")
 		p, err := New(n, Options{Cut: c})
@@ -101,20 +101,22 @@ func TestRows(t *testing.T) {
 				}
 			}
 		}
-		if at != len(rows) || info.Rows != at || info.Shape != (dataset.Shape{Channels: n.channels, Height: c.Size, Width: c.Size}) {
+		if at != len(rows) || info.Rows != at ||
+			info.Shape != (dataset.Shape{Channels: n.channels, Height: c.Size, Width: c.Size}) {
 			rt.Fatalf("%d rows, %d are announced, %d expected", len(rows), info.Rows, at)
 		}
 	})
 }
 
 func TestIgnore(t *testing.T) {
-	n := numbered{1, 2, 5, 2}
+	n := numbered{channels: 1, height: 2, width: 5, count: 2}
 	p, err := New(n, Options{Cut: Cut{1, 1}, Ignore: []string{"9", "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	src := p.Rows(0, 2)
-	if rows := rowsOf(t, src); len(rows) != 12 || src.Info().Rows != 12 || !slices.Equal(src.Info().LabelNames, []string{"0", "2"}) {
+	if rows := rowsOf(t, src); len(rows) != 12 || src.Info().Rows != 12 ||
+		!slices.Equal(src.Info().LabelNames, []string{"0", "2"}) {
 		t.Errorf("%d rows, %+v", len(rows), src.Info())
 	}
 	if _, err := New(n, Options{Cut: Cut{1, 1}, Ignore: []string{"7"}}); err == nil {
@@ -164,7 +166,8 @@ func TestCheckModel(t *testing.T) {
 	if n, err := CheckModel(dataset.Shape{Channels: 3, Height: 9, Width: 9}); n != 9 || err != nil {
 		t.Error(n, err)
 	}
-	for _, s := range []dataset.Shape{{}, {Channels: 1, Height: 8, Width: 9}, {Channels: 2, Height: 9, Width: 9}, {Channels: 1, Height: 2000, Width: 2000}} {
+	for _, s := range []dataset.Shape{{}, {Channels: 1, Height: 8, Width: 9}, {Channels: 2, Height: 9, Width: 9},
+		{Channels: 1, Height: 2000, Width: 2000}} {
 		if _, err := CheckModel(s); err == nil {
 			t.Errorf("%v is a patch", s)
 		}
@@ -179,7 +182,8 @@ func TestTexturesPinned(t *testing.T) {
 		m, _ := set.Image(i)
 		classes, _ := set.Map(i)
 		for k, v := range m.Pixels {
-			h.Write([]byte{byte(math.Float32bits(v)), byte(math.Float32bits(v) >> 8), byte(math.Float32bits(v) >> 16), byte(math.Float32bits(v) >> 24), byte(classes.Classes[k])})
+			h.Write([]byte{byte(math.Float32bits(v)), byte(math.Float32bits(v) >> 8), byte(math.Float32bits(v) >> 16),
+				byte(math.Float32bits(v) >> 24), byte(classes.Classes[k])})
 		}
 	}
 	const golden = "aabf7d9bd58c123f"
@@ -259,7 +263,7 @@ func TestFolder(t *testing.T) {
 	put(t, pictures, "b.png", image.NewGray(size))
 	put(t, pictures, "a.PNG", image.NewGray(size))
 	classes := image.NewNRGBA(size)
-	classes.SetNRGBA(3, 2, color.NRGBA{255, 128, 0, 255})
+	classes.SetNRGBA(3, 2, color.NRGBA{R: 255, G: 128, B: 0, A: 255})
 	put(t, maps, "a.png", classes)
 	put(t, maps, "b.png", classes)
 	set, err := OpenFolder(pictures, maps, images.RGB)
@@ -272,12 +276,15 @@ func TestFolder(t *testing.T) {
 	}
 	src := p.Rows(0, 2)
 	rows := rowsOf(t, src)
-	if len(rows) != 24 || rows[0].Group != "a" || rows[12].Group != "b" || len(rows[0].Values) != 3 || rows[11].Labels[1] != 1 ||
+	if len(rows) != 24 || rows[0].Group != "a" || rows[12].Group != "b" || len(rows[0].Values) != 3 ||
+		rows[11].Labels[1] != 1 ||
 		!slices.Equal(src.Info().LabelNames, []string{"#000000", "#ff8000"}) {
 		t.Errorf("%d rows, %+v", len(rows), src.Info())
 	}
 	put(t, maps, "b.png", image.NewGray(image.Rect(0, 0, 4, 4)))
-	if err := p.Rows(0, 2).Scan(func(*dataset.Row) error { return nil }); err == nil || !strings.Contains(err.Error(), "4 x 3") || !strings.Contains(err.Error(), "image b") {
+	if err := p.Rows(0, 2).Scan(func(*dataset.Row) error {
+		return nil
+	}); err == nil || !strings.Contains(err.Error(), "4 x 3") || !strings.Contains(err.Error(), "image b") {
 		t.Errorf("a map of another size: %v", err)
 	}
 }
@@ -288,16 +295,25 @@ func TestFolderRefused(t *testing.T) {
 		make func(pictures, maps string)
 		says []string
 	}{
-		"no map": {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, m, "b.png", image.NewGray(size)) }, []string{"a.png", "is missing"}},
+		"no map": {func(p, m string) {
+			put(t, p, "a.png", image.NewGray(size))
+			put(t, m, "b.png", image.NewGray(size))
+		}, []string{"a.png", "is missing"}},
 		"no image": {func(p, m string) {
 			put(t, p, "a.png", image.NewGray(size))
 			put(t, m, "a.png", image.NewGray(size))
 			put(t, m, "b.png", image.NewGray(size))
 		}, []string{"b.png", "the image of this map is missing"}},
-		"nothing":   {func(p, m string) { put(t, p, "a.txt", image.NewGray(size)) }, []string{"has no file that ends"}},
-		"twice":     {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, p, "a.jpg", image.NewGray(size)) }, []string{"a.png", "a.jpg"}},
+		"nothing": {func(p, m string) { put(t, p, "a.txt", image.NewGray(size)) }, []string{"has no file that ends"}},
+		"twice": {func(p, m string) {
+			put(t, p, "a.png", image.NewGray(size))
+			put(t, p, "a.jpg", image.NewGray(size))
+		}, []string{"a.png", "a.jpg"}},
 		"no folder": {func(p, m string) {}, []string{"images"}},
-		"too small": {func(p, m string) { put(t, p, "a.png", image.NewGray(size)); put(t, m, "a.png", image.NewGray(size)) }, []string{"4 x 3", "a"}},
+		"too small": {func(p, m string) {
+			put(t, p, "a.png", image.NewGray(size))
+			put(t, m, "a.png", image.NewGray(size))
+		}, []string{"4 x 3", "a"}},
 		"turned": {func(p, m string) {
 			put(t, p, "a.png", image.NewGray(image.Rect(0, 0, 9, 9)))
 			put(t, m, "a.png", image.NewGray(image.Rect(0, 0, 9, 9)))
@@ -341,12 +357,15 @@ func TestFolderRefused(t *testing.T) {
 // TestNewStops: the error of Progress ends the pass over the maps.
 func TestNewStops(t *testing.T) {
 	end := errors.New("end")
-	_, err := New(numbered{1, 3, 3, 2}, Options{Cut: Cut{1, 1}, Progress: func(done, of int) error { return end }})
+	_, err := New(numbered{channels: 1, height: 3, width: 3, count: 2},
+		Options{Cut: Cut{1, 1}, Progress: func(done, of int) error {
+			return end
+		}})
 	if !errors.Is(err, end) {
 		t.Error(err)
 	}
 	for _, c := range []Cut{{0, 1}, {1, 0}, {5000, 1}, {1, 5000}} {
-		if _, err := New(numbered{1, 3, 3, 2}, Options{Cut: c}); err == nil {
+		if _, err := New(numbered{channels: 1, height: 3, width: 3, count: 2}, Options{Cut: c}); err == nil {
 			t.Errorf("%+v", c)
 		}
 	}

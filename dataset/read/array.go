@@ -211,7 +211,8 @@ func (a *array) typeError(err error) error {
 	if len(ways) == 0 {
 		ways = []string{"save numbers as float64 and texts as str"}
 	}
-	return dataset.Errorf(other, "array elements of type %s cannot be read; in NumPy, for an array x, %s", other.Type, strings.Join(ways, " and "))
+	return dataset.Errorf(other, "array elements of type %s cannot be read; in NumPy, for an array x, %s", other.Type,
+		strings.Join(ways, " and "))
 }
 
 // header reads just the array's header.
@@ -228,7 +229,7 @@ func (a *array) header() (*npy.Header, error) {
 func (a *array) begin() (*openArray, error) {
 	if a.texts != nil {
 		h := npy.Header{Kind: 'U', Size: 4, Shape: []int{len(a.texts)}}
-		return &openArray{npy.NewReaderOf(h, nil), io.NopCloser(nil), a.name, a.texts}, nil
+		return &openArray{Reader: npy.NewReaderOf(h, nil), Closer: io.NopCloser(nil), name: a.name, texts: a.texts}, nil
 	}
 	in, size, err := a.open()
 	if err != nil {
@@ -247,7 +248,7 @@ func (a *array) begin() (*openArray, error) {
 		in.Close()
 		return nil, arrayError(a.name, a.typeError(err))
 	}
-	return &openArray{r, in, a.name, nil}, nil
+	return &openArray{Reader: r, Closer: in, name: a.name, texts: nil}, nil
 }
 
 // checkSize compares the bytes of an array with its bound and with its header.
@@ -256,7 +257,8 @@ func (a *array) checkSize(h *npy.Header, size int64) error {
 		return expansionError("the array", unpackedAdvice)
 	}
 	if want, ok := h.Elements(); !ok || int64(h.Size) > 0 && want > (size-h.Bytes)/int64(h.Size) {
-		return fmt.Errorf("an array of shape %v with %d bytes for each element does not fit in the %d bytes of the file: %w", h.Shape, h.Size, max(0, size-h.Bytes), npy.ErrTruncated)
+		return fmt.Errorf("an array of shape %v with %d bytes for each element does not fit in the %d bytes of the file: %w",
+			h.Shape, h.Size, max(0, size-h.Bytes), npy.ErrTruncated)
 	}
 	return nil
 }
@@ -359,10 +361,13 @@ func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err error) {
 	rows, columns, ok := h.Dims()
 	if !ok {
-		return 0, 0, fmt.Errorf("array %q has %d dimensions, want two; only the features of images may have three or four: %w", name, len(h.Shape), dataset.ErrFormat)
+		return 0, 0,
+			fmt.Errorf("array %q has %d dimensions, want two; only the features of images may have three or four: %w", name,
+				len(h.Shape), dataset.ErrFormat)
 	}
 	if h.Kind == 'U' || h.Kind == 'S' {
-		return 0, 0, dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; in NumPy, x.astype(float) converts an array x", name)
+		return 0, 0, dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; in NumPy, x.astype(float) "+
+			"converts an array x", name)
 	}
 	return rows, columns, checkSize(name, rows, columns, limit)
 }
@@ -521,7 +526,8 @@ func (c *textColumn) add(text string) error {
 	i, ok := c.at[text]
 	if !ok {
 		if len(c.texts) == maxTexts {
-			return fmt.Errorf("a column of texts has more than %s different values: %w", units.Count(maxTexts), dataset.ErrFormat)
+			return fmt.Errorf("a column of texts has more than %s different values: %w", units.Count(maxTexts),
+				dataset.ErrFormat)
 		}
 		if c.at == nil {
 			c.at = map[string]uint16{}

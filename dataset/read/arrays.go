@@ -163,14 +163,16 @@ func (o *OpenOptions) setContents(s *arraySource, entries map[string]*array) {
 // numpyArrays are the arrays of an archive, or of a JSON object.
 func numpyArrays(entries map[string]*array) *arrays {
 	missing := func(name, flag string, kind error) error { return lackArray(entries, name, flag, kind) }
-	return &arrays{entries, missing, unpackedAdvice, "x.T transposes an array x in NumPy"}
+	return &arrays{entries: entries, missing: missing, advice: unpackedAdvice,
+		transpose: "x.T transposes an array x in NumPy"}
 }
 
 // lackArray returns the error for an array that the file does not have. It lists the arrays
 // of the file.
 func lackArray(entries map[string]*array, name, flag string, err error) error {
 	if entries["indptr"] != nil && entries["indices"] != nil {
-		return dataset.Errorf(err, "the file is a sparse matrix of SciPy without labels; with X.tocsr() as X, write features and labels D with %s", csrAdvice("features"))
+		return dataset.Errorf(err, "the file is a sparse matrix of SciPy without labels; with X.tocsr() as X, write "+
+			"features and labels D with %s", csrAdvice("features"))
 	}
 	var h fileContents
 	for _, known := range slices.Sorted(maps.Keys(entries)) {
@@ -211,7 +213,8 @@ func (s *arraySource) readFeatures(o *OpenOptions) error {
 		}
 	}
 	if images { // whose channels might stand last
-		s.info.Notes = append(s.info.Notes, errtext.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf(
+			"each row of %q is an image of %s with %d x %d pixels (height x width)",
 			s.name, dataset.Counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
 	}
 	return o.checkFeatures(s.info.Features, s.advice)
@@ -225,7 +228,8 @@ func (s *arraySource) readLabels(o *OpenOptions) error {
 	}
 	text := h.Kind == 'U' || h.Kind == 'S'
 	if text && !s.classes {
-		return dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; {labels=class} reads texts as classes", s.labels.name)
+		return dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; {labels=class} reads texts as classes",
+			s.labels.name)
 	}
 	if _, columns, ok := h.Dims(); s.classes && (text || ok && columns == 1) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
@@ -258,7 +262,8 @@ func imageShape(name string, h *npy.Header) (s dataset.Shape, err error) {
 	case err != nil:
 		return s, fmt.Errorf("array %q of shape %v: %w: %w", name, h.Shape, err, dataset.ErrFormat)
 	case h.Fortran:
-		return s, fmt.Errorf("array %q has %d dimensions in Fortran order; write the array with numpy.ascontiguousarray: %w", name, len(h.Shape), dataset.ErrFormat)
+		return s, fmt.Errorf("array %q has %d dimensions in Fortran order; write the array with numpy.ascontiguousarray: %w",
+			name, len(h.Shape), dataset.ErrFormat)
 	}
 	h.Shape = []int{h.Shape[0], columns}
 	return s, nil

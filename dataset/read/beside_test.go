@@ -38,8 +38,10 @@ func agedFiles() map[string]string {
 		"a.csv": AgedCSV,
 		"a.mat": string(f.Bytes()),
 		"a.npz": string(NpzBytes(
-			"features", NpyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "age", NpyBytes("<f8", false, "(4,)", []float64{3, 5.5, 9, 0}),
-			"from", NpyBytes("<f4", false, "(4,)", []float32{2, 5, 9, 0}), "to", NpyBytes("<i8", false, "(4, 1)", []int64{4, 6, 9, 1}),
+			"features", NpyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "age", NpyBytes("<f8", false, "(4,)",
+				[]float64{3, 5.5, 9, 0}),
+			"from", NpyBytes("<f4", false, "(4,)", []float32{2, 5, 9, 0}), "to", NpyBytes("<i8", false, "(4, 1)",
+				[]int64{4, 6, 9, 1}),
 			"who", NpyBytes("|S3", false, "(4,)", []byte("annbobanncy\x00")))),
 	}
 }
@@ -67,7 +69,8 @@ func TestBeside(t *testing.T) {
 		values, from, to := []float64{3, 5.5, 9, 0}, []float64{2, 5, 9, 0}, []float64{4, 6, 9, 1}
 		for _, r := range shards {
 			for i, row := range r.Row {
-				if low, high := m.LabelType.Scale.Interval(r, i); m.LabelType.Scale.Number(r, i) != values[row] || low != from[row] || high != to[row] {
+				if low, high := m.LabelType.Scale.Interval(r, i); m.LabelType.Scale.Number(r, i) != values[row] ||
+					low != from[row] || high != to[row] {
 					t.Errorf("%s: row %d is %v, %v to %v", name, row, r.Value[i], low, high)
 				}
 			}
@@ -80,7 +83,8 @@ func TestBeside(t *testing.T) {
 		if d := cmp.Diff(m, imported); d != "" {
 			t.Errorf("%s: Import: %s", name, d)
 		}
-		if b, err := os.ReadFile(filepath.Join(dir, m.Groups.Digest)); err != nil || !bytes.Equal(b, dataset.EncodeFolds(groups)) {
+		if b, err := os.ReadFile(filepath.Join(dir, m.Groups.Digest)); err != nil ||
+			!bytes.Equal(b, dataset.EncodeFolds(groups)) {
 			t.Errorf("%s: the list of groups: %v", name, err)
 		}
 		if first == "" {
@@ -104,15 +108,22 @@ func TestBesideRefuses(t *testing.T) {
 		change   func(o *OpenOptions)
 		says     []string
 	}{
-		"turned":           {",9,9,9", ",9,9,8", nil, []string{"row 2", "the interval begins at 9, which is above its end, 8"}},
-		"outside":          {",5,6", ",5.6,6", nil, []string{"row 1", "the exact number 5.5 is outside the sample's interval, 5.6 to 6"}},
-		"no number":        {",5,6", ",five,6", nil, []string{"row 1", "line 3", `"from"`, "five"}},
-		"infinite":         {",5,6", ",5,1e999", nil, []string{"row 1"}},
-		"missing end":      {",5,6", ",5,", nil, []string{"row 1", "line 3", `"to"`, "--missing drop"}},
-		"missing group":    {"bob", "NA", nil, []string{"row 1 (counted from 0): the group of the sample is missing; --missing drop leaves such samples out"}},
-		"long group":       {"bob", strings.Repeat("b", 101), nil, []string{"row 1", "101 bytes"}},
-		"no column":        {"x", "x", func(o *OpenOptions) { o.Beside.Groups = "person" }, []string{"a.csv", "--groups", `no column "person"`, "x, who, age"}},
-		"one end":          {"x", "x", func(o *OpenOptions) { o.Beside.Intervals = []string{"from"} }, []string{"want two columns"}},
+		"turned": {",9,9,9", ",9,9,8", nil,
+			[]string{"row 2", "the interval begins at 9, which is above its end, 8"}},
+		"outside": {",5,6", ",5.6,6", nil, []string{"row 1", "the exact number 5.5 is outside the sample's " +
+			"interval, 5.6 to 6"}},
+		"no number":   {",5,6", ",five,6", nil, []string{"row 1", "line 3", `"from"`, "five"}},
+		"infinite":    {",5,6", ",5,1e999", nil, []string{"row 1"}},
+		"missing end": {",5,6", ",5,", nil, []string{"row 1", "line 3", `"to"`, "--missing drop"}},
+		"missing group": {"bob", "NA", nil, []string{"row 1 (counted from 0): the group of the sample is missing; " +
+			"--missing drop leaves such samples out"}},
+		"long group": {"bob", strings.Repeat("b", 101), nil, []string{"row 1", "101 bytes"}},
+		"no column": {"x", "x", func(o *OpenOptions) {
+			o.Beside.Groups = "person"
+		}, []string{"a.csv", "--groups", `no column "person"`, "x, who, age"}},
+		"one end": {"x", "x", func(o *OpenOptions) {
+			o.Beside.Intervals = []string{"from"}
+		}, []string{"want two columns"}},
 		"twice":            {"x", "x", func(o *OpenOptions) { o.Beside.Groups = "to" }, []string{"used twice"}},
 		"beyond the scale": {",5.5,5,6", ",10,5,60", nil, []string{"row 1", "the number 10 is outside the range 0 to 9"}},
 		"values beyond the scale": {AgedCSV, "x,v,label_p,label_q\n1,0,1,0\n2,2,0,1\n", func(o *OpenOptions) {
@@ -147,7 +158,8 @@ func TestBesideRefuses(t *testing.T) {
 		datasettest.MustContain(t, err, file, name+` "person"`, "--groups", "who")
 	}
 	for text, says := range map[string]string{
-		"3,NA,2": "row 1 (counted from 0): the lower end of the sample's interval is missing", "3,2,NA": "the upper end of the sample's interval is missing",
+		"3,NA,2": "row 1 (counted from 0): the lower end of the sample's interval is missing",
+		"3,2,NA": "the upper end of the sample's interval is missing",
 		"NA,2,3": "the exact number of the sample is missing",
 	} {
 		o := OpenOptions{
@@ -178,7 +190,8 @@ func TestBesideDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(m.LeftOutRows(), []int{4, 5, 6}) || !slices.Equal(groups, []uint16{0, 1, 0, 2, 1}) || len(m.Groups.Names) != 3 {
+	if !slices.Equal(m.LeftOutRows(), []int{4, 5, 6}) || !slices.Equal(groups, []uint16{0, 1, 0, 2, 1}) ||
+		len(m.Groups.Names) != 3 {
 		t.Errorf("left out %v, groups %v of %v", m.LeftOutRows(), groups, m.Groups.Names)
 	}
 }
@@ -190,7 +203,8 @@ func TestBesideIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := src.Info()
-	s := &dataset.Schema{Features: 1, Labels: 10, FeatureNames: info.FeatureNames, LabelNames: info.LabelNames, LabelColumns: info.LabelColumns}
+	s := &dataset.Schema{Features: 1, Labels: 10, FeatureNames: info.FeatureNames, LabelNames: info.LabelNames,
+		LabelColumns: info.LabelColumns}
 	path := datasettest.WriteFile(t, "b.csv", AgedCSV)
 	got, _, err := OpenFor(path, OpenOptions{NoLabels: true}, s)
 	if err != nil {
@@ -222,8 +236,10 @@ func TestSame(t *testing.T) {
 	if plain.Digest() != scale.Digest() || plain.Digest() != grouped.Digest() {
 		t.Error("types of labels or groups are part of the digest")
 	}
-	datasettest.MustContain(t, scale.SameLabels(plain), "its labels are distributions, the labels of the new dataset are numeric labels from 0 to 1")
-	datasettest.MustContain(t, grouped.SameGroups(plain), "its samples have no groups, the samples of the new dataset have 2 groups")
+	datasettest.MustContain(t, scale.SameLabels(plain),
+		"its labels are distributions, the labels of the new dataset are numeric labels from 0 to 1")
+	datasettest.MustContain(t, grouped.SameGroups(plain),
+		"its samples have no groups, the samples of the new dataset have 2 groups")
 	datasettest.MustContain(t, other.SameGroups(grouped), "2 groups", "1 group")
 	for _, m := range []*dataset.Manifest{plain, scale, grouped} {
 		if err := m.Same(m); err != nil {

@@ -62,27 +62,52 @@ func TestHostileFiles(t *testing.T) {
 		most  int // MiB that may be allocated
 		says  []string
 	}{
-		"commas":             {"a.csv.gz", packed(bytes.Repeat([]byte(","), 16*million)), OpenOptions{}, 400, []string{"1,048,576 columns", ".npz"}},
-		"commas, not packed": {"a.csv", bytes.Repeat([]byte(","), 2*million), OpenOptions{}, 400, []string{"1,048,576 columns", ".npz"}},
-		"other delimiter":    {"a.csv.gz", packed(bytes.Repeat([]byte("é"), 4*million)), OpenOptions{CSV: CSVOptions{Delimiter: 'é'}}, 400, []string{"1,048,576 columns"}},
-		"columns of a row":   {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n"), bytes.Repeat([]byte(","), 16*million)...)), OpenOptions{}, 400, []string{"row 0", "1,048,576 columns"}},
-		"an open quote":      {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n\""), bytes.Repeat([]byte("x"), 100*million)...)), OpenOptions{}, 400, []string{"33,554,432 bytes", "quote"}},
-		"rows without end":   {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n"), bytes.Repeat([]byte("1111111111111111,0,1\n"), 4*million)...)), OpenOptions{}, 1200, []string{"200 times", "64.0 MiB", "gunzip"}},
-		"a long line":        {"a.libsvm.gz", packed(append([]byte("1,0 1:"), bytes.Repeat([]byte("0"), 100*million)...)), OpenOptions{}, 400, []string{"line 1", "33,554,432 bytes", ".npz"}},
-		"labels":             {"a.libsvm.gz", packed(append([]byte("1"), bytes.Repeat([]byte(",0"), 4*million)...)), OpenOptions{}, 100, []string{"row 0", "65536 labels"}},
-		"names of features":  {"a.libsvm.gz", packed(append([]byte("# features: "), bytes.Repeat([]byte(","), 20*million)...)), OpenOptions{}, 400, []string{"features", "16777216"}},
-		"a high index":       {"a.libsvm", []byte("1,0 16777216:1\n"), OpenOptions{}, 1, []string{"16,777,216 features", "15 bytes", "1,048,576", "without gaps"}},
-		"a stated index":     {"a.libsvm", []byte("# columns: 2000000\n1,0 1:1\n"), OpenOptions{}, 1, []string{"2,000,000 features", "without gaps"}},
-		"empty arrays":       {"a.npz", NpzBytes(empty...), OpenOptions{}, 20, []string{"5,000 arrays", "4,096", "numpy.savez"}},
-		"fewer of them":      {"a.npz", NpzBytes(empty[:8000]...), OpenOptions{}, 60, []string{`no array "features"`, "--features-variable"}},
-		"features":           {"a.npz", NpzBytes("features", zeroArray("(1, 2097152)", 2*million), "labels", labels), OpenOptions{}, 1, []string{"2,097,152 features", "1,048,576", "numpy.savez"}},
-		"rows":               {"a.npz", NpzBytes("features", zeroArray("(67108864, 1)", 64*million), "labels", labels), OpenOptions{}, 1, []string{`"features"`, "200 times", "numpy.savez"}},
-		"label names":        {"a.npz", NpzBytes("features", features, "labels", labels, "label_names", append(NpyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), OpenOptions{}, 1, []string{`"label_names" has 8388608`}},
-		"groups":             {"a.npz", NpzBytes("features", zeroArray("(8388608, 1)", 8*million), "labels", zeroArray("(8388608, 1)", 8*million), "who", append(NpyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), beside, 1, []string{`"who" has 8,388,608 values`, "1,048,576", "numpy.savez"}},
-		"a long name":        {"a.npz", NpzBytes("features", features, "labels", labels, "row_names", append(NpyBytes("<U4000000", false, "(1,)", []byte{}), make([]byte, 16*million)...)), OpenOptions{}, 1, []string{`"row_names"`, "65536"}},
-		"a claim":            {"a.npy", NpyBytes("<f4", false, "(1, 16777216)", []byte{}), OpenOptions{NoLabels: true, Features: 1 << 24}, 1, []string{"truncated"}},
-		"matlab features":    {"a.mat", matBytes(func(f *mattest.File) { f.AddDoubles("features", 1, 2*million, make([]float64, 2*million)...) }), OpenOptions{}, 1, []string{"2,097,152 features", "-v6"}},
-		"matlab bytes":       {"a.mat", matBytes(func(f *mattest.File) { f.AddDoubles("features", 9*million, 1, make([]float64, 9*million)...) }), OpenOptions{}, 500, []string{"200 times", "-v6"}},
+		"commas": {"a.csv.gz", packed(bytes.Repeat([]byte(","), 16*million)), OpenOptions{}, 400,
+			[]string{"1,048,576 columns", ".npz"}},
+		"commas, not packed": {"a.csv", bytes.Repeat([]byte(","), 2*million), OpenOptions{}, 400,
+			[]string{"1,048,576 columns", ".npz"}},
+		"other delimiter": {"a.csv.gz", packed(bytes.Repeat([]byte("é"), 4*million)),
+			OpenOptions{CSV: CSVOptions{Delimiter: 'é'}}, 400, []string{"1,048,576 columns"}},
+		"columns of a row": {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n"), bytes.Repeat([]byte(","), 16*million)...)),
+			OpenOptions{}, 400, []string{"row 0", "1,048,576 columns"}},
+		"an open quote": {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n\""), bytes.Repeat([]byte("x"), 100*million)...)),
+			OpenOptions{}, 400, []string{"33,554,432 bytes", "quote"}},
+		"rows without end": {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n"), bytes.Repeat([]byte("1111111111111111,0,1\n"),
+			4*million)...)), OpenOptions{}, 1200, []string{"200 times", "64.0 MiB", "gunzip"}},
+		"a long line": {"a.libsvm.gz", packed(append([]byte("1,0 1:"), bytes.Repeat([]byte("0"), 100*million)...)),
+			OpenOptions{}, 400, []string{"line 1", "33,554,432 bytes", ".npz"}},
+		"labels": {"a.libsvm.gz", packed(append([]byte("1"), bytes.Repeat([]byte(",0"), 4*million)...)),
+			OpenOptions{}, 100, []string{"row 0", "65536 labels"}},
+		"names of features": {"a.libsvm.gz", packed(append([]byte("# features: "), bytes.Repeat([]byte(","), 20*million)...)),
+			OpenOptions{}, 400, []string{"features", "16777216"}},
+		"a high index": {"a.libsvm", []byte("1,0 16777216:1\n"), OpenOptions{}, 1,
+			[]string{"16,777,216 features", "15 bytes", "1,048,576", "without gaps"}},
+		"a stated index": {"a.libsvm", []byte("# columns: 2000000\n1,0 1:1\n"), OpenOptions{}, 1,
+			[]string{"2,000,000 features", "without gaps"}},
+		"empty arrays": {"a.npz", NpzBytes(empty...), OpenOptions{}, 20, []string{"5,000 arrays", "4,096", "numpy.savez"}},
+		"fewer of them": {"a.npz", NpzBytes(empty[:8000]...), OpenOptions{}, 60,
+			[]string{`no array "features"`, "--features-variable"}},
+		"features": {"a.npz", NpzBytes("features", zeroArray("(1, 2097152)", 2*million), "labels", labels),
+			OpenOptions{}, 1, []string{"2,097,152 features", "1,048,576", "numpy.savez"}},
+		"rows": {"a.npz", NpzBytes("features", zeroArray("(67108864, 1)", 64*million), "labels", labels),
+			OpenOptions{}, 1, []string{`"features"`, "200 times", "numpy.savez"}},
+		"label names": {"a.npz", NpzBytes("features", features, "labels", labels, "label_names",
+			append(NpyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), OpenOptions{}, 1,
+			[]string{`"label_names" has 8388608`}},
+		"groups": {"a.npz", NpzBytes("features", zeroArray("(8388608, 1)", 8*million), "labels",
+			zeroArray("(8388608, 1)", 8*million), "who", append(NpyBytes("|S1", false, "(8388608,)", []byte{}),
+				make([]byte, 8*million)...)), beside, 1, []string{`"who" has 8,388,608 values`, "1,048,576", "numpy.savez"}},
+		"a long name": {"a.npz", NpzBytes("features", features, "labels", labels, "row_names",
+			append(NpyBytes("<U4000000", false, "(1,)", []byte{}), make([]byte, 16*million)...)), OpenOptions{}, 1,
+			[]string{`"row_names"`, "65536"}},
+		"a claim": {"a.npy", NpyBytes("<f4", false, "(1, 16777216)", []byte{}),
+			OpenOptions{NoLabels: true, Features: 1 << 24}, 1, []string{"truncated"}},
+		"matlab features": {"a.mat", matBytes(func(f *mattest.File) {
+			f.AddDoubles("features", 1, 2*million, make([]float64, 2*million)...)
+		}), OpenOptions{}, 1, []string{"2,097,152 features", "-v6"}},
+		"matlab bytes": {"a.mat", matBytes(func(f *mattest.File) {
+			f.AddDoubles("features", 9*million, 1, make([]float64, 9*million)...)
+		}), OpenOptions{}, 500, []string{"200 times", "-v6"}},
 		"matlab names": {"a.mat", matBytes(func(f *mattest.File) {
 			f.Add(append(f.Head(4, "row_names", 4*million, 1), f.Element(16, bytes.Repeat([]byte("a"), 4*million))...))
 		}), OpenOptions{}, 1, []string{`"row_names" has 4,194,304 values`, "-v6"}},
@@ -127,7 +152,8 @@ func TestBoundsAreReached(t *testing.T) {
 		file, text string
 		o          OpenOptions
 	}{
-		"columns of CSV":     {"a.csv", wide + wide, OpenOptions{CSV: CSVOptions{Header: dataset.HeaderNo}, Labels: LabelOptions{Columns: []string{"1048574:1048575"}}}},
+		"columns of CSV": {"a.csv", wide + wide, OpenOptions{CSV: CSVOptions{Header: dataset.HeaderNo},
+			Labels: LabelOptions{Columns: []string{"1048574:1048575"}}}},
 		"a high index":       {"a.libsvm", "1,0 1048576:1\n", OpenOptions{}},
 		"an index, by bytes": {"a.libsvm", "1,0 2000000:1\n#" + strings.Repeat("x", 2000000), OpenOptions{}},
 		"an index, by model": {"a.libsvm", "1,0 2000000:1\n", OpenOptions{Features: 2000000}},
@@ -151,17 +177,21 @@ func TestNameBounds(t *testing.T) {
 		o          OpenOptions
 		says       string
 	}{
-		"a header":        {"a.csv", long + ",y_1,y_2\n1,0,1\n", OpenOptions{}, "line 1: the name of column 0"},
-		"a label's":       {"a.libsvm", "# labels: a," + long + "\n1,0 1:1\n", OpenOptions{}, "the name of label 1"},
-		"a class":         {"a.csv", "a,class\n1,x\n2," + long + "\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, "row 1 (counted from 0): the class of the sample"},
-		"a row's":         {"a.csv", "name,a,y_1,y_2\n" + long + ",1,0,1\n", OpenOptions{}, "row 0 (counted from 0): the name of the sample"},
-		"a row's, libsvm": {"a.libsvm", "1,0 1:1 # " + long + "\n", OpenOptions{}, "row 0 (counted from 0): the name of the sample"},
+		"a header":  {"a.csv", long + ",y_1,y_2\n1,0,1\n", OpenOptions{}, "line 1: the name of column 0"},
+		"a label's": {"a.libsvm", "# labels: a," + long + "\n1,0 1:1\n", OpenOptions{}, "the name of label 1"},
+		"a class": {"a.csv", "a,class\n1,x\n2," + long + "\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}},
+			"row 1 (counted from 0): the class of the sample"},
+		"a row's": {"a.csv", "name,a,y_1,y_2\n" + long + ",1,0,1\n", OpenOptions{},
+			"row 0 (counted from 0): the name of the sample"},
+		"a row's, libsvm": {"a.libsvm", "1,0 1:1 # " + long + "\n", OpenOptions{},
+			"row 0 (counted from 0): the name of the sample"},
 	} {
 		src, err := OpenFile(t, c.file, c.text, c.o)
 		if err == nil {
 			_, _, err = importer.Build(src, importer.Options{})
 		}
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "has 4,097 bytes, at most 4,096 are allowed") || len(err.Error()) > 500 {
+		if err == nil || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), "has 4,097 bytes, at most 4,096 are allowed") || len(err.Error()) > 500 {
 			t.Errorf("%s: %.500v", name, err)
 		}
 	}

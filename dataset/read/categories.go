@@ -62,7 +62,8 @@ func addLevel(set *identity.Set, text string, r *dataset.Row) error {
 		return nil
 	}
 	if len(set.Texts) > maxLevels {
-		return errtext.Errorf(errtext.WrongData, "a category has more than %d levels: is the column an identifier? {drop} leaves the column out", maxLevels)
+		return errtext.Errorf(errtext.WrongData, "a category has more than %d levels: is the column an identifier? {drop} "+
+			"leaves the column out", maxLevels)
 	}
 	if err := notUTF8("the category's level", text); err != nil {
 		return err
@@ -86,15 +87,18 @@ func (s *csvSource) setLevels(sets map[int]*identity.Set) error {
 			k.Levels = append(k.Levels, level.Name)
 		}
 		if all += len(found); len(found) == 0 {
-			return dataset.Errorf(dataset.ErrFormat, "%s: the category %q has no values; {drop} leaves the column out", s.info.File, k.Name)
+			return dataset.Errorf(dataset.ErrFormat, "%s: the category %q has no values; {drop} leaves the column out",
+				s.info.File, k.Name)
 		}
 		if merged != nil {
-			s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %d %q: %s", i, dataset.NameAt(s.names, i), identity.MergedNote("level", merged)))
+			s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %d %q: %s", i, dataset.NameAt(s.names, i),
+				identity.MergedNote("level", merged)))
 		}
 		s.columns.categories[i] = &levels{*k, identity.NewIndex(s.info.File, "level", k.Levels)}
 	}
 	if all > maxAllLevels {
-		return dataset.Errorf(dataset.ErrFormat, "%s: all categories together have %d levels, at most %d are allowed", s.info.File, all, maxAllLevels)
+		return dataset.Errorf(dataset.ErrFormat, "%s: all categories together have %d levels, at most %d are allowed",
+			s.info.File, all, maxAllLevels)
 	}
 	return nil
 }
@@ -143,7 +147,8 @@ func (s *csvSource) parseCategory(row *dataset.Row, k *levels, record []string, 
 		row.Values[from+i] = 1
 	case s.leavesOut(record):
 	case s.unseen == nil:
-		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels; {unseen=ignore} sets the category's features to 0", strings.TrimSpace(field), dataset.ListSome(k.Levels))
+		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels; {unseen=ignore} sets the "+
+			"category's features to 0", strings.TrimSpace(field), dataset.ListSome(k.Levels))
 		return s.columnError(row.Number, k.At, reason, r)
 	default:
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))

@@ -19,15 +19,26 @@ func TestCategories(t *testing.T) {
 		o           OpenOptions
 		names, rows string
 	}{
-		{"words", "x,color,z,label_a\n1,red,2,1\n3, blue ,4,1\n5,red,6,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"color"}}}, "x color=blue color=red z", "[1 0 1 2] [3 1 0 4] [5 0 1 6]"},
-		{"numbers", "code,label_a\n10,1\n9,1\n10.0,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}}}, "code=9 code=10", "[0 1] [1 0] [0 1]"},
-		{"codes", "code,label_a\n007,1\n12,1\n012x,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}}}, "code=007 code=012x code=12", "[1 0 0] [0 0 1] [0 1 0]"},
-		{"decimal commas", "code;label_a\n1,5;1\n1,50;1\n-2;1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}}}, "code=-2 code=1.5", "[0 1] [0 1] [1 0]"},
-		{"thousands", "code;label_a\n1,234;1\n1234.0;1\n7;1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}, Thousands: ','}}, "code=7 code=1234", "[0 1] [0 1] [1 0]"},
-		{"two of them, by position", "a,b,label_a\nu,v,1\nw,v,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"0:1"}}}, "a=u a=w b=v", "[1 0 1] [0 1 1]"},
-		{"no header", "1,red,1\n2,blue,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"1"}}, Labels: LabelOptions{Columns: []string{"2"}}}, " 1=blue 1=red", "[1 0 1] [2 1 0]"},
-		{"a missing one dropped, with its level", "c,x,label_a\nu,1,1\n,2,1\nv,NA,1\nw,3,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}, Missing: dataset.Missing{Drop: true}}, "c=u c=w x", "[1 0 1] [0 1 3]"},
-		{"a missing one filled", "c,x,label_a\nu,1,1\n,2,1\nw,NA,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}, Missing: dataset.Missing{Fill: true, Value: 7}}, "c=u c=w x", "[1 0 1] [7 7 2] [0 1 7]"},
+		{"words", "x,color,z,label_a\n1,red,2,1\n3, blue ,4,1\n5,red,6,1\n",
+			OpenOptions{CSV: CSVOptions{Categories: []string{"color"}}}, "x color=blue color=red z",
+			"[1 0 1 2] [3 1 0 4] [5 0 1 6]"},
+		{"numbers", "code,label_a\n10,1\n9,1\n10.0,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}}},
+			"code=9 code=10", "[0 1] [1 0] [0 1]"},
+		{"codes", "code,label_a\n007,1\n12,1\n012x,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}}},
+			"code=007 code=012x code=12", "[1 0 0] [0 0 1] [0 1 0]"},
+		{"decimal commas", "code;label_a\n1,5;1\n1,50;1\n-2;1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"}}},
+			"code=-2 code=1.5", "[0 1] [0 1] [1 0]"},
+		{"thousands", "code;label_a\n1,234;1\n1234.0;1\n7;1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"code"},
+			Thousands: ','}}, "code=7 code=1234", "[0 1] [0 1] [1 0]"},
+		{"two of them, by position", "a,b,label_a\nu,v,1\nw,v,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"0:1"}}},
+			"a=u a=w b=v", "[1 0 1] [0 1 1]"},
+		{"no header", "1,red,1\n2,blue,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"1"}},
+			Labels: LabelOptions{Columns: []string{"2"}}}, " 1=blue 1=red", "[1 0 1] [2 1 0]"},
+		{"a missing one dropped, with its level", "c,x,label_a\nu,1,1\n,2,1\nv,NA,1\nw,3,1\n",
+			OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}, Missing: dataset.Missing{Drop: true}}, "c=u c=w x",
+			"[1 0 1] [0 1 3]"},
+		{"a missing one filled", "c,x,label_a\nu,1,1\n,2,1\nw,NA,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}},
+			Missing: dataset.Missing{Fill: true, Value: 7}}, "c=u c=w x", "[1 0 1] [7 7 2] [0 1 7]"},
 	} {
 		src, err := OpenFile(t, "a.csv", c.text, c.o)
 		if err != nil {
@@ -58,14 +69,22 @@ func TestCategoriesRefused(t *testing.T) {
 		o                OpenOptions
 		parts            []string
 	}{
-		{"text that is none", "a.csv", "c,label_a\nred,1\n", OpenOptions{}, []string{"row 0", `column 0 "c"`, "line 2", "--categories makes a feature"}},
-		{"missing", "a.csv", "c,label_a\nu,1\n?,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}}, []string{"row 1", `column 0 "c"`, `"?" is a missing value`}},
-		{"no such column", "a.csv", "c,label_a\nu,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"d"}}}, []string{"--categories", `"d"`}},
-		{"a label", "a.csv", "c,label_a\nu,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"label_a"}}}, []string{"--categories", `"label_a"`, `column 1 "label_a" (counted from 0) is not a feature`}},
-		{"two spellings", "a.csv", "c,label_a\n7,1\n007,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}}, []string{"row 1", "line 3", `"007", and "7" in row 0, are one level`, "write both as 7"}},
-		{"an identifier", "a.csv", ids.String(), OpenOptions{CSV: CSVOptions{Categories: []string{"id"}}}, []string{"more than 4096 levels", "--drop", fmt.Sprint("row ", maxLevels)}},
-		{"no value", "a.csv", "c,x,label_a\n,1,1\n,2,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}, Missing: dataset.Missing{Fill: true}}, []string{`"c" has no value`}},
-		{"another kind of file", "a.libsvm", "1 1:2\n", OpenOptions{CSV: CSVOptions{Categories: []string{"0"}}}, []string{"--categories", "CSV"}},
+		{"text that is none", "a.csv", "c,label_a\nred,1\n", OpenOptions{}, []string{"row 0", `column 0 "c"`, "line 2",
+			"--categories makes a feature"}},
+		{"missing", "a.csv", "c,label_a\nu,1\n?,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}},
+			[]string{"row 1", `column 0 "c"`, `"?" is a missing value`}},
+		{"no such column", "a.csv", "c,label_a\nu,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"d"}}},
+			[]string{"--categories", `"d"`}},
+		{"a label", "a.csv", "c,label_a\nu,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"label_a"}}},
+			[]string{"--categories", `"label_a"`, `column 1 "label_a" (counted from 0) is not a feature`}},
+		{"two spellings", "a.csv", "c,label_a\n7,1\n007,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}},
+			[]string{"row 1", "line 3", `"007", and "7" in row 0, are one level`, "write both as 7"}},
+		{"an identifier", "a.csv", ids.String(), OpenOptions{CSV: CSVOptions{Categories: []string{"id"}}},
+			[]string{"more than 4096 levels", "--drop", fmt.Sprint("row ", maxLevels)}},
+		{"no value", "a.csv", "c,x,label_a\n,1,1\n,2,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}},
+			Missing: dataset.Missing{Fill: true}}, []string{`"c" has no value`}},
+		{"another kind of file", "a.libsvm", "1 1:2\n", OpenOptions{CSV: CSVOptions{Categories: []string{"0"}}},
+			[]string{"--categories", "CSV"}},
 	} {
 		_, err := OpenFile(t, c.file, c.text, c.o)
 		if err == nil {
@@ -74,7 +93,8 @@ func TestCategoriesRefused(t *testing.T) {
 		}
 		datasettest.MustContain(t, err, c.parts...)
 	}
-	if _, err := OpenFile(t, "a.csv", ids.String(), OpenOptions{Drop: []string{"id"}, FeatureColumns: nil}); err == nil || !strings.Contains(err.Error(), "features") {
+	if _, err := OpenFile(t, "a.csv", ids.String(), OpenOptions{Drop: []string{"id"}, FeatureColumns: nil}); err == nil ||
+		!strings.Contains(err.Error(), "features") {
 		t.Errorf("without its only feature: %v", err)
 	}
 }
@@ -101,7 +121,8 @@ func modelOf(t *testing.T, text string, o OpenOptions) *dataset.Schema {
 
 // TestLevelsOfModels: a later file has the model's levels, and others are refused or ignored.
 func TestLevelsOfModels(t *testing.T) {
-	s := modelOf(t, "x,c,k,label_a\n1,red,10,1\n2,blue,9,1\n3,green,10,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c", "k"}}})
+	s := modelOf(t, "x,c,k,label_a\n1,red,10,1\n2,blue,9,1\n3,green,10,1\n",
+		OpenOptions{CSV: CSVOptions{Categories: []string{"c", "k"}}})
 	src, _, err := OpenForModel(t, "new.csv", "k,x,c\n10.0,5,green\n9,6,red\n", OpenOptions{NoLabels: true}, s)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +135,8 @@ func TestLevelsOfModels(t *testing.T) {
 	if err == nil {
 		err = src.Scan(func(*dataset.Row) error { return nil })
 	}
-	datasettest.MustContain(t, err, "new.csv", "row 1", `column 2 "c"`, "line 3", `"violet" is not a level of this category`, "3 (\"blue\", \"green\", \"red\")", "--unseen ignore")
+	datasettest.MustContain(t, err, "new.csv", "row 1", `column 2 "c"`, "line 3",
+		`"violet" is not a level of this category`, "3 (\"blue\", \"green\", \"red\")", "--unseen ignore")
 	var told []string
 	ignore := OpenOptions{NoLabels: true, CSV: CSVOptions{Unseen: func(row int, category, level string) {
 		told = append(told, fmt.Sprintf("%d %s %s", row, category, level))
@@ -122,19 +144,22 @@ func TestLevelsOfModels(t *testing.T) {
 	if src, _, err = OpenForModel(t, "new.csv", unseen, ignore, s); err != nil {
 		t.Fatal(err)
 	}
-	if rows := datasettest.Collect(t, src); fmt.Sprint(rows[1].Values, rows[2].Values) != "[6 0 0 0 1 0] [6 0 0 0 0 0]" || !slices.Equal(told, []string{"1 c violet", "2 k 11", "2 c violet"}) {
+	if rows := datasettest.Collect(t, src); fmt.Sprint(rows[1].Values, rows[2].Values) != "[6 0 0 0 1 0] [6 0 0 0 0 0]" ||
+		!slices.Equal(told, []string{"1 c violet", "2 k 11", "2 c violet"}) {
 		t.Errorf("%v, told %q", rows, told)
 	}
 	_, _, err = OpenForModel(t, "new.csv", "k,x\n10,5\n", OpenOptions{NoLabels: true}, s)
 	datasettest.MustContain(t, err, "missing from the file: 3", "c=blue")
-	src, _, err = OpenForModel(t, "new.csv", "k=9,k=10,x,c=red,c=blue,c=green\n0,1,5,0,0,1\n", OpenOptions{NoLabels: true}, s)
+	src, _, err = OpenForModel(t, "new.csv", "k=9,k=10,x,c=red,c=blue,c=green\n0,1,5,0,0,1\n",
+		OpenOptions{NoLabels: true}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rows := datasettest.Collect(t, src); fmt.Sprint(rows[0].Values) != "[5 0 1 0 0 1]" {
 		t.Errorf("with a column for each level: %v", rows)
 	}
-	s = modelOf(t, "1,red,1\n2,blue,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"1"}}, Labels: LabelOptions{Columns: []string{"2"}}})
+	s = modelOf(t, "1,red,1\n2,blue,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"1"}},
+		Labels: LabelOptions{Columns: []string{"2"}}})
 	if src, _, err = OpenForModel(t, "new.csv", "3,blue,1\n", OpenOptions{}, s); err != nil {
 		t.Fatal(err)
 	}

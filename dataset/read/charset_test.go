@@ -38,7 +38,9 @@ func TestEncodings(t *testing.T) {
 		}
 		return s
 	}
-	const western, quotes, kanji, hanzi = "größe,café,label_ä,label_é\n1,2,.25,.75\n3,4,.5,.5\n", "“größe”,10 €,label_ä,label_é\n1,2,.25,.75\n", "身長,体重,label_喜,label_悲\n1,2,.25,.75\n", "身高,体重,label_喜,label_悲\n1,2,.25,.75\n"
+	const western, quotes, kanji, hanzi = "größe,café,label_ä,label_é\n1,2,.25,.75\n3,4,.5,.5\n",
+		"“größe”,10 €,label_ä,label_é\n1,2,.25,.75\n", "身長,体重,label_喜,label_悲\n1,2,.25,.75\n",
+		"身高,体重,label_喜,label_悲\n1,2,.25,.75\n"
 	for _, c := range []struct{ name, encoding, text, bytes string }{
 		{"UTF-8", "utf-8", western, western},
 		{"UTF-8 with a mark", "UTF8", western, "\xef\xbb\xbf" + western},
@@ -46,7 +48,8 @@ func TestEncodings(t *testing.T) {
 		{"Latin-1 as Python calls it", "latin_1", western, encoded(charmap.ISO8859_1.NewEncoder(), western)},
 		{"Windows-1252", "windows-1252", quotes, encoded(charmap.Windows1252.NewEncoder(), quotes)},
 		{"cp1252", "CP1252", quotes, encoded(charmap.Windows1252.NewEncoder(), quotes)},
-		{"Latin-9", "iso-8859-15", strings.NewReplacer("“", "", "”", "").Replace(quotes), encoded(charmap.ISO8859_15.NewEncoder(), strings.NewReplacer("“", "", "”", "").Replace(quotes))},
+		{"Latin-9", "iso-8859-15", strings.NewReplacer("“", "", "”", "").Replace(quotes),
+			encoded(charmap.ISO8859_15.NewEncoder(), strings.NewReplacer("“", "", "”", "").Replace(quotes))},
 		{"Macintosh", "mac_roman", western, encoded(charmap.Macintosh.NewEncoder(), western)},
 		{"Shift JIS", "shift_jis", kanji, encoded(japanese.ShiftJIS.NewEncoder(), kanji)},
 		{"GBK", "gbk", hanzi, encoded(simplifiedchinese.GBK.NewEncoder(), hanzi)},
@@ -94,11 +97,15 @@ func TestEncodingsRefused(t *testing.T) {
 		parts                         []string
 	}{
 		{"no UTF-8", latin, "", "windows-1252", []string{"is not UTF-8", "--encoding windows-1252"}},
-		{"another encoding", "voilà,label_a,label_b\n1,.25,.75\n", "shift_jis", "utf-8", []string{"line 1", "the bytes of this line are not valid text in shift_jis", "--encoding"}},
-		{"UTF-16 as bytes", utf16Text(wide, "", false), "latin-1", "utf-16le", []string{"line 1", "the bytes of this line are not valid text in iso-8859-1"}},
+		{"another encoding", "voilà,label_a,label_b\n1,.25,.75\n", "shift_jis", "utf-8",
+			[]string{"line 1", "the bytes of this line are not valid text in shift_jis", "--encoding"}},
+		{"UTF-16 as bytes", utf16Text(wide, "", false), "latin-1", "utf-16le",
+			[]string{"line 1", "the bytes of this line are not valid text in iso-8859-1"}},
 		{"no mark", utf16Text(wide, "", false), "", "utf-16le", []string{"--encoding utf-16le"}},
-		{"UTF-16 of either order", utf16Text(wide, "", true), "utf-16", "utf-16be", []string{"--encoding utf-16le or --encoding utf-16be"}},
-		{"another mark", utf16Text(wide, "\xff\xfe", false), "latin-1", "utf-16le", []string{"byte order mark of utf-16le", "--encoding utf-16le"}},
+		{"UTF-16 of either order", utf16Text(wide, "", true), "utf-16", "utf-16be",
+			[]string{"--encoding utf-16le or --encoding utf-16be"}},
+		{"another mark", utf16Text(wide, "\xff\xfe", false), "latin-1", "utf-16le", []string{"byte order mark of utf-16le",
+			"--encoding utf-16le"}},
 		{"a later line", wide + "\x81,1\n", "windows-1252", "", []string{"line 52", "windows-1252"}},
 	} {
 		encoding := ""
@@ -161,7 +168,8 @@ func TestEncodingOfModels(t *testing.T) {
 		t.Errorf("a mark, packed: %v", err)
 	}
 	_, _, err = OpenForModel(t, "new.csv", text, OpenOptions{}, s)
-	datasettest.MustContain(t, err, "read with the options of the training file: --encoding iso-8859-1 (options that are given override these)")
+	datasettest.MustContain(t, err, "read with the options of the training file: --encoding iso-8859-1 (options that "+
+		"are given override these)")
 }
 
 // TestLibsvmIsUTF8: classes and names of rows in a libsvm file are text, as those of a CSV file are.

@@ -42,7 +42,8 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known, used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known,
+		used: make([]bool, n)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		c.features, err = c.take(names, o.FeatureColumns)
@@ -149,9 +150,11 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := dataset.NameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			text := errtext.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
+			text := errtext.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or "+
+				"{drop=%d}", first, i, name, i, first)
 			return &dataset.WaysError{Text: text, Ways: []dataset.Way{
-				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
+				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first),
+					"%q is column %d", name, i),
 			}}
 		}
 		seen[name] = i
@@ -165,7 +168,8 @@ func (c *csvColumns) distinctLabels(names []string) error {
 	for _, i := range c.labels {
 		label := c.labelName(dataset.NameAt(names, i))
 		if at, ok := first[label]; ok && label != "" {
-			return dataset.Errorf(dataset.ErrAmbiguous, "%s are both label %q: list the label columns with {label-columns}, or leave a column out with {drop}",
+			return dataset.Errorf(dataset.ErrAmbiguous, "%s are both label %q: list the label columns with {label-columns}, "+
+				"or leave a column out with {drop}",
 				nameList(names, []int{at, i}), label)
 		}
 		first[label] = i
@@ -183,8 +187,8 @@ func (c *csvColumns) free() (all []int) {
 	return all
 }
 
-// chooseRowName finds the column that names the rows: the column that o names, otherwise the first column called row_name or
-// name, otherwise column 0 if it has no name. Features of the model, categories and label columns are none.
+// chooseRowName finds the column that names the rows: the column that o names, otherwise the first column called
+// row_name or name, otherwise column 0 if it has no name. Features of the model, categories and label columns are none.
 func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
 	if o.CSV.RowNames != "" {
 		i, err := findColumn(names, c.width, o.CSV.RowNames)
@@ -207,7 +211,8 @@ func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
 		if c.used[i] || c.known.feature(name) || slices.Contains(listed, i) {
 			continue
 		}
-		if name == rowNameColumn || name == "name" || name == "" && i == 0 && !(o.set.schema != nil && unnamed(o.set.schema.FeatureNames) > unnamed(names[1:])) {
+		if name == rowNameColumn || name == "name" || name == "" && i == 0 &&
+			!(o.set.schema != nil && unnamed(o.set.schema.FeatureNames) > unnamed(names[1:])) {
 			c.rowName, c.rowNameFound, c.used[i] = i, true, true
 			return nil
 		}
@@ -231,7 +236,8 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		}
 	}
 	var found []int
-	if s := o.set.schema; s != nil && names == nil { // the positions that the model was trained on, if there are as many columns
+	// the positions that the model was trained on, if there are as many columns
+	if s := o.set.schema; s != nil && names == nil {
 		at := s.LabelColumns.Positions
 		taken := func(i int) bool { return i < 0 || i >= len(c.used) || c.used[i] }
 		if len(free) == o.Features+len(at) && !slices.ContainsFunc(at, taken) {
@@ -251,7 +257,8 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, dataset.Errorf(dataset.ErrNoLabels, "no label columns found: rename them to %s..., or list them with {label-columns}; %s",
+	return nil, dataset.Errorf(dataset.ErrNoLabels, "no label columns found: rename them to %s..., or list them with "+
+		"{label-columns}; %s",
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 
@@ -268,7 +275,8 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 			return []int{i}, nil
 		}
 		if !o.NoLabels && o.Labels.Kind == s.Reading.Labels {
-			err := errtext.Errorf(errtext.WrongData, "the model was trained with the %s in column %q, and this file has no such column: name the column of the %s with {label-columns}; %s",
+			err := errtext.Errorf(errtext.WrongData, "the model was trained with the %s in column %q, and this file has no "+
+				"such column: name the column of the %s with {label-columns}; %s",
 				o.Labels.Kind, trained, o.Labels.Kind, columnList(names, c.width))
 			return nil, dataset.WithKind(err, dataset.ErrNoLabels, dataset.ErrAmbiguous)
 		}
@@ -278,7 +286,9 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 			found = append(found, i)
 		}
 	}
-	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
+	if hasX := slices.ContainsFunc(names, func(name string) bool {
+		return strings.EqualFold(name, "x")
+	}); hasX && len(found) > 1 {
 		found = slices.DeleteFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") })
 	}
 	return found, nil
@@ -290,12 +300,17 @@ func (c *csvColumns) targetError(names []string, found []int, o *OpenOptions) er
 	if len(found) > 0 {
 		var ways []dataset.Way
 		for _, i := range found {
-			ways = append(ways, oneWay("--label-columns", flagColumn(names, i), "the %s is in column %d, %q", o.Labels.Kind, i, dataset.NameAt(names, i)))
+			ways = append(ways, oneWay("--label-columns", flagColumn(names, i), "the %s is in column %d, %q", o.Labels.Kind, i,
+				dataset.NameAt(names, i)))
 		}
-		return &dataset.WaysError{Text: errtext.Sprintf("{labels=%s} needs one label column, but several have a usual name (%s): %s", o.Labels.Kind, nameList(names, found), advice), Ways: ways}
+		return &dataset.WaysError{Text: errtext.Sprintf(
+			"{labels=%s} needs one label column, but several have a usual name (%s): %s", o.Labels.Kind, nameList(names, found),
+			advice), Ways: ways}
 	}
-	err := errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but no column is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
-		strings.Join(targetNames[:len(targetNames)-1], ", ")+" or "+targetNames[len(targetNames)-1], advice, columnList(names, c.width))
+	err := errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but no column is called %s, %s: %s; %s",
+		o.Labels.Kind, o.Labels.Kind,
+		strings.Join(targetNames[:len(targetNames)-1], ", ")+" or "+targetNames[len(targetNames)-1], advice,
+		columnList(names, c.width))
 	return dataset.WithKind(err, dataset.ErrNoLabels, dataset.ErrAmbiguous)
 }
 
@@ -317,16 +332,19 @@ func (c *csvColumns) checkPrefixes(names []string, found []int, o *OpenOptions) 
 	var texts []errtext.Text
 	var ways []dataset.Way
 	for at, columns := range byPrefix {
-		texts = append(texts, errtext.Sprintf("{label-prefix=%s} reads %s as labels", c.prefixes[at], nameList(names, columns)))
+		texts = append(texts, errtext.Sprintf("{label-prefix=%s} reads %s as labels", c.prefixes[at],
+			nameList(names, columns)))
 		ways = append(ways, oneWay("--label-prefix", c.prefixes[at], "the labels are %s", nameList(names, columns)))
 	}
-	return &dataset.WaysError{Text: errtext.Sprintf("some column names begin with %s, both prefixes of labels: %s", strings.Join(c.prefixes, " and with "), errtext.Join(texts, ", ")), Ways: ways}
+	return &dataset.WaysError{Text: errtext.Sprintf("some column names begin with %s, both prefixes of labels: %s",
+		strings.Join(c.prefixes, " and with "), errtext.Join(texts, ", ")), Ways: ways}
 }
 
 // flagColumn returns how flags name a column: by its name, or by its number if it has none of its own.
 func flagColumn(names []string, i int) string {
 	name, number := dataset.NameAt(names, i), strconv.Itoa(i)
-	if name == "" || slices.Index(names, name) != i || strings.TrimSpace(name) != name || slices.Contains(names[i+1:], name) {
+	if name == "" || slices.Index(names, name) != i || strings.TrimSpace(name) != name ||
+		slices.Contains(names[i+1:], name) {
 		return number
 	}
 	return name
@@ -366,7 +384,8 @@ func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err er
 		found = append(found, columns...)
 	}
 	if o.Labels.Single() && len(found) > 1 {
-		return nil, errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but {label-columns} lists %d", o.Labels.Kind, len(found))
+		return nil, errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but {label-columns} lists %d",
+			o.Labels.Kind, len(found))
 	}
 	return found, nil
 }
@@ -430,7 +449,8 @@ func columnList(names []string, n int) string {
 const rowNameColumn = "row_name"
 
 // rowNameNote says that a column names the rows though no flag says so; records has the first rows.
-func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.Marks, o *OpenOptions) (errtext.Text, error) {
+func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.Marks,
+	o *OpenOptions) (errtext.Text, error) {
 	i := c.rowName
 	column := fmt.Sprintf("column %d, %q,", i, names[i])
 	if names[i] == "" {
@@ -441,14 +461,16 @@ func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.M
 		return note, nil
 	}
 	if len(c.features) == 0 {
-		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: {feature-columns} lists the features", column)
+		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: "+
+			"{feature-columns} lists the features", column)
 	}
 	return note + errtext.Sprintf("; {feature-columns} lists it if it is a feature"), nil
 }
 
 // numberNotes says which items of lists of columns are headers that are numbers as well, of other columns.
 func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
-	items := slices.Concat(o.Drop, o.FeatureColumns, o.Labels.Columns, o.CSV.Categories, o.Beside.names(), []string{o.CSV.RowNames})
+	items := slices.Concat(o.Drop, o.FeatureColumns, o.Labels.Columns, o.CSV.Categories, o.Beside.names(),
+		[]string{o.CSV.RowNames})
 	seen := map[string]bool{}
 	for _, item := range items {
 		parts := []string{item}
@@ -464,7 +486,8 @@ func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
 				continue
 			}
 			seen[part] = true
-			notes = append(notes, errtext.Sprintf("column %s in an option means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
+			notes = append(notes, errtext.Sprintf("column %s in an option means the column with the name %q, which is column "+
+				"%d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
 		}
 	}
 	return notes
@@ -496,9 +519,11 @@ func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
 func imagesError(names []string, found []int) error {
 	var ways []dataset.Way
 	for _, i := range found {
-		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, dataset.NameAt(names, i)))
+		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i,
+			dataset.NameAt(names, i)))
 	}
-	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), Ways: ways}
+	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the "+
+		"right column with {row-names}", nameList(names, found)), Ways: ways}
 }
 
 // levels finds the levels of a category by the texts of a file.
@@ -516,7 +541,8 @@ func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 	}
 	for _, i := range found {
 		if !slices.Contains(c.features, i) {
-			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i, dataset.NameAt(names, i))
+			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i,
+				dataset.NameAt(names, i))
 		}
 		c.category(i, dataset.Category{Name: cmp.Or(dataset.NameAt(names, i), strconv.Itoa(i)), At: i})
 	}

@@ -36,7 +36,8 @@ func TestColumnReader(t *testing.T) {
 		}
 		const head = 12
 		b := append(make([]byte, head), dataset.NativeBytes(byColumn)...)
-		f := &columnFile{in: bytes.NewReader(b), base: head, rows: rows, columns: columns, size: 4, decode: (&npy.Header{Kind: 'f', Size: 4, Order: binary.NativeEndian}).Decode}
+		f := &columnFile{in: bytes.NewReader(b), base: head, rows: rows, columns: columns, size: 4,
+			decode: (&npy.Header{Kind: 'f', Size: 4, Order: binary.NativeEndian}).Decode}
 		r := f.begin()
 		for i := range rows {
 			row, err := r.next()
@@ -267,7 +268,8 @@ func TestImportMemory(t *testing.T) {
 	}
 	const rows, features, limit = 400000, 120, 110 << 20
 	dir := t.TempDir()
-	x := NpyBytes("<f4", true, fmt.Sprintf("(%d, %d)", rows, features), slices.Repeat([]float32{1, 2, 3, 4, 5}, rows*features/5))
+	x := NpyBytes("<f4", true, fmt.Sprintf("(%d, %d)", rows, features), slices.Repeat([]float32{1, 2, 3, 4, 5},
+		rows*features/5))
 	d := NpyBytes("<f4", false, fmt.Sprintf("(%d, 2)", rows), slices.Repeat([]float32{0.25, 0.75}, rows))
 	if err := os.WriteFile(filepath.Join(dir, "features.npy"), x, 0o600); err != nil {
 		t.Fatal(err)

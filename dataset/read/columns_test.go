@@ -11,14 +11,16 @@ import (
 func TestFindColumns(t *testing.T) {
 	names := []string{"a", "b:c", "7", "d", "e"}
 	for list, want := range map[string]string{
-		"a": "[0]", "b:c": "[1]", "7": "[2]", "3": "[3]", "last": "[4]", "a:7": "[0 1 2]", "1:last": "[1 2 3 4]", "d:d": "[3]",
+		"a": "[0]", "b:c": "[1]", "7": "[2]", "3": "[3]", "last": "[4]", "a:7": "[0 1 2]", "1:last": "[1 2 3 4]",
+		"d:d": "[3]",
 	} {
 		if got, err := findColumns(names, 5, []string{list}); fmt.Sprint(got) != want || err != nil {
 			t.Errorf("%q: %v, error %v", list, got, err)
 		}
 	}
 	for list, says := range map[string]string{
-		"x": `no column "x"; the columns are a, b:c`, "d:a": "the first column comes after the last", "a:x": `no column "x"`, ":": `no column ""`, "5": `no column "5"`,
+		"x": `no column "x"; the columns are a, b:c`, "d:a": "the first column comes after the last", "a:x": `no column "x"`,
+		":": `no column ""`, "5": `no column "5"`,
 	} {
 		_, err := findColumns(names, 5, []string{list})
 		datasettest.MustContain(t, err, says)
@@ -45,7 +47,8 @@ func TestChosenColumns(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := datasettest.Collect(t, src)[0]
-			if got := fmt.Sprint(src.Info().FeatureNames, " ", datasettest.Dense(r, src.Info().Features)); got != c.want || r.Labels[0] != 1 {
+			if got := fmt.Sprint(src.Info().FeatureNames, " ", datasettest.Dense(r, src.Info().Features)); got != c.want ||
+				r.Labels[0] != 1 {
 				t.Errorf("%s: %s, want %s", name, got, c.want)
 			}
 		}
@@ -65,7 +68,8 @@ func TestChosenColumns(t *testing.T) {
 
 // TestDroppedLabel: a label column can be dropped, and a name column be a feature.
 func TestDroppedLabel(t *testing.T) {
-	src, err := OpenFile(t, "a.csv", "name,a,label_p,label_q\n7,1,1,0.5\n", OpenOptions{Drop: []string{"label_q"}, FeatureColumns: []string{"a", "name"}})
+	src, err := OpenFile(t, "a.csv", "name,a,label_p,label_q\n7,1,1,0.5\n", OpenOptions{Drop: []string{"label_q"},
+		FeatureColumns: []string{"a", "name"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,16 +81,21 @@ func TestDroppedLabel(t *testing.T) {
 // TestForeignOptions: an option that means nothing for a kind of file is refused.
 func TestForeignOptions(t *testing.T) {
 	for says, o := range map[string]OpenOptions{
-		"--delimiter": {CSV: CSVOptions{Delimiter: ';'}}, "--decimal": {CSV: CSVOptions{Decimal: ","}}, "--label-columns": {Labels: LabelOptions{Columns: []string{"1"}}},
-		"--row-names": {CSV: CSVOptions{RowNames: "0"}}, "--features-variable": {Arrays: ArrayOptions{FeaturesVariable: "x"}}, "--labels-file": {Arrays: ArrayOptions{LabelsFile: "x"}},
-		"--header": {CSV: CSVOptions{Header: dataset.HeaderNo}}, "--label-prefix": {Labels: LabelOptions{Prefixes: []string{"q"}}},
+		"--delimiter": {CSV: CSVOptions{Delimiter: ';'}}, "--decimal": {CSV: CSVOptions{Decimal: ","}},
+		"--label-columns":     {Labels: LabelOptions{Columns: []string{"1"}}},
+		"--row-names":         {CSV: CSVOptions{RowNames: "0"}},
+		"--features-variable": {Arrays: ArrayOptions{FeaturesVariable: "x"}},
+		"--labels-file":       {Arrays: ArrayOptions{LabelsFile: "x"}},
+		"--header":            {CSV: CSVOptions{Header: dataset.HeaderNo}},
+		"--label-prefix":      {Labels: LabelOptions{Prefixes: []string{"q"}}},
 	} {
 		_, err := OpenFile(t, "a.svm", "1 1:1\n", o)
 		datasettest.MustContain(t, err, "a.svm", says, "only")
 	}
 	_, err := OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{Libsvm: LibsvmOptions{ZeroBased: true}})
 	datasettest.MustContain(t, err, "a.csv", "--zero-based")
-	if _, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{Libsvm: LibsvmOptions{CountedFrom: dataset.FromZero}}); err != nil {
+	if _, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n",
+		OpenOptions{Libsvm: LibsvmOptions{CountedFrom: dataset.FromZero}}); err != nil {
 		t.Error(err)
 	}
 	_, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{Arrays: ArrayOptions{LabelsVariable: "y"}})

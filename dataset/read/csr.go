@@ -33,16 +33,19 @@ func csrOf(entries map[string]*array, name string) (*csrMatrix, error) {
 	case len(lacks) == 4 || dense && len(lacks) > 0:
 		return nil, nil
 	case dense:
-		return nil, dataset.Errorf(dataset.ErrAmbiguous, "%q is both an array and a sparse matrix (%q and others): write only one of them", name, name+csrParts[0])
+		return nil, dataset.Errorf(dataset.ErrAmbiguous,
+			"%q is both an array and a sparse matrix (%q and others): write only one of them", name, name+csrParts[0])
 	case len(lacks) > 0:
-		return nil, dataset.Errorf(dataset.ErrFormat, "the sparse matrix %q lacks %s; it needs four arrays: for a csr_matrix X of SciPy, %s", name, strings.Join(lacks, ", "), csrAdvice(name))
+		return nil, dataset.Errorf(dataset.ErrFormat, "the sparse matrix %q lacks %s; it needs four arrays: for a "+
+			"csr_matrix X of SciPy, %s", name, strings.Join(lacks, ", "), csrAdvice(name))
 	}
-	return &csrMatrix{found[0], found[1], found[2], found[3]}, nil
+	return &csrMatrix{data: found[0], indices: found[1], indptr: found[2], shape: found[3]}, nil
 }
 
 // csrAdvice says how NumPy writes a sparse matrix X of SciPy.
 func csrAdvice(name string) string {
-	return fmt.Sprintf("numpy.savez(FILE, %[1]s_data=X.data, %[1]s_indices=X.indices, %[1]s_indptr=X.indptr, %[1]s_shape=X.shape, labels=D)", name)
+	return fmt.Sprintf("numpy.savez(FILE, %[1]s_data=X.data, %[1]s_indices=X.indices, %[1]s_indptr=X.indptr, "+
+		"%[1]s_shape=X.shape, labels=D)", name)
 }
 
 // dimensions returns the shape of the matrix, and checks the lengths of the arrays.
@@ -53,7 +56,8 @@ func (m *csrMatrix) dimensions() (rows, columns int, err error) {
 	}
 	for _, n := range sides {
 		if n < 0 || n > dataset.MaxRows {
-			return 0, 0, fmt.Errorf("%q is %s x %s, want positive numbers of at most %d: %w", m.shape.name, units.InFull(sides[0]), units.InFull(sides[1]), uint32(dataset.MaxRows), dataset.ErrFormat)
+			return 0, 0, fmt.Errorf("%q is %s x %s, want positive numbers of at most %d: %w", m.shape.name,
+				units.InFull(sides[0]), units.InFull(sides[1]), uint32(dataset.MaxRows), dataset.ErrFormat)
 		}
 	}
 	rows, columns = int(sides[0]), int(sides[1])
@@ -72,9 +76,11 @@ func (m *csrMatrix) dimensions() (rows, columns int, err error) {
 	switch {
 	case err != nil:
 	case indices != values:
-		err = fmt.Errorf("%q has %s values and %q has %s, want as many: %w", m.data.name, units.Count(values), m.indices.name, units.Count(indices), dataset.ErrFormat)
+		err = fmt.Errorf("%q has %s values and %q has %s, want as many: %w", m.data.name, units.Count(values), m.indices.name,
+			units.Count(indices), dataset.ErrFormat)
 	case ends != rows+1:
-		err = fmt.Errorf("%q has %s values, want %s: one more than the rows in %q: %w", m.indptr.name, units.Count(ends), units.Count(rows+1), m.shape.name, dataset.ErrFormat)
+		err = fmt.Errorf("%q has %s values, want %s: one more than the rows in %q: %w", m.indptr.name, units.Count(ends),
+			units.Count(rows+1), m.shape.name, dataset.ErrFormat)
 	}
 	return rows, columns, err
 }
@@ -120,11 +126,14 @@ func (r *csrReader) next() (columns []uint32, values []float64, err error) {
 	n := end[0] - float64(r.at)
 	switch {
 	case n < 0:
-		return nil, nil, fmt.Errorf("%q descends from %s to %s, but the ends of rows must not descend: %w", r.indptr.name, units.Count(r.at), units.InFull(end[0]), dataset.ErrFormat)
+		return nil, nil, fmt.Errorf("%q descends from %s to %s, but the ends of rows must not descend: %w", r.indptr.name,
+			units.Count(r.at), units.InFull(end[0]), dataset.ErrFormat)
 	case end[0] > float64(r.values):
-		return nil, nil, fmt.Errorf("%q has %s, but %q has only %s values: %w", r.indptr.name, units.InFull(end[0]), r.data.name, units.Count(r.values), dataset.ErrFormat)
+		return nil, nil, fmt.Errorf("%q has %s, but %q has only %s values: %w", r.indptr.name, units.InFull(end[0]),
+			r.data.name, units.Count(r.values), dataset.ErrFormat)
 	case n > float64(r.columns):
-		return nil, nil, fmt.Errorf("the row has %s values for %s columns; in SciPy, X.sum_duplicates() adds the values of a column: %w", units.InFull(n), units.Count(r.columns), dataset.ErrFormat)
+		return nil, nil, fmt.Errorf("the row has %s values for %s columns; in SciPy, X.sum_duplicates() adds the values of "+
+			"a column: %w", units.InFull(n), units.Count(r.columns), dataset.ErrFormat)
 	}
 	r.row.Columns, r.row.Values = r.row.Columns[:0], r.row.Values[:0]
 	for left := int(n); left > 0; {
@@ -146,15 +155,18 @@ func (r *csrReader) readPiece(k int) error {
 	}
 	for _, c := range r.raw {
 		if c < 0 || c >= float64(r.columns) {
-			return fmt.Errorf("%q has the column %s, want 0 to %d: %w", r.indices.name, units.InFull(c), r.columns-1, dataset.ErrFormat)
+			return fmt.Errorf("%q has the column %s, want 0 to %d: %w", r.indices.name, units.InFull(c), r.columns-1,
+				dataset.ErrFormat)
 		}
 		column := uint32(c)
 		if n := len(r.row.Columns); n > 0 && r.row.Columns[n-1] >= column {
 			before := r.row.Columns[n-1]
 			if before == column {
-				return fmt.Errorf("%q has the column %d twice in this row; in SciPy, X.sum_duplicates() adds the values of a column: %w", r.indices.name, column, dataset.ErrFormat)
+				return fmt.Errorf("%q has the column %d twice in this row; in SciPy, X.sum_duplicates() adds the values of a "+
+					"column: %w", r.indices.name, column, dataset.ErrFormat)
 			}
-			return fmt.Errorf("%q has the column %d after %d, but columns must ascend in a row; in SciPy, X.sort_indices() sorts them: %w", r.indices.name, column, before, dataset.ErrFormat)
+			return fmt.Errorf("%q has the column %d after %d, but columns must ascend in a row; in SciPy, X.sort_indices() "+
+				"sorts them: %w", r.indices.name, column, before, dataset.ErrFormat)
 		}
 		r.row.Columns = append(r.row.Columns, column)
 	}
@@ -166,7 +178,9 @@ func (r *csrReader) readPiece(k int) error {
 // end reports values after the last row.
 func (r *csrReader) end() error {
 	if r.at != r.values {
-		return fmt.Errorf("%q ends at %s, but %q has %s values; in SciPy, X.prune() removes the values after the last row: %w", r.indptr.name, units.Count(r.at), r.data.name, units.Count(r.values), dataset.ErrFormat)
+		return fmt.Errorf(
+			"%q ends at %s, but %q has %s values; in SciPy, X.prune() removes the values after the last row: %w", r.indptr.name,
+			units.Count(r.at), r.data.name, units.Count(r.values), dataset.ErrFormat)
 	}
 	for _, a := range []*openArray{r.data, r.indices, r.indptr} {
 		if err := arrayError(a.name, a.End()); err != nil {

@@ -65,11 +65,13 @@ func TestCSROfAnotherName(t *testing.T) {
 		arrays["X"+part] = arrays["features"+part]
 		delete(arrays, "features"+part)
 	}
-	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{Arrays: ArrayOptions{FeaturesVariable: "X"}, Drop: []string{"0"}})
+	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{Arrays: ArrayOptions{FeaturesVariable: "X"},
+		Drop: []string{"0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows := datasettest.Collect(t, src); !slices.Equal(datasettest.Dense(rows[0], 3), []float64{0, 0, -2}) || src.Info().Features != 3 {
+	if rows := datasettest.Collect(t, src); !slices.Equal(datasettest.Dense(rows[0], 3), []float64{0, 0, -2}) ||
+		src.Info().Features != 3 {
 		t.Errorf("%+v", rows)
 	}
 	_, err = OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
@@ -83,29 +85,43 @@ func TestDamagedCSR(t *testing.T) {
 		b     []byte
 		says  []string
 	}{
-		"no shape":           {"features_shape", nil, []string{`lacks "features_shape"`, "X.shape"}},
-		"a long shape":       {"features_shape", int64s(3, 4, 1), []string{`"features_shape" has 3 values, want 2`}},
-		"no rows":            {"features_shape", int64s(0, 4), []string{"features_shape is 0 x 4"}},
-		"a negative shape":   {"features_shape", int64s(-3, 4), []string{`"features_shape" is -3 x 4`}},
-		"a huge shape":       {"features_shape", int64s(3, 1<<40), []string{`"features_shape" is 3 x`}},
-		"a shape of floats":  {"features_shape", float64s(3, 4), []string{`"features_shape" has elements of type float64, want integers`}},
-		"more rows":          {"features_shape", int64s(4, 4), []string{`"features_indptr" has 4 values, want 5`}},
-		"indices of floats":  {"features_indices", float64s(0, 3, 2), []string{`"features_indices" has elements of type float64`}},
-		"fewer indices":      {"features_indices", int64s(0, 3), []string{`"features_data" has 3 values and "features_indices" has 2`}},
-		"two dimensions":     {"features_data", NpyBytes("<f8", false, "(3, 1)", []float64{1, 2, 3}), []string{`"features_data" has 2 dimensions, want one`}},
-		"data of texts":      {"features_data", NpyBytes("|S1", false, "(3,)", []byte("abc")), []string{`"features_data" holds texts`}},
-		"truncated data":     {"features_data", float64s(1, 2, 3)[:90], []string{`"features_data"`, "truncated"}},
-		"a column too high":  {"features_indices", int64s(0, 4, 2), []string{"row 0", `"features_indices" has the column 4, want 0 to 3`}},
-		"a negative column":  {"features_indices", int64s(0, 3, -1), []string{"row 2", `"features_indices" has the column -1`}},
-		"descending columns": {"features_indices", int64s(3, 0, 2), []string{"row 0", "the column 0 after 3", "X.sort_indices()"}},
-		"a column twice":     {"features_indices", int64s(3, 3, 2), []string{"row 0", "the column 3 twice", "X.sum_duplicates()"}},
-		"a late begin":       {"features_indptr", int64s(1, 2, 2, 3), []string{`"features_indptr" begins with 1, want 0`}},
-		"descending ends":    {"features_indptr", int64s(0, 2, 1, 3), []string{"row 1", `"features_indptr" descends from 2 to 1`}},
-		"an early end":       {"features_indptr", int64s(0, 2, 2, 2), []string{`"features_indptr" ends at 2, but "features_data" has 3 values`, "X.prune()"}},
-		"a late end":         {"features_indptr", int64s(0, 2, 2, 4), []string{"row 2", `"features_indptr" has 4, but "features_data" has only 3 values`}},
-		"missing values":     {"features_data", float64s(1, numbers.NaN, 3), []string{"row 0", "feature 3", "missing"}},
-		"labels of 2 rows":   {"labels", NpyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0.5, 0.5}), []string{"features", "labels"}},
-		"dense features too": {"features", NpyBytes("<f4", false, "(3, 1)", []float32{1, 0, 1}), []string{`"features" is both an array and a sparse matrix`}},
+		"no shape":         {"features_shape", nil, []string{`lacks "features_shape"`, "X.shape"}},
+		"a long shape":     {"features_shape", int64s(3, 4, 1), []string{`"features_shape" has 3 values, want 2`}},
+		"no rows":          {"features_shape", int64s(0, 4), []string{"features_shape is 0 x 4"}},
+		"a negative shape": {"features_shape", int64s(-3, 4), []string{`"features_shape" is -3 x 4`}},
+		"a huge shape":     {"features_shape", int64s(3, 1<<40), []string{`"features_shape" is 3 x`}},
+		"a shape of floats": {"features_shape", float64s(3, 4),
+			[]string{`"features_shape" has elements of type float64, want integers`}},
+		"more rows": {"features_shape", int64s(4, 4), []string{`"features_indptr" has 4 values, want 5`}},
+		"indices of floats": {"features_indices", float64s(0, 3, 2),
+			[]string{`"features_indices" has elements of type float64`}},
+		"fewer indices": {"features_indices", int64s(0, 3),
+			[]string{`"features_data" has 3 values and "features_indices" has 2`}},
+		"two dimensions": {"features_data", NpyBytes("<f8", false, "(3, 1)", []float64{1, 2, 3}),
+			[]string{`"features_data" has 2 dimensions, want one`}},
+		"data of texts": {"features_data", NpyBytes("|S1", false, "(3,)", []byte("abc")),
+			[]string{`"features_data" holds texts`}},
+		"truncated data": {"features_data", float64s(1, 2, 3)[:90], []string{`"features_data"`, "truncated"}},
+		"a column too high": {"features_indices", int64s(0, 4, 2),
+			[]string{"row 0", `"features_indices" has the column 4, want 0 to 3`}},
+		"a negative column": {"features_indices", int64s(0, 3, -1),
+			[]string{"row 2", `"features_indices" has the column -1`}},
+		"descending columns": {"features_indices", int64s(3, 0, 2), []string{"row 0", "the column 0 after 3",
+			"X.sort_indices()"}},
+		"a column twice": {"features_indices", int64s(3, 3, 2), []string{"row 0", "the column 3 twice",
+			"X.sum_duplicates()"}},
+		"a late begin": {"features_indptr", int64s(1, 2, 2, 3), []string{`"features_indptr" begins with 1, want 0`}},
+		"descending ends": {"features_indptr", int64s(0, 2, 1, 3),
+			[]string{"row 1", `"features_indptr" descends from 2 to 1`}},
+		"an early end": {"features_indptr", int64s(0, 2, 2, 2),
+			[]string{`"features_indptr" ends at 2, but "features_data" has 3 values`, "X.prune()"}},
+		"a late end": {"features_indptr", int64s(0, 2, 2, 4),
+			[]string{"row 2", `"features_indptr" has 4, but "features_data" has only 3 values`}},
+		"missing values": {"features_data", float64s(1, numbers.NaN, 3), []string{"row 0", "feature 3", "missing"}},
+		"labels of 2 rows": {"labels", NpyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0.5, 0.5}),
+			[]string{"features", "labels"}},
+		"dense features too": {"features", NpyBytes("<f4", false, "(3, 1)", []float32{1, 0, 1}),
+			[]string{`"features" is both an array and a sparse matrix`}},
 	} {
 		arrays := goodCSR()
 		arrays[c.array] = c.b

@@ -90,7 +90,8 @@ func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) err
 	if err != nil {
 		return err
 	}
-	if r.from, r.header, r.width, r.cut, r.blank = file, s.header, s.columns.width, s.cut, make([]string, s.columns.width); s.header {
+	if r.from, r.header, r.width, r.cut, r.blank = file, s.header, s.columns.width, s.cut,
+		make([]string, s.columns.width); s.header {
 		if _, err := r.First(); err != nil {
 			return err
 		}
@@ -166,7 +167,9 @@ func (c *csvColumns) numberColumns(classes bool) []int {
 func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
 	d := &s.dialect
 	if o.set.schema != nil && o.CSV.Header == dataset.HeaderAuto && o.set.known.inNumbers(first, d.marks) {
-		return nil, &dataset.WaysError{Text: errtext.Sprintf("the first line has only numbers, among them every feature name of the model: give {header=yes} if it is a header, {header=no} if it is a row"), Ways: headerWays}
+		return nil, &dataset.WaysError{Text: errtext.Sprintf(
+			"the first line has only numbers, among them every feature name of the model: give {header=yes} if it is a " +
+				"header, {header=no} if it is a row"), Ways: headerWays}
 	}
 	auto := *o
 	auto.CSV.Header = dataset.HeaderAuto
@@ -197,7 +200,8 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 
 func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, unseen: o.CSV.Unseen, encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
+		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, unseen: o.CSV.Unseen,
+		encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
 	}
 	in, closer, err := openText(path, o.Encoding)
 	if err != nil {
@@ -236,7 +240,8 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	numeric := c.numberColumns(s.classes)
 	for _, record := range s.head { // its numbers may prove what the mark before decimals is
 		for _, i := range numeric {
-			if s.proof.Needed && i < len(record) && strings.IndexByte(record[i], m.Decimal()) >= 0 && numbers.IsField(record[i], m) {
+			if s.proof.Needed && i < len(record) && strings.IndexByte(record[i], m.Decimal()) >= 0 &&
+				numbers.IsField(record[i], m) {
 				s.proof.Look(record[i], m.Decimal())
 			}
 		}
@@ -335,7 +340,8 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []err
 		}
 		notes = append(notes, note)
 		if unread := c.free(); len(unread) > 0 && o.set.schema == nil {
-			notes = append(notes, errtext.Sprintf("columns that are not read, because the features are the pixels of images: %s", nameList(s.names, unread)))
+			notes = append(notes, errtext.Sprintf("columns that are not read, because the features are the pixels of images: %s",
+				nameList(s.names, unread)))
 		}
 	}
 	if c.rowNameFound && o.set.schema == nil && o.CSV.Images == "" {
@@ -492,7 +498,8 @@ func (t *Table) Each(f func(n int, record []string, file dataset.Measured) error
 // Choose returns what the columns are. After an error it has what was found before.
 func (t *Table) Choose(o *OpenOptions) (Columns, error) {
 	c, err := chooseColumns(t.s.names, t.Width, o)
-	all := Columns{Features: c.features, Labels: c.labels, Numbers: c.numberColumns(o.Labels.Kind == dataset.Class && !o.NoLabels), Used: c.used, RowName: c.rowName}
+	all := Columns{Features: c.features, Labels: c.labels, Numbers: c.numberColumns(o.Labels.Kind == dataset.Class &&
+		!o.NoLabels), Used: c.used, RowName: c.rowName}
 	all.Category = make([]bool, t.Width)
 	for i, category := range c.categories {
 		all.Category[i] = category != nil
@@ -500,8 +507,8 @@ func (t *Table) Choose(o *OpenOptions) (Columns, error) {
 	return all, err
 }
 
-// CheckMarks reads the numbers of columns again if proof says that every mark in them may separate thousands. It returns an
-// error that says so if the file can be read in two ways.
+// CheckMarks reads the numbers of columns again if proof says that every mark in them may separate thousands. It
+// returns an error that says so if the file can be read in two ways.
 func (t *Table) CheckMarks(columns []int, proof numbers.DecimalsProof) error {
 	if !proof.Needed || !proof.Doubt {
 		return nil
@@ -536,7 +543,8 @@ func OpenTable(path string, o *OpenOptions) (*Table, error) {
 		return nil, err
 	}
 	s.columns = csvColumns{width: len(first), value: -1, rowName: -1, group: -1}
-	return &Table{s, s.info.File, s.header, len(first), s.dialect.marks, s.proof, s.notes()}, nil
+	return &Table{s: s, File: s.info.File, Header: s.header, Width: len(first), Marks: s.dialect.marks, Proof: s.proof,
+		Notes: s.notes()}, nil
 }
 
 // Columns says what the columns of a table are if they are read with some options.

@@ -37,21 +37,25 @@ func TestCSV(t *testing.T) {
 		{"row_name,a,label_c\nfirst,2,1\n\"x,\"\"y\",3,1\n", OpenOptions{}, `[a]>[c] first[2]>[1] x,"y[3]>[1]`},
 		{",a,label_c\n0,2,1\n", OpenOptions{}, "[a]>[c] 0[2]>[1]"},
 		{"id,a,label_c\nq,2,1\n", OpenOptions{CSV: CSVOptions{RowNames: "id"}}, "[a]>[c] q[2]>[1]"},
-		{"q,2,1\n", OpenOptions{CSV: CSVOptions{RowNames: "0"}, Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] q[2]>[1]"},
+		{"q,2,1\n", OpenOptions{CSV: CSVOptions{RowNames: "0"}, Labels: LabelOptions{Columns: []string{"2"}}},
+			"[]>[] q[2]>[1]"},
 		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"c", "0"}}}, "[b]>[c a] [0]>[1 1]"},
 		{"a,b,last\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"last"}}}, "[a b]>[last] [1 0]>[1]"},
 		{"a,z_b,z_\n1,1,0\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"z_"}}}, "[a z_]>[b] [1 0]>[1]"},
 		{"x0,x1,label_0\n1,0,1\n", OpenOptions{}, "[]>[] [1 0]>[1]"},
 		{"1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] [1 0]>[1]"},
-		{"1,2,3\n1,0,1\n", OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}, Labels: LabelOptions{Columns: []string{"3"}}}, "[1 2]>[3] [1 0]>[1]"},
+		{"1,2,3\n1,0,1\n", OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes},
+			Labels: LabelOptions{Columns: []string{"3"}}}, "[1 2]>[3] [1 0]>[1]"},
 		{"5,label_0,label_1\n1,0,1\n", OpenOptions{}, "[5]>[] [1]>[0 1]"},
 		// Without labels wanted:
 		{"a,b,label_c\n1,2,1\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
 		{"a,b\n1,2\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
 		{"a,b\n1,2\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Columns: []string{"truth"}}}, "[a b]>[] [1 2]>[]"},
 		{"1,2,9\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: dataset.Class}}, "[]>[] [1 2 9]>[]"},
-		{"1,2\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
-		{"1,2,cat\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
+		{"1,2\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: dataset.Class,
+			Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
+		{"1,2,cat\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}},
+			"[]>[] [1 2]>[]"},
 	} {
 		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err != nil {
@@ -74,14 +78,20 @@ func TestCSVErrors(t *testing.T) {
 	}{
 		{"", OpenOptions{}, "the file is empty", dataset.ErrFormat},
 		{"\n\n", OpenOptions{}, "the file is empty", dataset.ErrFormat},
-		{"a,label_b,label_c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, `--labels class needs one label column, but several have a usual name ("label_b" and "label_c"): name the label column with --label-columns`, dataset.ErrAmbiguous},
-		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, High: 9, Columns: []string{"b", "c"}}}, "--labels age needs one label column, but --label-columns lists 2", nil},
-		{"a,b\n1,2\n", OpenOptions{}, "rename them to label_... or y_..., or list them with --label-columns", dataset.ErrNoLabels},
-		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0; line 3): found 3 columns, want 2 as in the first line", nil},
+		{"a,label_b,label_c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}},
+			`--labels class needs one label column, but several have a usual name ("label_b" and "label_c"): name the label column with --label-columns`, dataset.ErrAmbiguous},
+		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, High: 9,
+			Columns: []string{"b", "c"}}}, "--labels age needs one label column, but --label-columns lists 2", nil},
+		{"a,b\n1,2\n", OpenOptions{}, "rename them to label_... or y_..., or list them with --label-columns",
+			dataset.ErrNoLabels},
+		{"a,label_b\n1,1\n2,1,3\n", OpenOptions{}, "row 1 (counted from 0; line 3): found 3 columns, want 2 as in the " +
+			"first line", nil},
 		{"a,label_b\n1,1\n\"x,1\n", OpenOptions{}, "row 1", nil},
 		{"a,label_b\n1,1\nx,1\n", OpenOptions{}, `row 1, column 0 "a" (counted from 0; line 3): "x" is not a number`, nil},
-		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0; line 3): the field is empty`, nil},
-		{"a,label_b\n1e999,1\n", OpenOptions{}, `row 0, column 0 "a" (counted from 0; line 2): 1e999 is too large for a float32`, nil},
+		{"a,label_b\n1,1\n2,\n", OpenOptions{}, `row 1, column 1 "label_b" (counted from 0; line 3): the field is empty`,
+			nil},
+		{"a,label_b\n1e999,1\n", OpenOptions{},
+			`row 0, column 0 "a" (counted from 0; line 2): 1e999 is too large for a float32`, nil},
 		{"a,b\n1,1\n", listed("c"), `no column "c"; the columns are a, b`, nil},
 		{"1,1\n", listed("c"), "name columns by their numbers, 0 to 1", nil},
 		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" (counted from 0) is used twice`, nil},
@@ -124,7 +134,8 @@ func TestCSVGZ(t *testing.T) {
 // ForModel reads a file for a model that was trained on it: nothing may change.
 func ForModel(t *testing.T, path string, o OpenOptions, m *dataset.Manifest) {
 	t.Helper()
-	s := &dataset.Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns}
+	s := &dataset.Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames,
+		LabelColumns: m.LabelColumns}
 	src, _, err := OpenFor(path, o, s)
 	if err != nil {
 		t.Fatalf("for its own model: %v", err)
@@ -143,11 +154,13 @@ func ForModel(t *testing.T, path string, o OpenOptions, m *dataset.Manifest) {
 
 func TestHeaderDetection(t *testing.T) {
 	for line, want := range map[string]bool{
-		"a|b": true, "1|2": false, "1|cat": false, "1|class": true, "1|label_x": true, "1|y_": false, "|1": false, "a|": true, "nan|1": false,
+		"a|b": true, "1|2": false, "1|cat": false, "1|class": true, "1|label_x": true, "1|y_": false, "|1": false, "a|": true,
+		"nan|1": false,
 	} {
 		o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}
 		first := bytes.Split([]byte(line), []byte("|"))
-		if got, err := hasHeader([]string{string(first[0]), string(first[1])}, nil, numbers.Marks{}, &o); got != want || err != nil {
+		if got, err := hasHeader([]string{string(first[0]), string(first[1])}, nil, numbers.Marks{}, &o); got != want ||
+			err != nil {
 			t.Errorf("%q: header %v, error %v", line, got, err)
 		}
 	}
@@ -178,10 +191,14 @@ func TestDefaultTarget(t *testing.T) {
 		{"Y,p\n5,1\n0,2\n", LabelOptions{Kind: dataset.Class}, 0, `column 0, "Y"`},
 		{"Age,p,q\n5,1,0\n6,2,3\n", age, 0, `the age is read from column 0, "Age"`},
 		{"p,label_kind,q\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, 1, `"label_kind"`},
-		{"p,class,target\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, -1, `but several have a usual name ("class" and "target"): name the label column with --label-columns`},
+		{"p,class,target\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, -1,
+			`but several have a usual name ("class" and "target"): name the label column with --label-columns`},
 		{"x,y,label\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, 2, `column 2, "label"`},
-		{"p,label,Label\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, -1, `but several have a usual name ("label" and "Label")`},
-		{"p,q,species\n5,1,a\n6,2,b\n", LabelOptions{Kind: dataset.Class}, -1, "but no column is called class, label, target or y: name the label column with --label-columns; the columns are p, q, species"},
+		{"p,label,Label\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, -1,
+			`but several have a usual name ("label" and "Label")`},
+		{"p,q,species\n5,1,a\n6,2,b\n", LabelOptions{Kind: dataset.Class}, -1,
+			"but no column is called class, label, target or y: name the label column with --label-columns; the columns are " +
+				"p, q, species"},
 		{"5,1,a\n6,2,b\n", LabelOptions{Kind: dataset.Class}, -1, "the file has no header: name columns by their numbers"},
 		{"p,q\n5,1\n6,2\n", age, -1, "but no column is called age, label, target or y"},
 	} {
@@ -198,7 +215,8 @@ func TestDefaultTarget(t *testing.T) {
 		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, c.says) {
 			t.Errorf("%q: %s", c.content, notes)
 		}
-		if got, want := len(datasettest.Collect(t, src)[0].Values), strings.Count(strings.Split(c.content, "\n")[0], ","); got != want {
+		if got, want := len(datasettest.Collect(t, src)[0].Values), strings.Count(strings.Split(c.content, "\n")[0],
+			","); got != want {
 			t.Errorf("%q: %d features, want %d", c.content, got, want)
 		}
 	}
@@ -209,9 +227,11 @@ func TestTwoPrefixes(t *testing.T) {
 	content := "x_min,y_min,x_max,y_max,label_joy,label_sad\n10,20,30,40,.25,.75\n"
 	_, err := OpenFile(t, "a.csv", content, OpenOptions{})
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-	datasettest.MustContain(t, err, `--label-prefix label_ reads "label_joy" and "label_sad" as labels`, `--label-prefix y_ reads "y_min" and "y_max" as labels`)
+	datasettest.MustContain(t, err, `--label-prefix label_ reads "label_joy" and "label_sad" as labels`,
+		`--label-prefix y_ reads "y_min" and "y_max" as labels`)
 	for _, o := range []OpenOptions{
-		{Labels: LabelOptions{Prefixes: []string{"label_"}}}, {Labels: LabelOptions{Columns: []string{"label_joy:last"}}}, {FeatureColumns: []string{"0:3"}},
+		{Labels: LabelOptions{Prefixes: []string{"label_"}}}, {Labels: LabelOptions{Columns: []string{"label_joy:last"}}},
+		{FeatureColumns: []string{"0:3"}},
 	} {
 		src, err := OpenFile(t, "a.csv", content, o)
 		if err != nil {
@@ -225,7 +245,8 @@ func TestTwoPrefixes(t *testing.T) {
 	if err != nil || src.Info().Labels != 4 {
 		t.Errorf("both: %v", err)
 	}
-	s := &dataset.Schema{Features: 4, Labels: 2, FeatureNames: []string{"x_min", "y_min", "x_max", "y_max"}, LabelNames: []string{"joy", "sad"}}
+	s := &dataset.Schema{Features: 4, Labels: 2, FeatureNames: []string{"x_min", "y_min", "x_max", "y_max"},
+		LabelNames: []string{"joy", "sad"}}
 	if _, _, err := OpenFor(datasettest.WriteFile(t, "a.csv", content), OpenOptions{}, s); err != nil {
 		t.Error(err)
 	}

@@ -41,7 +41,8 @@ func FuzzNames(f *testing.F) {
 			t.Fatal(err)
 		}
 		back, err := decodeNames("n.json", bytes.NewReader(again))
-		if err != nil || !slices.Equal(back.Rows, n.Rows) || !slices.Equal(back.Features, n.Features) || !slices.Equal(back.Labels, n.Labels) {
+		if err != nil || !slices.Equal(back.Rows, n.Rows) || !slices.Equal(back.Features, n.Features) ||
+			!slices.Equal(back.Labels, n.Labels) {
 			t.Fatalf("names change on the way: %s, error %v", again, err)
 		}
 	})

@@ -91,7 +91,9 @@ func drawCounts(r *rapid.T, rows int) (all [][]float64) {
 
 // drawText draws a text of any letters, which begins and ends with none that is a blank, and is no number.
 func drawText(r *rapid.T) string {
-	text := rapid.StringOfN(rapid.Rune().Filter(func(c rune) bool { return unicode.IsGraphic(c) && c <= 0xffff && c != unicode.ReplacementChar }), 0, 8, 60).Draw(r, "text")
+	text := rapid.StringOfN(rapid.Rune().Filter(func(c rune) bool {
+		return unicode.IsGraphic(c) && c <= 0xffff && c != unicode.ReplacementChar
+	}), 0, 8, 60).Draw(r, "text")
 	return "t" + text + "."
 }
 
@@ -104,7 +106,8 @@ func drawIdentities(r *rapid.T, rows int, gap bool) *identityColumn {
 			few = append(few, drawText(r))
 			continue
 		}
-		v := rapid.OneOf(rapid.Uint64Range(0, 30), rapid.Uint64Range(1e6, 1e9), rapid.Uint64Range(1<<53-2, 1<<53+2), rapid.Uint64Range(1<<63-9, 1<<63), rapid.Uint64()).Draw(r, "number")
+		v := rapid.OneOf(rapid.Uint64Range(0, 30), rapid.Uint64Range(1e6, 1e9), rapid.Uint64Range(1<<53-2, 1<<53+2),
+			rapid.Uint64Range(1<<63-9, 1<<63), rapid.Uint64()).Draw(r, "number")
 		few = append(few, strconv.FormatUint(v, 10))
 	}
 	for i := range rows {
@@ -142,7 +145,9 @@ type spelling struct {
 func (s *spelling) missing() string {
 	words := append([]string{""}, numbers.MissingWords...)
 	if s.plain {
-		words = slices.DeleteFunc(words[1:], func(w string) bool { return strings.Contains(w, "#") || strings.Contains(w, " ") })
+		words = slices.DeleteFunc(words[1:], func(w string) bool {
+			return strings.Contains(w, "#") || strings.Contains(w, " ")
+		})
 	}
 	word := rapid.SampledFrom(words).Draw(s.r, "missing")
 	if rapid.Bool().Draw(s.r, "capitals") {
@@ -223,7 +228,8 @@ func (s *spelling) identity(c *identityColumn, row int) string {
 	if c.numbers[row] >= 1<<53 {
 		return "+" + text
 	}
-	forms := []string{text + ".0", "+" + text, text + ".", strconv.FormatFloat(float64(c.numbers[row]), 'e', -1, 64), strconv.FormatFloat(float64(c.numbers[row]), 'e', 18, 64)}
+	forms := []string{text + ".0", "+" + text, text + ".", strconv.FormatFloat(float64(c.numbers[row]), 'e', -1, 64),
+		strconv.FormatFloat(float64(c.numbers[row]), 'e', 18, 64)}
 	text = rapid.SampledFrom(forms).Draw(s.r, "form")
 	if s.comma {
 		text = strings.Replace(text, ".", ",", 1)

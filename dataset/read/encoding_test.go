@@ -31,9 +31,11 @@ func TestDecodeText(t *testing.T) {
 		want := strings.ReplaceAll(text, "\r\n", "\x00")
 		want = strings.ReplaceAll(strings.ReplaceAll(want, "\r", "\n"), "\x00", "\r\n")
 		for name, b := range map[string][]byte{
-			"UTF-8": []byte("\ufeff" + text), "UTF-16LE": inUTF16(text, binary.LittleEndian), "UTF-16BE": inUTF16(text, binary.BigEndian),
+			"UTF-8": []byte("\ufeff" + text), "UTF-16LE": inUTF16(text, binary.LittleEndian), "UTF-16BE": inUTF16(text,
+				binary.BigEndian),
 		} {
-			for cut, in := range map[string]io.Reader{"whole": bytes.NewReader(b), "bytes": iotest.OneByteReader(bytes.NewReader(b))} {
+			for cut, in := range map[string]io.Reader{"whole": bytes.NewReader(b),
+				"bytes": iotest.OneByteReader(bytes.NewReader(b))} {
 				decoded, err := decodeText(in, false, 0, encodingOfMark)
 				if err != nil {
 					t.Fatal(err)
@@ -111,7 +113,8 @@ func asUsersSave(text string) map[string]string {
 // TestSideFiles: names and splits are read from every encoding, with the separators that data files have.
 func TestSideFiles(t *testing.T) {
 	for name, content := range asUsersSave("{\"labels\":\n[\"zoë\", \"😀\"]}\n") {
-		if n, err := ReadNames(datasettest.WriteFile(t, "n.json", content)); err != nil || !slices.Equal(n.Labels, []string{"zoë", "😀"}) {
+		if n, err := ReadNames(datasettest.WriteFile(t, "n.json", content)); err != nil ||
+			!slices.Equal(n.Labels, []string{"zoë", "😀"}) {
 			t.Errorf("names, %s: %+v, %v", name, n, err)
 		}
 	}

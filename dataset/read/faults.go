@@ -21,13 +21,15 @@ func (s *csvSource) fieldError(n, column int, reason errtext.Text, record []stri
 		reason = errtext.Sprintf("the column has no values; %s leaves it out", drop)
 	case n == 0 && s.header && !slices.ContainsFunc(c.features, isNumber) && !slices.ContainsFunc(c.labels, isNumber):
 		reason += "; this line has no numbers: is it a second header line? A file may have only one header line"
-	case numbers.IsMissing(field), numbers.HasMarks(field), n > 0 && strings.ContainsAny(field, "0123456789"): // it is almost a number
+	// it is almost a number
+	case numbers.IsMissing(field), numbers.HasMarks(field), n > 0 && strings.ContainsAny(field, "0123456789"):
 	case label && len(c.labels) > 1:
 		reason += errtext.Sprintf("; %s leaves the column out if it is not a label, {label-columns} lists the labels", drop)
 	case label:
 		reason += errtext.Sprintf("; {labels=class} reads classes")
 	default:
-		reason += errtext.Sprintf(": {drop} leaves the column out, {row-names} reads it as names of samples, {categories} makes a feature of each value; dataset inspect describes all columns")
+		reason += errtext.Sprintf(": {drop} leaves the column out, {row-names} reads it as names of samples, {categories} " +
+			"makes a feature of each value; dataset inspect describes all columns")
 	}
 	ways := m.Ways(field)
 	if len(ways) > 0 {
@@ -77,15 +79,16 @@ func (s *csvSource) textError(n, column int, err error, r *csvRecords) error {
 	return e
 }
 
-// fitting returns the ways with which all fields of the given columns are numbers that are numbers now. conflict is for an error if there
-// is none: it names a field that is no number then.
+// fitting returns the ways with which all fields of the given columns are numbers that are numbers now. conflict is for
+// an error if there is none: it names a field that is no number then.
 func (s *csvSource) fitting(ways []dataset.Way, columns []int) (fit []dataset.Way, conflict errtext.Text) {
 	for _, way := range ways {
 		other := numbers.MarksOf(&way)
 		e := example{}
 		err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
 			for _, i := range columns {
-				if field := strings.TrimSpace(record[i]); !numbers.IsMissing(field) && numbers.IsField(field, s.dialect.marks) && !numbers.IsField(field, other) {
+				if field := strings.TrimSpace(record[i]); !numbers.IsMissing(field) && numbers.IsField(field, s.dialect.marks) &&
+					!numbers.IsField(field, other) {
 					e = example{strings.Clone(field), r.lineOf(i), i}
 					return errFound
 				}
@@ -95,7 +98,8 @@ func (s *csvSource) fitting(ways []dataset.Way, columns []int) (fit []dataset.Wa
 		if err == nil {
 			fit = append(fit, way)
 		} else if conflict == "" && e.field != "" {
-			conflict = errtext.Sprintf("; %s, but then %q (line %d, column %d) is not a number: write all numbers of the file with the same separators", way.Text(), e.field, e.line, e.column)
+			conflict = errtext.Sprintf("; %s, but then %q (line %d, column %d) is not a number: write all numbers of the file "+
+				"with the same separators", way.Text(), e.field, e.line, e.column)
 		}
 	}
 	return fit, conflict
@@ -151,13 +155,16 @@ func (s *csvSource) thousandsError(c *columnMarks) error {
 	grouped := numbers.Marks{Thousands: rune(m.Decimal()), Comma: !m.Comma}
 	thousand, _ := grouped.ParseGrouped(at.field)
 	decimal, _ := m.ParseGrouped(at.field)
-	reason := errtext.Sprintf("%q may mean %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped, thousand, m, decimal)
+	reason := errtext.Sprintf("%q may mean %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped,
+		thousand, m, decimal)
 	if c.whole.field != "" {
 		reason += errtext.Sprintf("; %q (line %d) has no separator", c.whole.field, c.whole.line)
 	}
 	return &dataset.RowError{
-		File: s.info.File, Row: -1, Line: at.line, Column: at.column, Kind: "column", Name: dataset.NameAt(s.names, at.column), Reason: reason, Err: &dataset.WaysError{Text: reason, Ways: []dataset.Way{
-			oneWay("--thousands", string(m.Decimal()), "%q is %v", at.field, thousand), oneWay("--decimal", string(m.Decimal()), "%q is %v", at.field, decimal),
+		File: s.info.File, Row: -1, Line: at.line, Column: at.column, Kind: "column", Name: dataset.NameAt(s.names,
+			at.column), Reason: reason, Err: &dataset.WaysError{Text: reason, Ways: []dataset.Way{
+			oneWay("--thousands", string(m.Decimal()), "%q is %v", at.field, thousand), oneWay("--decimal", string(m.Decimal()),
+				"%q is %v", at.field, decimal),
 		}},
 	}
 }

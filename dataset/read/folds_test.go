@@ -75,17 +75,22 @@ func FuzzFolds(f *testing.F) {
 	})
 }
 
-// TestFoldsOfOtherTools: files that count from 1, or have the index of a pandas frame, are refused with the reason, and are read once they
-// are as the reason says.
+// TestFoldsOfOtherTools: files that count from 1, or have the index of a pandas frame, are refused with the reason, and
+// are read once they are as the reason says.
 func TestFoldsOfOtherTools(t *testing.T) {
 	for _, c := range []struct{ text, says, mended string }{
-		{"row,fold\n0,1\n1,2\n2,1\n", "the folds are numbered from 1 to 2, want numbers from 0: subtract 1 from each", "row,fold\n0,0\n1,1\n2,0\n"},
-		{"row,fold\n1,0\n2,1\n3,0\n", `row "3": want a number from 0 to 2, because rows are numbered from 0`, "row,fold\n0,0\n1,1\n2,0\n"},
-		{",row,fold\n0,0,0\n1,1,1\n2,2,0\n", "the first column has no name and seems to be the index of a pandas data frame: write the file with to_csv(..., index=False)", "row,fold\n0,0\n1,1\n2,0\n"},
-		{"row,fold\n0,0.1\n1,1.0\n2,0.0\n", `fold "0.1": want a whole number from 0 to 65535, in digits`, "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,1\n1,2\n2,1\n", "the folds are numbered from 1 to 2, want numbers from 0: subtract 1 from each",
+			"row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n1,0\n2,1\n3,0\n", `row "3": want a number from 0 to 2, because rows are numbered from 0`,
+			"row,fold\n0,0\n1,1\n2,0\n"},
+		{",row,fold\n0,0,0\n1,1,1\n2,2,0\n", "the first column has no name and seems to be the index of a pandas data " +
+			"frame: write the file with to_csv(..., index=False)", "row,fold\n0,0\n1,1\n2,0\n"},
+		{"row,fold\n0,0.1\n1,1.0\n2,0.0\n", `fold "0.1": want a whole number from 0 to 65535, in digits`,
+			"row,fold\n0,0\n1,1\n2,0\n"},
 		{"row,fold\n0,0\n1,2\n2,0\n", "fold 1 has no samples", "row,fold\n0,0\n1,1\n2,0\n"},
 	} {
-		if _, err := readSplits(strings.NewReader(c.text), 3, nil); err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, dataset.ErrFormat) {
+		if _, err := readSplits(strings.NewReader(c.text), 3, nil); err == nil || !strings.Contains(err.Error(), c.says) ||
+			!errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%q: error %v, want %q", c.text, err, c.says)
 		}
 		if s, err := readSplits(strings.NewReader(c.mended), 3, nil); err != nil || s.Folds != 2 {

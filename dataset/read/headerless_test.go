@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 )
 
-// A file without a header, for a model of a file with one, is refused with what to do, whatever its first line has; with the names
-// of the columns in a first line it is read.
+// A file without a header, for a model of a file with one, is refused with what to do, whatever its first line has;
+// with the names of the columns in a first line it is read.
 func TestHeaderlessFileOfModel(t *testing.T) {
 	numbers, words, mixed, degrees := "", "", "", ""
 	for i := range 12 {
@@ -29,8 +29,11 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 		first        string // other first row, with a class that is unknown
 	}{
 		"numbers": {"x,w,class\n", numbers, class, class, "1,2,q\n"},
-		"words":   {"color,size,class\n", words, class, OpenOptions{Labels: class.Labels, CSV: CSVOptions{Categories: []string{"color", "size"}}}, "red,m,q\n"},
-		"mixed":   {"color,x,species\n", mixed, class, OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"species"}}, CSV: CSVOptions{Categories: []string{"color"}}}, "red,2,q\n"},
+		"words": {"color,size,class\n", words, class,
+			OpenOptions{Labels: class.Labels, CSV: CSVOptions{Categories: []string{"color", "size"}}}, "red,m,q\n"},
+		"mixed": {"color,x,species\n", mixed, class,
+			OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"species"}},
+				CSV: CSVOptions{Categories: []string{"color"}}}, "red,2,q\n"},
 		"degrees": {"x,label_p,label_q\n", degrees, OpenOptions{}, OpenOptions{}, "2,.5,.5\n"},
 	} {
 		src, err := OpenFile(t, "a.csv", c.header+c.rows, c.train)
@@ -41,7 +44,8 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &dataset.Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Reading: m.Reading}
+		s := &dataset.Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames,
+			LabelColumns: m.LabelColumns, Reading: m.Reading}
 		for _, rows := range []string{c.rows, c.first + c.rows} {
 			for _, predict := range []bool{false, true} {
 				o := c.o
@@ -63,7 +67,8 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 				if err := read(c.header+c.rows, o); err != nil {
 					t.Errorf("%s with its header: %v", what, err)
 				}
-				if err := read(strings.Replace(c.header, names[0], "other", 1)+c.rows, o); err == nil || strings.Contains(err.Error(), "--header no") || strings.Contains(err.Error(), "first line") {
+				if err := read(strings.Replace(c.header, names[0], "other", 1)+c.rows, o); err == nil ||
+					strings.Contains(err.Error(), "--header no") || strings.Contains(err.Error(), "first line") {
 					t.Errorf("%s with another name: %v", what, err)
 				}
 			}

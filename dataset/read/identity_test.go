@@ -22,19 +22,22 @@ func TestEqualNumbersAreOneClass(t *testing.T) {
 		"class", NpyBytes("|S3", false, "(6,)", []byte("0\x00\x001\x00\x000.01.00\x00\x001e0")))
 	for name, b := range map[string][]byte{
 		"a.csv": Column("class", "0", "1", "0.0", "1.0", "0", "1"), "a.svm": svm, "a.npz": text,
-		"b.npz": NpzBytes("features", NpyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}), "class", NpyBytes("<f4", false, "(6,)", []float32{0, 1, 0, 1, 0, 1})),
+		"b.npz": NpzBytes("features", NpyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}), "class",
+			NpyBytes("<f4", false, "(6,)", []float32{0, 1, 0, 1, 0, 1})),
 	} {
 		names, rows, err := ClassesOf(t, name, b, OpenOptions{})
 		if err != nil || !slices.Equal(names, []string{"0", "1"}) || !slices.Equal(rows, want) {
 			t.Errorf("%s: %q %v, %v", name, names, rows, err)
 		}
 	}
-	src, err := OpenBytes(t, "a.csv", Column("class", "0", "1", "0.0", "1.0", "0", "1"), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+	src, err := OpenBytes(t, "a.csv", Column("class", "0", "1", "0.0", "1.0", "0", "1"),
+		OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	notes := strings.Join(errtext.Strings(src.Info().Notes), "\n")
-	if !strings.Contains(notes, "2 classes: 0 (3 samples), 1 (3 samples)") || !strings.Contains(notes, `equal numbers are read as one class, such as "0" and "0.0"`) {
+	if !strings.Contains(notes, "2 classes: 0 (3 samples), 1 (3 samples)") ||
+		!strings.Contains(notes, `equal numbers are read as one class, such as "0" and "0.0"`) {
 		t.Errorf("notes %q", notes)
 	}
 	// A decimal comma is one more spelling.
@@ -102,7 +105,8 @@ func largeFiles(signed bool) map[string][]byte {
 		svm += fmt.Sprintf("%d 1:%d\n", v, i+1)
 	}
 	return map[string][]byte{
-		"a.npz": NpzBytes("features", NpyBytes("<f8", false, "(4, 1)", x), "labels", NpyBytes("<f8", false, "(4, 2)", append(half, half...)),
+		"a.npz": NpzBytes("features", NpyBytes("<f8", false, "(4, 1)", x), "labels",
+			NpyBytes("<f8", false, "(4, 2)", append(half, half...)),
 			"class", NpyBytes(descr, false, "(4, 1)", large), "person", NpyBytes(descr, false, "(4,)", large)),
 		"a.mat": f.Bytes(), "a.csv": []byte(csv), "a.svm": []byte(svm),
 	}
@@ -113,7 +117,8 @@ func TestLargeIdentities(t *testing.T) {
 	wantNames := []string{"9007199254740992", "9007199254740993", "9223372036854775806", "9223372036854775807"}
 	for _, signed := range []bool{false, true} {
 		for name, b := range largeFiles(signed) {
-			names, rows, err := ClassesOf(t, name, b, OpenOptions{Drop: map[string][]string{"a.csv": {"label_a", "label_b", "person"}}[name]})
+			names, rows, err := ClassesOf(t, name, b,
+				OpenOptions{Drop: map[string][]string{"a.csv": {"label_a", "label_b", "person"}}[name]})
 			if err != nil || !slices.Equal(names, wantNames) || !slices.Equal(rows, []int{1, 0, 3, 2}) {
 				t.Errorf("%s: classes %q %v, %v", name, names, rows, err)
 			}
@@ -126,7 +131,8 @@ func TestLargeIdentities(t *testing.T) {
 			}
 		}
 	}
-	b := NpzBytes("features", NpyBytes("<f8", false, "(2, 1)", []float64{1, 2}), "class", NpyBytes("<u8", false, "(2,)", []uint64{math.MaxUint64, math.MaxUint64 - 1}))
+	b := NpzBytes("features", NpyBytes("<f8", false, "(2, 1)", []float64{1, 2}), "class",
+		NpyBytes("<u8", false, "(2,)", []uint64{math.MaxUint64, math.MaxUint64 - 1}))
 	names, _, err := ClassesOf(t, "a.npz", b, OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"18446744073709551614", "18446744073709551615"}) {
 		t.Errorf("%q, %v", names, err)
@@ -136,7 +142,8 @@ func TestLargeIdentities(t *testing.T) {
 // TestOneSpellingForModels: a model knows its classes by their numbers, whatever kind of file has them.
 func TestOneSpellingForModels(t *testing.T) {
 	codes := []int64{20231105, 20231106, 1234567, 20231105}
-	b := NpzBytes("features", NpyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "class", NpyBytes("<i8", false, "(4,)", codes))
+	b := NpzBytes("features", NpyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "class",
+		NpyBytes("<i8", false, "(4,)", codes))
 	names, _, err := ClassesOf(t, "a.npz", b, OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"1234567", "20231105", "20231106"}) {
 		t.Fatalf("%q, %v", names, err)
@@ -185,12 +192,13 @@ func TestOneSpellingForModels(t *testing.T) {
 			_, err = datasettest.TryCollect(src)
 		}
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, fmt.Sprintf("%q, and the known class %q, are one class as numbers", c.text, c.name), "write "+c.name+" for one class", "row 0")
+		datasettest.MustContain(t, err, fmt.Sprintf("%q, and the known class %q, are one class as numbers", c.text, c.name),
+			"write "+c.name+" for one class", "row 0")
 	}
 }
 
-// Names of labels in a file of classes that are numbers are their names if the numbers count them, for training and for a model
-// with these names; otherwise a note says that they are not used.
+// Names of labels in a file of classes that are numbers are their names if the numbers count them, for training and for
+// a model with these names; otherwise a note says that they are not used.
 func TestNamesOfCountedClasses(t *testing.T) {
 	names := []string{"cat", "dog", "elk"}
 	files := func(classes ...int) map[string][]byte {
@@ -205,7 +213,8 @@ func TestNamesOfCountedClasses(t *testing.T) {
 		f.AddCells("label_names", names...)
 		shape := fmt.Sprintf("(%d,)", len(classes))
 		return map[string][]byte{
-			"a.npz": NpzBytes("features", NpyBytes("<f8", false, shape, x), "labels", NpyBytes("<i8", false, shape, whole), "label_names", NpyBytes("|S3", false, "(3,)", []byte("catdogelk"))),
+			"a.npz": NpzBytes("features", NpyBytes("<f8", false, shape, x), "labels", NpyBytes("<i8", false, shape, whole),
+				"label_names", NpyBytes("|S3", false, "(3,)", []byte("catdogelk"))),
 			"a.mat": f.Bytes(), "a.svm": []byte(svm),
 		}
 	}
@@ -216,13 +225,16 @@ func TestNamesOfCountedClasses(t *testing.T) {
 		rows    []int
 		note    string
 	}{
-		{[]int{2, 0, 1, 0}, nil, names, []int{2, 0, 1, 0}, `the classes are counted from 0 and have the label names of the file: 3 ("cat", "dog", "elk")`},
+		{[]int{2, 0, 1, 0}, nil, names, []int{2, 0, 1, 0},
+			`the classes are counted from 0 and have the label names of the file: 3 ("cat", "dog", "elk")`},
 		{[]int{2, 3, 1, 3}, nil, names, []int{1, 2, 0, 2}, "counted from 1"},
 		{[]int{2, 0, 0, 2}, nil, []string{"cat", "elk"}, []int{1, 0, 0, 1}, "counted from 0"},
 		{[]int{1, 3, 3, 1}, nil, []string{"cat", "elk"}, []int{0, 1, 1, 0}, "counted from 1"},
-		{[]int{1, 2, 2, 1}, nil, []string{"1", "2"}, []int{0, 1, 1, 0}, `the label names in the file are not used: they are 3 ("cat", "dog", "elk"), but the classes are 2 ("1", "2")`},
+		{[]int{1, 2, 2, 1}, nil, []string{"1", "2"}, []int{0, 1, 1, 0},
+			`the label names in the file are not used: they are 3 ("cat", "dog", "elk"), but the classes are 2 ("1", "2")`},
 		{[]int{0, 3, 1, 2}, nil, []string{"0", "1", "2", "3"}, []int{0, 3, 1, 2}, "not used"},
-		{[]int{0, 2, 0, 2}, []string{"elk", "cat", "dog"}, names, []int{0, 2, 0, 2}, "counted from 0"}, // matched with the model by name
+		// matched with the model by name
+		{[]int{0, 2, 0, 2}, []string{"elk", "cat", "dog"}, names, []int{0, 2, 0, 2}, "counted from 0"},
 		{[]int{0, 2, 0, 2}, []string{"0", "1", "2"}, []string{"0", "1", "2"}, []int{0, 2, 0, 2}, ""},
 	} {
 		for name, b := range files(c.classes...) {

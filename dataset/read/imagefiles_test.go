@@ -24,7 +24,8 @@ import (
 func Pictures(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, c := range map[string]color.NRGBA{"dark.png": {0, 0, 0, 255}, "light.png": {255, 51, 0, 255}} {
+	for name, c := range map[string]color.NRGBA{"dark.png": {R: 0, G: 0, B: 0, A: 255},
+		"light.png": {R: 255, G: 51, B: 0, A: 255}} {
 		m := image.NewNRGBA(image.Rect(0, 0, 6, 4))
 		for i := range 24 {
 			m.SetNRGBA(i%6, i/6, c)
@@ -55,10 +56,14 @@ func TestImageFiles(t *testing.T) {
 		labels  string
 	}{
 		"distributions": {"image,label_a,label_b\ndark.png,0.25,0.75\nlight.png,1,0\n", OpenOptions{}, "a b"},
-		"classes":       {"file;what;class\ndark.png;x;night\n./light.png;y;day\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, "day night"},
-		"row names":     {"note,picture,class\nx,dark.png,1\ny,light.png,2\n", OpenOptions{CSV: CSVOptions{RowNames: "picture"}, Labels: LabelOptions{Kind: dataset.Class}}, "1 2"},
-		"ages":          {"name,age\ndark.png,1\nlight.png,2.5\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, Low: 0, High: 3}, Beside: BesideOptions{Values: "age"}}, "0 1 2 3"},
-		"dropped":       {"image,class\ndark.png,1\nnowhere.png,\nlight.png,2\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}}, "1 2"},
+		"classes": {"file;what;class\ndark.png;x;night\n./light.png;y;day\n",
+			OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, "day night"},
+		"row names": {"note,picture,class\nx,dark.png,1\ny,light.png,2\n", OpenOptions{CSV: CSVOptions{RowNames: "picture"},
+			Labels: LabelOptions{Kind: dataset.Class}}, "1 2"},
+		"ages": {"name,age\ndark.png,1\nlight.png,2.5\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1,
+			Low: 0, High: 3}, Beside: BesideOptions{Values: "age"}}, "0 1 2 3"},
+		"dropped": {"image,class\ndark.png,1\nnowhere.png,\nlight.png,2\n",
+			OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}}, "1 2"},
 	} {
 		c.o.CSV.Images, c.o.Shape = dir, small
 		src, err := OpenFile(t, "a.csv", c.content, c.o)
@@ -67,7 +72,8 @@ func TestImageFiles(t *testing.T) {
 			continue
 		}
 		info := src.Info()
-		if info.Features != 6 || info.Shape != small || strings.Join(info.LabelNames, " ") != c.labels || !info.HasRowNames || info.FeatureNames != nil {
+		if info.Features != 6 || info.Shape != small || strings.Join(info.LabelNames, " ") != c.labels || !info.HasRowNames ||
+			info.FeatureNames != nil {
 			t.Errorf("%s: %+v", name, info)
 		}
 		if want := map[bool]int{false: 2, true: -1}[c.o.Missing.Drop]; info.Rows != want {
@@ -79,7 +85,8 @@ func TestImageFiles(t *testing.T) {
 				rows = append(rows, r)
 			}
 		}
-		if len(rows) != 2 || !slices.Equal(rows[0].Values, make([]float64, 6)) || !slices.Equal(rows[1].Values, []float64{1, 1, float64(float32(0.2)), float64(float32(0.2)), 0, 0}) {
+		if len(rows) != 2 || !slices.Equal(rows[0].Values, make([]float64, 6)) ||
+			!slices.Equal(rows[1].Values, []float64{1, 1, float64(float32(0.2)), float64(float32(0.2)), 0, 0}) {
 			t.Errorf("%s: %v", name, rows)
 		}
 		if m, _, err := importer.Build(src, importer.Options{}); err != nil || m.Shape != small || !m.HasRowNames {
@@ -92,12 +99,15 @@ func TestImageFiles(t *testing.T) {
 func TestImageFilesOfModel(t *testing.T) {
 	dir := Pictures(t)
 	path := datasettest.WriteFile(t, "a.csv", "image,class\ndark.png,1\n")
-	s := &dataset.Schema{Features: 4, Labels: 2, LabelNames: []string{"1", "2"}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}}
+	s := &dataset.Schema{Features: 4, Labels: 2, LabelNames: []string{"1", "2"},
+		Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}}
 	src, _, err := OpenFor(path, OpenOptions{CSV: CSVOptions{Images: dir}, NoLabels: true}, s)
 	if err != nil || src.Info().Shape != s.Shape || len(datasettest.Collect(t, src)) != 1 {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := OpenFor(path, OpenOptions{CSV: CSVOptions{Images: dir}, NoLabels: true, Shape: dataset.Shape{Channels: 1, Height: 1, Width: 4}}, s); err == nil || !strings.Contains(err.Error(), "1x1x4") || !strings.Contains(err.Error(), "1x2x2") {
+	if _, _, err := OpenFor(path, OpenOptions{CSV: CSVOptions{Images: dir}, NoLabels: true,
+		Shape: dataset.Shape{Channels: 1, Height: 1, Width: 4}}, s); err == nil || !strings.Contains(err.Error(), "1x1x4") ||
+		!strings.Contains(err.Error(), "1x2x2") {
 		t.Errorf("another shape: %v", err)
 	}
 }
@@ -111,18 +121,26 @@ func TestImageFilesRefused(t *testing.T) {
 		o       OpenOptions
 		says    []string
 	}{
-		"no image":     {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape}, []string{"a.csv", "row 1", "line 3", `"text.png"`, "neither PNG nor JPEG"}},
-		"not there":    {"image,class\nno.png,1\n", OpenOptions{Shape: shape}, []string{"row 0", "line 2", `"no.png"`, "no such file"}},
-		"outside":      {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv", "it leads out of the folder: give a folder that contains all images with --images"}},
-		"folder":       {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is not a regular file"}},
-		"no name":      {"image,class\n ,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is empty; --missing drop"}},
-		"missing name": {"image,class\nNULL,1\n", OpenOptions{Shape: shape}, []string{"row 0", "the name is a missing value; --missing drop"}},
-		"no column":    {"picture,class\nnowhere,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
-		"no shape":     {"image,class\ndark.png,1\n", OpenOptions{}, []string{"--shape"}},
-		"channels":     {"image,class\ndark.png,1\n", OpenOptions{Shape: dataset.Shape{Channels: 2, Height: 2, Width: 2}}, []string{"--shape 2x2x2"}},
-		"feature":      {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Drop: []string{"class"}}, []string{"--drop"}},
-		"other folder": {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, CSV: CSVOptions{Images: filepath.Join(dir, "nowhere")}}, []string{"nowhere"}},
-		"a file":       {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, CSV: CSVOptions{Images: filepath.Join(dir, "dark.png")}}, []string{"dark.png"}},
+		"no image": {"image,class\ndark.png,1\ntext.png,2\n", OpenOptions{Shape: shape},
+			[]string{"a.csv", "row 1", "line 3", `"text.png"`, "neither PNG nor JPEG"}},
+		"not there": {"image,class\nno.png,1\n", OpenOptions{Shape: shape}, []string{"row 0", "line 2", `"no.png"`,
+			"no such file"}},
+		"outside": {"image,class\n../a.csv,1\n", OpenOptions{Shape: shape}, []string{"row 0", "../a.csv",
+			"it leads out of the folder: give a folder that contains all images with --images"}},
+		"folder": {"image,class\nfolder,1\n", OpenOptions{Shape: shape}, []string{"row 0", "it is not a regular file"}},
+		"no name": {"image,class\n ,1\n", OpenOptions{Shape: shape},
+			[]string{"row 0", "the name is empty; --missing drop"}},
+		"missing name": {"image,class\nNULL,1\n", OpenOptions{Shape: shape},
+			[]string{"row 0", "the name is a missing value; --missing drop"}},
+		"no column": {"picture,class\nnowhere,1\n", OpenOptions{Shape: shape}, []string{"a.csv", "--row-names"}},
+		"no shape":  {"image,class\ndark.png,1\n", OpenOptions{}, []string{"--shape"}},
+		"channels": {"image,class\ndark.png,1\n", OpenOptions{Shape: dataset.Shape{Channels: 2, Height: 2, Width: 2}},
+			[]string{"--shape 2x2x2"}},
+		"feature": {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Drop: []string{"class"}}, []string{"--drop"}},
+		"other folder": {"image,class\ndark.png,1\n",
+			OpenOptions{Shape: shape, CSV: CSVOptions{Images: filepath.Join(dir, "nowhere")}}, []string{"nowhere"}},
+		"a file": {"image,class\ndark.png,1\n",
+			OpenOptions{Shape: shape, CSV: CSVOptions{Images: filepath.Join(dir, "dark.png")}}, []string{"dark.png"}},
 	} {
 		if c.o.Labels = class; c.o.CSV.Images == "" {
 			c.o.CSV.Images = dir
@@ -140,14 +158,17 @@ func TestImageFilesRefused(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := OpenFile(t, "a.libsvm", "1 1:2\n", OpenOptions{CSV: CSVOptions{Images: dir}, Shape: shape}); err == nil || !strings.Contains(err.Error(), "--images") {
+	if _, err := OpenFile(t, "a.libsvm", "1 1:2\n", OpenOptions{CSV: CSVOptions{Images: dir}, Shape: shape}); err == nil ||
+		!strings.Contains(err.Error(), "--images") {
 		t.Errorf("a libsvm file: %v", err)
 	}
 }
 
 // TestImageProgress: images take long, so that progress is reported after each.
 func TestImageProgress(t *testing.T) {
-	src, err := OpenFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n", OpenOptions{CSV: CSVOptions{Images: Pictures(t)}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+	src, err := OpenFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n",
+		OpenOptions{CSV: CSVOptions{Images: Pictures(t)}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2},
+			Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +196,8 @@ func FuzzImageCSV(f *testing.F) {
 			t.Fatal(err)
 		}
 		allocs.AtMost(t, 32*1100*len(content)+4<<20, "a CSV file of images", func() {
-			src, err := Open(path, OpenOptions{CSV: CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+			src, err := Open(path, OpenOptions{CSV: CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2,
+				Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 			if err != nil {
 				return
 			}
@@ -192,8 +214,8 @@ func FuzzImageCSV(f *testing.F) {
 	})
 }
 
-// TestImageNames: names have the separators of any system, and may be absolute if they lead into the folder; others are refused
-// with what is wrong, and the advice works.
+// TestImageNames: names have the separators of any system, and may be absolute if they lead into the folder; others are
+// refused with what is wrong, and the advice works.
 func TestImageNames(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "img")
@@ -212,37 +234,44 @@ func TestImageNames(t *testing.T) {
 		}
 	}
 	link := filepath.Join(top, "link")
-	if os.Symlink(dir, link) != nil || os.Symlink(filepath.Join(top, "other", "d.png"), filepath.Join(dir, "out.png")) != nil {
+	if os.Symlink(dir, link) != nil || os.Symlink(filepath.Join(top, "other", "d.png"),
+		filepath.Join(dir, "out.png")) != nil {
 		t.Skip("no symbolic links here")
 	}
 	read := func(folder, name string) error {
-		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{CSV: CSVOptions{Images: folder}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{CSV: CSVOptions{Images: folder},
+			Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
 		return err
 	}
 	at := func(name string) string { return filepath.Join(top, filepath.FromSlash(name)) }
-	for _, name := range []string{`sub\a.png`, `sub\deep\b.png`, `sub/deep\b.png`, `.\sub\a.png`, `sub\deep\..\a.png`, at("img/sub/a.png"), at("img") + "//sub/../c.PNG"} {
+	for _, name := range []string{`sub\a.png`, `sub\deep\b.png`, `sub/deep\b.png`, `.\sub\a.png`, `sub\deep\..\a.png`,
+		at("img/sub/a.png"), at("img") + "//sub/../c.PNG"} {
 		if err := read(dir, name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, c := range [][2]string{{link, at("img/sub/a.png")}, {link, at("link/sub/a.png")}, {top, at("other/d.png")}, {top, `img\c.PNG`}, {"/", at("other/d.png")}} {
+	for _, c := range [][2]string{{link, at("img/sub/a.png")}, {link, at("link/sub/a.png")}, {top, at("other/d.png")},
+		{top, `img\c.PNG`}, {"/", at("other/d.png")}} {
 		if err := read(c[0], c[1]); err != nil {
 			t.Errorf("%s in %s: %v", c[1], c[0], err)
 		}
 	}
 	for name, says := range map[string]string{
-		at("other/d.png"):             "it is outside the folder; give a folder that contains all images with --images",
-		"/sub/a.png":                  "it is outside the folder, which contains sub/a.png",
-		`..\other\d.png`:              "it leads out of the folder: give a folder that contains all images with --images",
-		"out.png":                     "it is a link to a file outside the folder",
-		`C:\Users\x\img\sub\a.png`:    "it is a path on another machine: write the names as they are in the folder, which contains sub/a.png",
-		`\\server\share\sub\a.png`:    "it is a path on another machine: write the names as they are in the folder, which contains sub/a.png",
-		"https://example.org/a.png":   "it is a web address",
-		`img\sub\a.png`:               "the file is in " + top + ": give --images " + top,
-		at("img/img/sub/a.png"):       "it is not in the folder, which contains sub/a.png: write the names as they are in the folder",
+		at("other/d.png"): "it is outside the folder; give a folder that contains all images with --images",
+		"/sub/a.png":      "it is outside the folder, which contains sub/a.png",
+		`..\other\d.png`:  "it leads out of the folder: give a folder that contains all images with --images",
+		"out.png":         "it is a link to a file outside the folder",
+		`C:\Users\x\img\sub\a.png`: "it is a path on another machine: write the names as they are in the folder, which " +
+			"contains sub/a.png",
+		`\\server\share\sub\a.png`: "it is a path on another machine: write the names as they are in the folder, which " +
+			"contains sub/a.png",
+		"https://example.org/a.png": "it is a web address",
+		`img\sub\a.png`:             "the file is in " + top + ": give --images " + top,
+		at("img/img/sub/a.png"): "it is not in the folder, which contains sub/a.png: write the names as they are in " +
+			"the folder",
 		"sub/none.png":                "no such file",
 		"c.png":                       "no such file",
 		`sub\deep`:                    "it is not a regular file",
@@ -256,14 +285,19 @@ func TestImageNames(t *testing.T) {
 
 // TestUnreadColumnsOfImages: a note lists the columns that are not read because the features are pixels.
 func TestUnreadColumnsOfImages(t *testing.T) {
-	o := OpenOptions{CSV: CSVOptions{Images: Pictures(t)}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
+	o := OpenOptions{CSV: CSVOptions{Images: Pictures(t)}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2},
+		Labels: LabelOptions{Kind: dataset.Class}}
 	src, err := Open(datasettest.WriteFile(t, "x.csv", "image,age,class,site\ndark.png,20,a,x\nlight.png,30,b,y\n"), o)
-	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool { return strings.Contains(s.String(), `pixels of images: "age" and "site"`) }) {
+	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool {
+		return strings.Contains(s.String(), `pixels of images: "age" and "site"`)
+	}) {
 		t.Errorf("notes %q, %v", src.Info().Notes, err)
 	}
 	o.Beside.Groups = "site"
 	src, err = Open(datasettest.WriteFile(t, "y.csv", "image,class,site\ndark.png,a,x\nlight.png,b,y\n"), o)
-	if err != nil || slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool { return strings.Contains(s.String(), "not read, as") }) {
+	if err != nil || slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool {
+		return strings.Contains(s.String(), "not read, as")
+	}) {
 		t.Errorf("notes %q, %v", src.Info().Notes, err)
 	}
 }

@@ -57,7 +57,9 @@ func (o *OpenOptions) columnOfImages(names []string, records [][]string, width i
 func withImages(p *pipeline, o *OpenOptions) (*pipeline, error) {
 	info := p.info
 	if !info.HasRowNames {
-		return nil, dataset.Errorf(dataset.ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first line is a row", dataset.Prefix(info.File), imageColumns[0])
+		return nil, dataset.Errorf(dataset.ErrAmbiguous,
+			"%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first "+
+				"line is a row", dataset.Prefix(info.File), imageColumns[0])
 	}
 	if _, err := os.Stat(o.CSV.Images); err != nil {
 		return nil, err
@@ -83,7 +85,8 @@ func withImages(p *pipeline, o *OpenOptions) (*pipeline, error) {
 			}
 			m, err := folder.read(strings.TrimSpace(r.Name), o.Shape)
 			if err != nil {
-				return &dataset.RowError{File: info.File, Row: r.Number, Line: r.Line, Column: -1, Reason: errtext.Sprintf("image %q in %s: %v", r.Name, folder.name, err), Err: err}
+				return &dataset.RowError{File: info.File, Row: r.Number, Line: r.Line, Column: -1,
+					Reason: errtext.Sprintf("image %q in %s: %v", r.Name, folder.name, err), Err: err}
 			}
 			values = values[:0]
 			for _, v := range m.Pixels {
@@ -123,7 +126,8 @@ type imageFolder struct {
 	paths []string // absolute ones, with and without links; nil: not known yet
 }
 
-// find returns the name of a file in the folder by which a row names it: relative, with the separators of any system, or absolute.
+// find returns the name of a file in the folder by which a row names it: relative, with the separators of any system,
+// or absolute.
 func (d *imageFolder) find(name string) (string, error) {
 	if d.stat(name) == nil {
 		return name, nil
@@ -171,12 +175,15 @@ func (d *imageFolder) explain(slashed, inside string) error {
 	switch {
 	case strings.Contains(slashed, "://"):
 		return errors.New("it is a web address, not the name of a file")
-	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
+	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed),
+		strings.HasPrefix(slashed, "//"):
 		return errors.New("it is a path on another machine: write the names as they are in the folder" + d.tail(slashed))
 	case inside == "":
-		return errtext.Errorf(errtext.WrongData, "it is outside the folder%s; give a folder that contains all images with {images}", d.tail(slashed))
+		return errtext.Errorf(errtext.WrongData, "it is outside the folder%s; give a folder that contains all images with "+
+			"{images}", d.tail(slashed))
 	case !filepath.IsLocal(inside):
-		return errtext.Errorf(errtext.WrongData, "it leads out of the folder: give a folder that contains all images with {images}, and write the names as they are in that folder")
+		return errtext.Errorf(errtext.WrongData, "it leads out of the folder: give a folder that contains all images with "+
+			"{images}, and write the names as they are in that folder")
 	}
 	reason := d.stat(inside)
 	if !errors.Is(reason, fs.ErrNotExist) {

@@ -40,37 +40,42 @@ func TestTwoWaysToReadIdentities(t *testing.T) {
 		datasettest.MustContain(t, err, append(c.says, "a.csv")...)
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		for n, texts := range map[int][]string{2: c.one, 3: c.two} {
-			if names, _, err := read.ClassesOf(t, "a.csv", read.Column("class", texts...), read.OpenOptions{}); err != nil || len(names) != n {
+			if names, _, err := read.ClassesOf(t, "a.csv", read.Column("class", texts...), read.OpenOptions{}); err != nil ||
+				len(names) != n {
 				t.Errorf("%q: %q, %v", texts, names, err)
 			}
 		}
 		// Groups are read in the same way.
-		src, err := read.OpenBytes(t, "a.csv", read.Grouped(c.texts...), read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}})
+		src, err := read.OpenBytes(t, "a.csv", read.Grouped(c.texts...),
+			read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}})
 		if err == nil {
 			_, _, err = importer.Build(src, importer.Options{})
 		}
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, "one group")
 		// An inspection does not refuse the file.
-		f, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", string(read.Column("class", c.texts...))), read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Options{})
+		f, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", string(read.Column("class", c.texts...))),
+			read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Options{})
 		if err != nil || !strings.Contains(strings.Join(f.Notes, "\n"), c.says[0]) {
 			t.Errorf("inspect: %+v, %v", f, err)
 		}
-		f, err = inspect.Inspect(datasettest.WriteFile(t, "a.csv", string(read.Grouped(c.texts...))), read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}}, importer.Options{})
+		f, err = inspect.Inspect(datasettest.WriteFile(t, "a.csv", string(read.Grouped(c.texts...))),
+			read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}}, importer.Options{})
 		if err != nil || !strings.Contains(strings.Join(f.Warnings, "\n"), "one group") {
 			t.Errorf("inspect: %+v, %v", f, err)
 		}
 	}
 }
 
-// TestFloatsAsIdentities: a float so large that it may stand for several whole numbers is refused, in arrays and in text, and below
-// that it is not.
+// TestFloatsAsIdentities: a float so large that it may stand for several whole numbers is refused, in arrays and in
+// text, and below that it is not.
 func TestFloatsAsIdentities(t *testing.T) {
 	x := read.NpyBytes("<f8", false, "(2, 1)", []float64{1, 2})
 	labels := read.NpyBytes("<f8", false, "(2, 2)", []float64{.5, .5, .5, .5})
 	array := func(descr string, data any) map[string][]byte {
 		a := read.NpyBytes(descr, false, "(2,)", data)
-		return map[string][]byte{"a.npz": read.NpzBytes("features", x, "class", a), "b.npz": read.NpzBytes("features", x, "labels", labels, "person", a)}
+		return map[string][]byte{"a.npz": read.NpzBytes("features", x, "class", a), "b.npz": read.NpzBytes("features", x,
+			"labels", labels, "person", a)}
 	}
 	matFile := func(add func(f *mattest.File, name string)) map[string][]byte {
 		f, g := &mattest.File{}, &mattest.File{}
@@ -95,8 +100,10 @@ func TestFloatsAsIdentities(t *testing.T) {
 		{matFile(func(f *mattest.File, name string) { f.AddDoubles(name, 2, 1, 1-0x1p53, 1) }), true},
 		{matFile(func(f *mattest.File, name string) { f.AddSingles(name, 2, 1, 0x1p24, 1) }), false},
 		{matFile(func(f *mattest.File, name string) { f.AddSingles(name, 2, 1, 0x1p24-1, 1) }), true},
-		{map[string][]byte{"a.csv": read.Column("class", "9.007199254740992e+15", "1"), "b.csv": read.Grouped("9007199254740993.0", "1"), "a.svm": []byte("1e16 1:1\n1 1:2\n")}, false},
-		{map[string][]byte{"a.csv": read.Column("class", "9.007199254740991e+15", "1"), "b.csv": read.Grouped("9007199254740991.0", "1"), "a.svm": []byte("1e15 1:1\n1 1:2\n")}, true},
+		{map[string][]byte{"a.csv": read.Column("class", "9.007199254740992e+15", "1"),
+			"b.csv": read.Grouped("9007199254740993.0", "1"), "a.svm": []byte("1e16 1:1\n1 1:2\n")}, false},
+		{map[string][]byte{"a.csv": read.Column("class", "9.007199254740991e+15", "1"),
+			"b.csv": read.Grouped("9007199254740991.0", "1"), "a.svm": []byte("1e15 1:1\n1 1:2\n")}, true},
 	} {
 		for name, b := range c.files {
 			var err error
@@ -115,7 +122,8 @@ func TestFloatsAsIdentities(t *testing.T) {
 			if name[0] == 'b' {
 				o = read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}}
 			}
-			if f, err := inspect.Inspect(datasettest.WriteFile(t, name, string(b)), o, importer.Options{}); err != nil || !c.ok && !strings.Contains(fmt.Sprint(f.Notes, f.Warnings), "write whole numbers") {
+			if f, err := inspect.Inspect(datasettest.WriteFile(t, name, string(b)), o, importer.Options{}); err != nil ||
+				!c.ok && !strings.Contains(fmt.Sprint(f.Notes, f.Warnings), "write whole numbers") {
 				t.Errorf("case %d, %s: inspect says %+v, %v", i, name, f, err)
 			}
 		}
@@ -136,7 +144,8 @@ func TestNamesOrderClasses(t *testing.T) {
 		{numbers, `["1", "2"]`, ""},
 		{numbers, `["1", "one"]`, ""},
 	} {
-		o := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"labels": `+c.names+`}`)}
+		o := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}},
+			NamesFile: datasettest.WriteFile(t, "n.json", `{"labels": `+c.names+`}`)}
 		src, err := read.OpenFile(t, "a.csv", c.content, o)
 		if c.want == "" {
 			datasettest.MustBe(t, err, dataset.ErrAmbiguous)
@@ -153,7 +162,8 @@ func TestNamesOrderClasses(t *testing.T) {
 		}
 	}
 	names := datasettest.WriteFile(t, "n.json", `{"labels": ["dog", "cat"]}`)
-	src, _, err := read.OpenForModel(t, "a.csv", numbers, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}, NamesFile: names},
+	src, _, err := read.OpenForModel(t, "a.csv", numbers,
+		read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}, NamesFile: names},
 		&dataset.Schema{Features: 1, FeatureNames: []string{"x"}, Labels: 2, LabelNames: []string{"dog", "cat"}})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +171,8 @@ func TestNamesOrderClasses(t *testing.T) {
 	if got, want := read.Describe(t, src), "[x]>[dog cat] [1]>[1 0] [2]>[0 1] [3]>[1 0]"; got != want {
 		t.Errorf("for a model of named numbers: %s, want %s", got, want)
 	}
-	scale := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Age, Sigma: 1, High: 1, Columns: []string{"kind"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"labels": ["1", "0"]}`)}
+	scale := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Age, Sigma: 1, High: 1, Columns: []string{"kind"}},
+		NamesFile: datasettest.WriteFile(t, "n.json", `{"labels": ["1", "0"]}`)}
 	_, err = read.OpenFile(t, "a.csv", numbers, scale)
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 }
@@ -182,7 +193,8 @@ func TestArraysOfOneName(t *testing.T) {
 		_, err := read.Open(path, o)
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, "a.mat", `two variables are called "`+name+`"`)
-		if found, err := inspect.Inspect(path, o, importer.Options{}); err != nil || found.Refused == "" && len(found.Notes) == 0 {
+		if found, err := inspect.Inspect(path, o, importer.Options{}); err != nil || found.Refused == "" &&
+			len(found.Notes) == 0 {
 			t.Errorf("inspect: %+v, %v", found, err)
 		}
 	}

@@ -40,7 +40,9 @@ func TestTurnedImages(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "b.png"), []byte(file), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	path, o := datasettest.WriteFile(t, "a.csv", "image,class\na.png,1\nb.png,2\n"), read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
+	path, o := datasettest.WriteFile(t, "a.csv", "image,class\na.png,1\nb.png,2\n"),
+		read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2},
+			Labels: read.LabelOptions{Kind: dataset.Class}}
 	src, err := read.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +52,9 @@ func TestTurnedImages(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	var warned []string
-	if _, _, err := importer.Build(src, importer.Options{Warn: func(line errtext.Text) { warned = append(warned, line.String()) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "rotated by their EXIF orientation: 1") {
+	if _, _, err := importer.Build(src, importer.Options{Warn: func(line errtext.Text) {
+		warned = append(warned, line.String())
+	}}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "rotated by their EXIF orientation: 1") {
 		t.Errorf("%v, %v", warned, err)
 	}
 	found, err := inspect.Inspect(path, o, importer.Options{})
@@ -65,7 +69,8 @@ func TestTurnedImages(t *testing.T) {
 // Two columns that may each name the images are refused, and a note says which one does.
 func TestImageColumns(t *testing.T) {
 	dir := read.Pictures(t)
-	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
+	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2},
+		Labels: read.LabelOptions{Kind: dataset.Class}}
 	for _, names := range []string{"image,filename", "File,IMAGE", "name,image", "row_name,file"} {
 		first, second, _ := strings.Cut(names, ",")
 		path := datasettest.WriteFile(t, "a.csv", names+",class\ndark.png,light.png,1\nlight.png,dark.png,2\n")
@@ -79,7 +84,8 @@ func TestImageColumns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, "the images are named in "+want) {
+			if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes,
+				"the images are named in "+want) {
 				t.Errorf("%s of %s: %s", column, names, notes)
 			}
 		}
@@ -93,7 +99,8 @@ func TestImageColumns(t *testing.T) {
 				flags = append(flags, inspect.FlagText(r.Flags))
 			}
 		}
-		if all := strings.Join(flags, "; "); !strings.Contains(all, "--row-names "+first) || !strings.Contains(all, "--row-names "+second) {
+		if all := strings.Join(flags, "; "); !strings.Contains(all, "--row-names "+first) ||
+			!strings.Contains(all, "--row-names "+second) {
 			t.Errorf("%s: readings %s, %+v", names, all, found.Readings)
 		}
 	}
@@ -103,12 +110,14 @@ func TestImageColumns(t *testing.T) {
 	}
 }
 
-// TestImageListWithoutHeader: a first line with the name of an image is a row, and a column of such names names the images,
-// in a file with and without a header.
+// TestImageListWithoutHeader: a first line with the name of an image is a row, and a column of such names names the
+// images, in a file with and without a header.
 func TestImageListWithoutHeader(t *testing.T) {
 	dir := read.Pictures(t)
-	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}
-	for _, text := range []string{"dark.png,a\nlight.png,b\n", "photo,what\ndark.png,a\nlight.png,b\n", ",photo,what\n0,dark.png,a\n1,light.png,b\n"} {
+	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2},
+		Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}
+	for _, text := range []string{"dark.png,a\nlight.png,b\n", "photo,what\ndark.png,a\nlight.png,b\n",
+		",photo,what\n0,dark.png,a\n1,light.png,b\n"} {
 		src, err := read.Open(datasettest.WriteFile(t, "x.csv", text), o)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -135,7 +144,8 @@ func TestImageListWithoutHeader(t *testing.T) {
 // TestInspectImageList: inspect lists readings of an image list, and describes one that train refuses.
 func TestInspectImageList(t *testing.T) {
 	dir := read.Pictures(t)
-	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
+	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2},
+		Labels: read.LabelOptions{Kind: dataset.Class}}
 	for text, want := range map[string]string{
 		"image,class\ndark.png,a\nlight.png,b\ndark.png,a\n": "class",
 		"dark.png,a\nlight.png,b\ndark.png,a\n":              "1",
@@ -151,7 +161,8 @@ func TestInspectImageList(t *testing.T) {
 			t.Errorf("%q: %+v", text, flags)
 		}
 	}
-	if found, err := inspect.Inspect(datasettest.WriteFile(t, "x.csv", "photo,what\ndark,a\nlight,b\n"), o, importer.Options{}); err != nil || found.Refused == "" || len(found.Columns) != 2 {
+	if found, err := inspect.Inspect(datasettest.WriteFile(t, "x.csv", "photo,what\ndark,a\nlight,b\n"), o,
+		importer.Options{}); err != nil || found.Refused == "" || len(found.Columns) != 2 {
 		t.Errorf("without names of images: %+v, %v", found, err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// Advice about columns of a file works if it is followed: a column without a value, and a text whose name begins as labels do.
+// Advice about columns of a file works if it is followed: a column without a value, and a text whose name begins as
+// labels do.
 func TestAdviceOfColumns(t *testing.T) {
 	for _, c := range []struct {
 		content string
@@ -26,8 +27,10 @@ func TestAdviceOfColumns(t *testing.T) {
 		says    string
 		drop    string // empty: nothing to try
 	}{
-		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", read.OpenOptions{}, importer.Checks{}, "the column has no values; --drop empty leaves it out", "empty"},
-		{"a,label_x,label_y,label_source\n1,.5,.5,web\n2,.25,.75,paper\n", read.OpenOptions{}, importer.Checks{}, "--drop label_source leaves the column out if it is not a label, --label-columns lists the labels", "label_source"},
+		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", read.OpenOptions{}, importer.Checks{},
+			"the column has no values; --drop empty leaves it out", "empty"},
+		{"a,label_x,label_y,label_source\n1,.5,.5,web\n2,.25,.75,paper\n", read.OpenOptions{}, importer.Checks{},
+			"--drop label_source leaves the column out if it is not a label, --label-columns lists the labels", "label_source"},
 	} {
 		built := func(o read.OpenOptions, checks importer.Checks) error {
 			src, err := read.OpenFile(t, "a.csv", c.content, o)
@@ -38,7 +41,8 @@ func TestAdviceOfColumns(t *testing.T) {
 		}
 		err := built(c.o, c.checks)
 		datasettest.MustContain(t, err, c.says)
-		if err != nil && (strings.Contains(err.Error(), "--normalize") || strings.Contains(err.Error(), "--labels class") || strings.Contains(err.Error(), "--missing")) {
+		if err != nil && (strings.Contains(err.Error(), "--normalize") || strings.Contains(err.Error(), "--labels class") ||
+			strings.Contains(err.Error(), "--missing")) {
 			t.Errorf("wrong advice: %v", err)
 		}
 		if c.drop == "" {
@@ -66,20 +70,39 @@ func TestRoundedFeatures(t *testing.T) {
 		value func(i int) string
 		says  string // "": nothing
 	}{
-		{"Unix times", func(i int) string { return fmt.Sprint(1700000000 + i*17%60) }, `60 different values of feature "epoch", from 1700000000 to 1700000059, are rounded to 1 number in float32; subtract an offset, such as 1700000000, from the values`},
-		{"and a 0", func(i int) string { return fmt.Sprint((1700000000 + i) * min(i, 1)) }, `60 different values of feature "epoch", from 0 to 1700000059, are rounded to 2 numbers in float32`},
-		{"Julian days", func(i int) string { return fmt.Sprintf("2459000.%02d", i) }, `60 different values of feature "epoch", from 2459000 to 2459000.59, are rounded to 3 numbers in float32; subtract an offset, such as 2459000`},
-		{"64-bit ids", func(i int) string { return fmt.Sprint(uint64(1)<<62 + uint64(i)*1e6) }, "are rounded to 1 number in float32; subtract an offset"},
+		{"Unix times", func(i int) string {
+			return fmt.Sprint(1700000000 + i*17%60)
+		},
+			`60 different values of feature "epoch", from 1700000000 to 1700000059, are rounded to 1 number in float32; subtract an offset, such as 1700000000, from the values`},
+		{"and a 0", func(i int) string {
+			return fmt.Sprint((1700000000 + i) * min(i, 1))
+		}, `60 different values of feature "epoch", from 0 to 1700000059, are rounded to 2 numbers in float32`},
+		{"Julian days", func(i int) string {
+			return fmt.Sprintf("2459000.%02d", i)
+		},
+			`60 different values of feature "epoch", from 2459000 to 2459000.59, are rounded to 3 numbers in float32; subtract an offset, such as 2459000`},
+		{"64-bit ids", func(i int) string {
+			return fmt.Sprint(uint64(1)<<62 + uint64(i)*1e6)
+		}, "are rounded to 1 number in float32; subtract an offset"},
 		{"two numbers", func(i int) string { return fmt.Sprint(16777216 + i%2) }, "2 different values"},
 		{"small numbers", func(i int) string { return fmt.Sprintf("%v", float64(i)/7) }, ""},
 		{"large, far apart", func(i int) string { return fmt.Sprint(1e9 + float64(i)*1e7) }, ""},
 		{"rounding", func(i int) string { return []string{"0.3", "0.30000000000000004"}[i%2] }, ""},
 		{"exact", func(i int) string { return fmt.Sprint(16777216 + 2*i) }, ""},
 		{"constant", func(i int) string { return "1700000000" }, ""},
-		{"p-values of a screen", func(i int) string { return fmt.Sprintf("%de-%d", i+1, 50+i%7) }, `59 different values of feature "epoch", from 7e-56 to 5.7e-49, are rounded to 1 number in float32; write the feature in another unit`},
-		{"one of them", func(i int) string { return []string{"0.5", "-1e-50", "0"}[i%3] }, `3 different values of feature "epoch", from -1e-50 to 0.5, are rounded to 2 numbers in float32`},
-		{"among larger ones", func(i int) string { return fmt.Sprintf("1e-%d", i+1) }, `values of feature "epoch", from 1e-60 to 0.1, are rounded to`},
-		{"almost 0", func(i int) string { return fmt.Sprintf("1.%de-44", i) }, `different values of feature "epoch", from 1e-44 to 1.9e-44, are rounded to`},
+		{"p-values of a screen", func(i int) string {
+			return fmt.Sprintf("%de-%d", i+1, 50+i%7)
+		},
+			`59 different values of feature "epoch", from 7e-56 to 5.7e-49, are rounded to 1 number in float32; write the feature in another unit`},
+		{"one of them", func(i int) string {
+			return []string{"0.5", "-1e-50", "0"}[i%3]
+		}, `3 different values of feature "epoch", from -1e-50 to 0.5, are rounded to 2 numbers in float32`},
+		{"among larger ones", func(i int) string {
+			return fmt.Sprintf("1e-%d", i+1)
+		}, `values of feature "epoch", from 1e-60 to 0.1, are rounded to`},
+		{"almost 0", func(i int) string {
+			return fmt.Sprintf("1.%de-44", i)
+		}, `different values of feature "epoch", from 1e-44 to 1.9e-44, are rounded to`},
 		{"near 0, told apart", func(i int) string { return fmt.Sprintf("%de-40", i) }, ""},
 	} {
 		content := file(c.value)
@@ -92,7 +115,9 @@ func TestRoundedFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		var onDisk []string
-		if _, err := importer.Import(src, t.TempDir(), importer.Options{Warn: func(s errtext.Text) { onDisk = append(onDisk, s.String()) }}); err != nil {
+		if _, err := importer.Import(src, t.TempDir(), importer.Options{Warn: func(s errtext.Text) {
+			onDisk = append(onDisk, s.String())
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		f, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", content), read.OpenOptions{}, importer.Options{})
@@ -107,11 +132,15 @@ func TestRoundedFeatures(t *testing.T) {
 		}
 	}
 	// As advised.
-	_, said, err := read.Imported(t, "a.csv", file(func(i int) string { return fmt.Sprint(i * 17 % 60) }), read.OpenOptions{}, importer.Checks{})
+	_, said, err := read.Imported(t, "a.csv", file(func(i int) string {
+		return fmt.Sprint(i * 17 % 60)
+	}), read.OpenOptions{}, importer.Checks{})
 	if all := strings.Join(said, "\n"); err != nil || strings.Contains(all, "in float32") {
 		t.Errorf("%q, %v", all, err)
 	}
-	_, said, err = read.Imported(t, "a.csv", file(func(i int) string { return fmt.Sprintf("%de%d", i+1, 6-i%7) }), read.OpenOptions{}, importer.Checks{})
+	_, said, err = read.Imported(t, "a.csv", file(func(i int) string {
+		return fmt.Sprintf("%de%d", i+1, 6-i%7)
+	}), read.OpenOptions{}, importer.Checks{})
 	if all := strings.Join(said, "\n"); err != nil || strings.Contains(all, "in float32") {
 		t.Errorf("multiplied by 1e56: %q, %v", all, err)
 	}
@@ -120,12 +149,14 @@ func TestRoundedFeatures(t *testing.T) {
 		fmt.Fprintf(&svm, "0.5,0.5 1:%d 3:%d\n", i%7, 1700000000+i)
 	}
 	_, said, err = read.Imported(t, "a.svm", svm.String(), read.OpenOptions{}, importer.Checks{})
-	if all := strings.Join(said, "\n"); err != nil || !strings.Contains(all, "60 different values of feature 2, from 1700000000 to 1700000059, are rounded to 1 number") {
+	if all := strings.Join(said, "\n"); err != nil ||
+		!strings.Contains(all, "60 different values of feature 2, from 1700000000 to 1700000059, are rounded to 1 number") {
 		t.Errorf("%q, %v", all, err)
 	}
 }
 
-// TestTargetIsSaid: a note says where the labels are read from, in files of every kind and in what inspect says of them.
+// TestTargetIsSaid: a note says where the labels are read from, in files of every kind and in what inspect says of
+// them.
 func TestTargetIsSaid(t *testing.T) {
 	features := read.NpyBytes("<f8", false, "(3, 2)", []float64{1, 2, 3, 4, 5, 6})
 	degrees := read.NpyBytes("<f8", false, "(3, 2)", []float64{.5, .5, .25, .75, 1, 0})
@@ -140,15 +171,21 @@ func TestTargetIsSaid(t *testing.T) {
 		says string
 	}{
 		{"a.npz", npz, read.OpenOptions{}, `2 labels are read from "labels"`},
-		{"a.npz", npz, read.OpenOptions{Arrays: read.ArrayOptions{LabelsVariable: "truth"}}, `2 labels are read from "truth"`},
+		{"a.npz", npz, read.OpenOptions{Arrays: read.ArrayOptions{LabelsVariable: "truth"}},
+			`2 labels are read from "truth"`},
 		{"a.npz", npz, read.OpenOptions{Labels: class}, `the class is read from "class"`},
-		{"a.npz", read.NpzBytes("features", features, "labels", classes), read.OpenOptions{Labels: class}, `the class is read from "labels"`},
+		{"a.npz", read.NpzBytes("features", features, "labels", classes), read.OpenOptions{Labels: class},
+			`the class is read from "labels"`},
 		{"a.mat", mat, read.OpenOptions{}, `2 labels are read from "labels"`},
 		{"a.mat", mat, read.OpenOptions{Labels: age}, `the age is read from "age"`},
-		{"a.mat", mat, read.OpenOptions{Labels: class, Arrays: read.ArrayOptions{LabelsVariable: "age"}}, `the class is read from "age"`},
-		{"a.svm", []byte(".5,.5 1:2 2:3\n.25,.75 1:1\n1,0 1:1\n"), read.OpenOptions{}, "2 labels are read from the first field of each line"},
-		{"a.svm", []byte("7 1:2 2:3\n8 1:1\n7 1:1\n"), read.OpenOptions{Labels: class}, "the class is read from the first field of each line"},
-		{"a.csv", []byte("x,class\n1,a\n2,b\n3,a\n"), read.OpenOptions{Labels: class}, `the class is read from column 1, "class"`},
+		{"a.mat", mat, read.OpenOptions{Labels: class, Arrays: read.ArrayOptions{LabelsVariable: "age"}},
+			`the class is read from "age"`},
+		{"a.svm", []byte(".5,.5 1:2 2:3\n.25,.75 1:1\n1,0 1:1\n"), read.OpenOptions{},
+			"2 labels are read from the first field of each line"},
+		{"a.svm", []byte("7 1:2 2:3\n8 1:1\n7 1:1\n"), read.OpenOptions{Labels: class},
+			"the class is read from the first field of each line"},
+		{"a.csv", []byte("x,class\n1,a\n2,b\n3,a\n"), read.OpenOptions{Labels: class},
+			`the class is read from column 1, "class"`},
 	} {
 		src, err := read.OpenBytes(t, c.file, c.b, c.o)
 		if err != nil || !slices.Contains(errtext.Strings(src.Info().Notes), c.says) {
@@ -160,7 +197,9 @@ func TestTargetIsSaid(t *testing.T) {
 			t.Errorf("%s: inspect notes %q, %v", c.file, f.Notes, err)
 		}
 		var notes []string
-		if _, _, err := importer.Build(src, importer.Options{Note: func(s errtext.Text) { notes = append(notes, s.String()) }}); err != nil || !strings.Contains(strings.Join(notes, "\n")+"\n", ": "+c.says+"\n") {
+		if _, _, err := importer.Build(src, importer.Options{Note: func(s errtext.Text) {
+			notes = append(notes, s.String())
+		}}); err != nil || !strings.Contains(strings.Join(notes, "\n")+"\n", ": "+c.says+"\n") {
 			t.Errorf("%s: an import notes %q, %v", c.file, notes, err)
 		}
 	}
@@ -168,12 +207,14 @@ func TestTargetIsSaid(t *testing.T) {
 	if err := os.WriteFile(strings.Replace(path, "features", "labels", 1), degrees, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if src, err := read.Open(path, read.OpenOptions{}); err != nil || !slices.Contains(src.Info().Notes, `2 labels are read from "set_labels.npy"`) {
+	if src, err := read.Open(path, read.OpenOptions{}); err != nil ||
+		!slices.Contains(src.Info().Notes, `2 labels are read from "set_labels.npy"`) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestOneLabel: one column of degrees would be 1 in every row, with and without Normalize; the advice of the refusal works.
+// TestOneLabel: one column of degrees would be 1 in every row, with and without Normalize; the advice of the refusal
+// works.
 func TestOneLabel(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
@@ -182,9 +223,12 @@ func TestOneLabel(t *testing.T) {
 		better        string // content as the advice says
 		labels        dataset.LabelKind
 	}{
-		{"a.csv", "x1,x2,label_p\n1,2,0.3\n2,3,0.9\n3,1,0.5\n", read.OpenOptions{}, `found only one label, "p"; the labels of a sample sum to 1, so a single label would always be 1; add the other class's probability, which is 1 minus this one`, "x1,x2,label_p,label_q\n1,2,0.3,.7\n2,3,0.9,.1\n3,1,0.5,.5\n", dataset.Distributions},
-		{"a.csv", "x1,x2,label_p\n1,2,0\n2,3,1\n", read.OpenOptions{}, "the values are whole numbers and may be class numbers: --labels class reads them as classes", "", dataset.Class},
-		{"a.csv", "x1,x2,label_p\n1,2,5\n2,3,7\n", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}}, "--labels class", "", dataset.Class},
+		{"a.csv", "x1,x2,label_p\n1,2,0.3\n2,3,0.9\n3,1,0.5\n", read.OpenOptions{},
+			`found only one label, "p"; the labels of a sample sum to 1, so a single label would always be 1; add the other class's probability, which is 1 minus this one`, "x1,x2,label_p,label_q\n1,2,0.3,.7\n2,3,0.9,.1\n3,1,0.5,.5\n", dataset.Distributions},
+		{"a.csv", "x1,x2,label_p\n1,2,0\n2,3,1\n", read.OpenOptions{},
+			"the values are whole numbers and may be class numbers: --labels class reads them as classes", "", dataset.Class},
+		{"a.csv", "x1,x2,label_p\n1,2,5\n2,3,7\n", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}},
+			"--labels class", "", dataset.Class},
 		{"a.svm", "1 1:1\n-1 1:2\n", read.OpenOptions{}, "--labels class", "", dataset.Class},
 		{"a.svm", "1.5 1:1\n2.5 1:2\n", read.OpenOptions{}, "--labels age", "", dataset.Age},
 	} {
@@ -196,7 +240,8 @@ func TestOneLabel(t *testing.T) {
 			}
 		}
 		f, err := inspect.Inspect(datasettest.WriteFile(t, c.name, c.content), c.o, importer.Options{})
-		if said := fmt.Sprint(f.Warnings); err != nil || !strings.Contains(said, c.says) || strings.Contains(said, "--normalize") {
+		if said := fmt.Sprint(f.Warnings); err != nil || !strings.Contains(said, c.says) ||
+			strings.Contains(said, "--normalize") {
 			t.Errorf("inspect: %q, %v", said, err)
 		}
 		better := c.better
@@ -213,22 +258,29 @@ func TestOneLabel(t *testing.T) {
 	}
 }
 
-// TestLibsvmNumbersOfClasses: labels of a libsvm file that are whole numbers may be classes, and normalising them is nonsense.
+// TestLibsvmNumbersOfClasses: labels of a libsvm file that are whole numbers may be classes, and normalising them is
+// nonsense.
 func TestLibsvmNumbersOfClasses(t *testing.T) {
-	for _, content := range []string{"1,3 1:0.5 2:1\n2,4 1:0.1 3:2\n", "1,0 1:1\n1,3 1:0.5 2:1\n", "1,0 1:1\n1,3,4 1:0.5\n"} {
+	for _, content := range []string{"1,3 1:0.5 2:1\n2,4 1:0.1 3:2\n", "1,0 1:1\n1,3 1:0.5 2:1\n",
+		"1,0 1:1\n1,3,4 1:0.5\n"} {
 		_, _, err := read.Imported(t, "a.svm", content, read.OpenOptions{}, importer.Checks{})
-		datasettest.MustContain(t, err, "a.svm", "these labels are whole numbers and may be class numbers", "--labels class reads one class for each sample", "write the probability of every class", "--labels counts")
+		datasettest.MustContain(t, err, "a.svm", "these labels are whole numbers and may be class numbers",
+			"--labels class reads one class for each sample", "write the probability of every class", "--labels counts")
 		if err != nil && strings.Contains(err.Error(), "--normalize") {
 			t.Errorf("%v advises --normalize", err)
 		}
-		_, _, err = read.Imported(t, "a.svm", content, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Checks{})
+		_, _, err = read.Imported(t, "a.svm", content, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}},
+			importer.Checks{})
 		datasettest.MustContain(t, err, "several labels", "write the probability of every class")
 	}
-	f, err := inspect.Inspect(datasettest.WriteFile(t, "a.svm", "1,3 1:0.5 2:1\n2,4 1:0.1 3:2\n"), read.OpenOptions{}, importer.Options{})
-	if said := fmt.Sprint(f.Warnings); err != nil || !strings.Contains(said, "--labels class") || strings.Contains(said, "--normalize") {
+	f, err := inspect.Inspect(datasettest.WriteFile(t, "a.svm", "1,3 1:0.5 2:1\n2,4 1:0.1 3:2\n"), read.OpenOptions{},
+		importer.Options{})
+	if said := fmt.Sprint(f.Warnings); err != nil || !strings.Contains(said, "--labels class") ||
+		strings.Contains(said, "--normalize") {
 		t.Errorf("inspect: %q, %v", said, err)
 	}
-	if m, _, err := read.Imported(t, "a.svm", "0.5,0,0.5,0 1:0.5 2:1\n0,0.5,0,0.5 1:0.1 3:2\n", read.OpenOptions{}, importer.Checks{}); err != nil || m.Labels != 4 {
+	if m, _, err := read.Imported(t, "a.svm", "0.5,0,0.5,0 1:0.5 2:1\n0,0.5,0,0.5 1:0.1 3:2\n", read.OpenOptions{},
+		importer.Checks{}); err != nil || m.Labels != 4 {
 		t.Errorf("as advised: %v, %v", m, err)
 	}
 	_, _, err = read.Imported(t, "a.svm", "0.5,0.4 1:1\n", read.OpenOptions{}, importer.Checks{})
@@ -245,7 +297,8 @@ func TestRangeAgainstNames(t *testing.T) {
 		{[]string{"label_5", "label_6", "label_7"}, []string{"called 5 to 7", "--range 1:3", "--range 5:7"}, 1},
 		{[]string{"label_2", "label_0", "label_1"}, []string{"--range 0:2"}, 1},
 	} {
-		path, o := datasettest.WriteFile(t, "x.csv", read.OneHot(c.names...)), read.OpenOptions{Labels: read.LabelOptions{Ordered: true, Low: 1, High: 3}}
+		path, o := datasettest.WriteFile(t, "x.csv", read.OneHot(c.names...)),
+			read.OpenOptions{Labels: read.LabelOptions{Ordered: true, Low: 1, High: 3}}
 		_, err := read.Open(path, o)
 		var ways *dataset.WaysError
 		if !errors.Is(err, dataset.ErrAmbiguous) || !errors.As(err, &ways) || len(ways.Ways) != c.ways {
@@ -263,18 +316,21 @@ func TestRangeAgainstNames(t *testing.T) {
 			}
 		}
 		found, err := inspect.Inspect(path, o, importer.Options{})
-		if err != nil || found.Refused == "" || !slices.ContainsFunc(found.Readings, func(r inspect.TriedReading) bool { return r.Refused == "" }) {
+		if err != nil || found.Refused == "" || !slices.ContainsFunc(found.Readings, func(r inspect.TriedReading) bool {
+			return r.Refused == ""
+		}) {
 			t.Errorf("%q: inspected as %+v, %v", c.names, found, err)
 		}
 	}
 }
 
-// TestMissingImagesAndVotes: a row without the name of an image, and one whose counts or degrees are all 0, are missing rows: they are
-// refused with an advice, left out by --missing drop with their counts, and told by Inspect.
+// TestMissingImagesAndVotes: a row without the name of an image, and one whose counts or degrees are all 0, are missing
+// rows: they are refused with an advice, left out by --missing drop with their counts, and told by Inspect.
 func TestMissingImagesAndVotes(t *testing.T) {
 	const file = "Usage,Image name,neutral,happiness,contempt,unknown\nTraining,dark.png,4,0,2,0\nTraining,,0,0,0,10\nTraining,light.png,0,0,0,10\nTraining,NA,1,1,0,0\nTest,light.png,0,8,0,0\n"
 	votes := read.OpenOptions{
-		CSV: read.CSVOptions{Images: read.Pictures(t), RowNames: "Image name"}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Counts, Columns: []string{"neutral:contempt"}},
+		CSV: read.CSVOptions{Images: read.Pictures(t), RowNames: "Image name"}, Shape: dataset.Shape{Channels: 1, Height: 2,
+			Width: 2}, Labels: read.LabelOptions{Kind: dataset.Counts, Columns: []string{"neutral:contempt"}},
 	}
 	path := datasettest.WriteFile(t, "a.csv", file)
 	src, err := read.Open(path, votes)
@@ -288,8 +344,11 @@ func TestMissingImagesAndVotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warned []string
-	m, shards, err := importer.Build(src, importer.Options{Warn: func(line errtext.Text) { warned = append(warned, line.String()) }})
-	if err != nil || m.Rows != 2 || !slices.Equal(m.LeftOutRows(), []int{1, 2, 3}) || !slices.Equal(m.LabelNames, []string{"neutral", "happiness", "contempt"}) {
+	m, shards, err := importer.Build(src, importer.Options{Warn: func(line errtext.Text) {
+		warned = append(warned, line.String())
+	}})
+	if err != nil || m.Rows != 2 || !slices.Equal(m.LeftOutRows(), []int{1, 2, 3}) ||
+		!slices.Equal(m.LabelNames, []string{"neutral", "happiness", "contempt"}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	var got []float32
@@ -300,7 +359,9 @@ func TestMissingImagesAndVotes(t *testing.T) {
 	if want := []float32{0, 0, 0, 1. / 3, 2. / 3, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 samples have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); other samples keep") {
+	if text := strings.Join(warned, "\n"); !strings.Contains(text,
+		"3 of 5 samples have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); "+
+			"other samples keep") {
 		t.Errorf("%s", text)
 	}
 	for _, o := range []read.OpenOptions{votes, dropped} {
@@ -309,19 +370,23 @@ func TestMissingImagesAndVotes(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(found.Warnings, "\n")
-		for _, part := range []string{"found 2 samples with missing values: 2 missing image names; --missing drop leaves", "found 1 sample whose labels are all 0, the first in row 2; such samples have no label distribution; --missing drop"} {
+		for _, part := range []string{"found 2 samples with missing values: 2 missing image names; --missing drop leaves",
+			"found 1 sample whose labels are all 0, the first in row 2; such samples have no label distribution; --missing drop"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s lacks %q", text, part)
 			}
 		}
 	}
-	_, err = read.Open(datasettest.WriteFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n"), read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}})
+	_, err = read.Open(datasettest.WriteFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n"),
+		read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}})
 	if err == nil {
-		src, _ = read.OpenFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}})
+		src, _ = read.OpenFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n",
+			read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}})
 		_, _, err = importer.Build(src, importer.Options{})
 	}
 	datasettest.MustContain(t, err, "row 0", "the counts sum to 0", "--missing drop")
-	src, err = read.OpenFile(t, "c.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n", read.OpenOptions{Missing: dataset.Missing{Drop: true}})
+	src, err = read.OpenFile(t, "c.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n",
+		read.OpenOptions{Missing: dataset.Missing{Drop: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,14 +410,21 @@ func TestMissingWordsAreNoted(t *testing.T) {
 		o          read.OpenOptions
 		want       []string
 	}{
-		{"a.csv", csv, read.OpenOptions{Missing: dataset.Missing{Fill: true}, Drop: []string{"class"}, Beside: read.BesideOptions{}, NoLabels: true}, []string{`"N/A" (1 sample)`, `"none" (20 samples)`, `"null" (1 sample)`}},
-		{"b.csv", csv, read.OpenOptions{Missing: dataset.Missing{Drop: true}, Labels: read.LabelOptions{Kind: dataset.Class}, Beside: read.BesideOptions{Groups: "person"}}, []string{`"?" (1 sample)`, `"N/A" (1 sample)`, `"none" (20 samples)`, `"null" (1 sample)`}},
-		{"a.svm", svm, read.OpenOptions{Missing: dataset.Missing{Fill: true}, Labels: read.LabelOptions{Kind: dataset.Class}}, []string{`"N/A" (20 samples)`, `"none" (20 samples)`}},
+		{"a.csv", csv, read.OpenOptions{Missing: dataset.Missing{Fill: true}, Drop: []string{"class"},
+			Beside: read.BesideOptions{}, NoLabels: true}, []string{`"N/A" (1 sample)`, `"none" (20 samples)`,
+			`"null" (1 sample)`}},
+		{"b.csv", csv, read.OpenOptions{Missing: dataset.Missing{Drop: true}, Labels: read.LabelOptions{Kind: dataset.Class},
+			Beside: read.BesideOptions{Groups: "person"}}, []string{`"?" (1 sample)`, `"N/A" (1 sample)`, `"none" (20 samples)`,
+			`"null" (1 sample)`}},
+		{"a.svm", svm, read.OpenOptions{Missing: dataset.Missing{Fill: true}, Labels: read.LabelOptions{Kind: dataset.Class}},
+			[]string{`"N/A" (20 samples)`, `"none" (20 samples)`}},
 	} {
 		var notes, warnings []string
 		src, err := read.OpenBytes(t, c.file, []byte(c.text), c.o)
 		if err == nil {
-			_, _, err = importer.Build(src, importer.Options{Note: func(s errtext.Text) { notes = append(notes, s.String()) }, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
+			_, _, err = importer.Build(src, importer.Options{Note: func(s errtext.Text) {
+				notes = append(notes, s.String())
+			}, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", c.file, err)
@@ -373,12 +445,16 @@ func TestMissingWordsAreNoted(t *testing.T) {
 		}
 	}
 	var notes, warnings []string
-	src, err := read.OpenBytes(t, "a.csv", read.Grouped("1", "1.0", "2"), read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}})
+	src, err := read.OpenBytes(t, "a.csv", read.Grouped("1", "1.0", "2"),
+		read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}})
 	if err == nil {
-		_, _, err = importer.Build(src, importer.Options{Note: func(s errtext.Text) { notes = append(notes, s.String()) }, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
+		_, _, err = importer.Build(src, importer.Options{Note: func(s errtext.Text) {
+			notes = append(notes, s.String())
+		}, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
 	}
 	const equal = `equal numbers are read as one group, such as "1" and "1.0"`
-	if err != nil || !strings.Contains(strings.Join(notes, "\n"), equal) || strings.Contains(strings.Join(warnings, "\n"), equal) {
+	if err != nil || !strings.Contains(strings.Join(notes, "\n"), equal) ||
+		strings.Contains(strings.Join(warnings, "\n"), equal) {
 		t.Errorf("notes %q, warnings %q, %v", notes, warnings, err)
 	}
 }
@@ -386,7 +462,8 @@ func TestMissingWordsAreNoted(t *testing.T) {
 // TestBesideInspected: inspect counts the rows that an import refuses, and says what labels
 // would be.
 func TestBesideInspected(t *testing.T) {
-	path := datasettest.WriteFile(t, "a.csv", strings.Replace(strings.Replace(read.AgedCSV, ",9,9,9", ",9,9,8", 1), ",5,6", ",5.6,6", 1))
+	path := datasettest.WriteFile(t, "a.csv", strings.Replace(strings.Replace(read.AgedCSV, ",9,9,9", ",9,9,8", 1), ",5,6",
+		",5.6,6", 1))
 	found, err := inspect.Inspect(path, read.Aged(), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -395,7 +472,8 @@ func TestBesideInspected(t *testing.T) {
 		t.Errorf("labels are %s", found.LabelsAre)
 	}
 	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
-		return strings.Contains(w, "found 2 samples with an invalid exact number, interval or group, such as ") && strings.Contains(w, "row 1")
+		return strings.Contains(w, "found 2 samples with an invalid exact number, interval or group, such as ") &&
+			strings.Contains(w, "row 1")
 	}); i < 0 {
 		t.Errorf("%q", found.Warnings)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// TestInspectEncodings: inspect lists the encodings in which a file that is not UTF-8 is text, at most four, the likeliest first, and
-// each of them reads it. The others refuse it.
+// TestInspectEncodings: inspect lists the encodings in which a file that is not UTF-8 is text, at most four, the
+// likeliest first, and each of them reads it. The others refuse it.
 func TestInspectEncodings(t *testing.T) {
 	const rows = "1,2,.5,.5\n3,4,.25,.75\n5,6,.2,.8\n"
 	class := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}
@@ -28,8 +28,10 @@ func TestInspectEncodings(t *testing.T) {
 		{"header.csv", "größe,fläche,label_froh,label_müde\n" + rows, "windows-1252", read.OpenOptions{}},
 		{"french.csv", "âge,côté,label_fâché,label_gaieté\n" + rows, "windows-1252", read.OpenOptions{}},
 		{"class.csv", "x,z,class\n1,2,grün\n3,4,rot\n5,6,grün\n7,8,rot\n", "windows-1252", class},
-		{"category.csv", "x,ort,label_a,label_b\n1,Köln,.5,.5\n3,Bonn,.25,.75\n4,Köln,.5,.5\n3,Bonn,.25,.75\n", "windows-1252", read.OpenOptions{CSV: read.CSVOptions{Categories: []string{"ort"}}}},
-		{"group.csv", "x,person,label_a,label_b\n1,Jörg,.5,.5\n3,Zoë,.25,.75\n4,Jörg,.5,.5\n", "windows-1252", read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}}},
+		{"category.csv", "x,ort,label_a,label_b\n1,Köln,.5,.5\n3,Bonn,.25,.75\n4,Köln,.5,.5\n3,Bonn,.25,.75\n",
+			"windows-1252", read.OpenOptions{CSV: read.CSVOptions{Categories: []string{"ort"}}}},
+		{"group.csv", "x,person,label_a,label_b\n1,Jörg,.5,.5\n3,Zoë,.25,.75\n4,Jörg,.5,.5\n", "windows-1252",
+			read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}}},
 		{"japanese.csv", "年齢,身長,label_楽しい,label_悲しい\n" + rows, "shift_jis", read.OpenOptions{}},
 		{"kana.csv", "x,z,class\n1,2,ネコ\n3,4,イヌ\n5,6,ネコ\n7,8,イヌ\n", "shift_jis", class},
 		{"chinese.csv", "年龄,身高,label_高兴,label_难过\n" + rows, "gbk", read.OpenOptions{}},
@@ -134,16 +136,19 @@ func TestClassesAreNoHeader(t *testing.T) {
 		if datasettest.MustBe(t, err, dataset.ErrAmbiguous); err != nil {
 			datasettest.MustContain(t, err, "--header yes", "--header no", name)
 		}
-		if _, rows, err := read.Opened(t, "a.csv", "4.9,3.0,"+name+"\n"+content, class("last")); len(rows) != 4 || err != nil {
+		if _, rows, err := read.Opened(t, "a.csv", "4.9,3.0,"+name+"\n"+content, class("last")); len(rows) != 4 ||
+			err != nil {
 			t.Errorf("%q again: %d rows, error %v", name, len(rows), err)
 		}
 	}
-	found, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", "5.1,3.5,y\n4.9,3.0,n\n4.7,3.2,n\n4.1,3.1,m\n4.2,3.3,m\n"), class(), importer.Options{})
+	found, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv",
+		"5.1,3.5,y\n4.9,3.0,n\n4.7,3.2,n\n4.1,3.1,m\n4.2,3.3,m\n"), class(), importer.Options{})
 	if err != nil || len(found.Readings) < 2 {
 		t.Errorf("readings %+v, error %v", found, err)
 	}
 	for _, content := range []string{
-		"400,500,label_a,label_b\n.1,.2,.5,.5\n.3,.2,.5,.5\n", "0,1,2,target\n.1,.2,.3,cat\n.4,.2,.6,dog\n", ",0,1,target\na,.1,.2,cat\nb,.3,.4,dog\n",
+		"400,500,label_a,label_b\n.1,.2,.5,.5\n.3,.2,.5,.5\n", "0,1,2,target\n.1,.2,.3,cat\n.4,.2,.6,dog\n",
+		",0,1,target\na,.1,.2,cat\nb,.3,.4,dog\n",
 		"400,500,target\n.1,.2,1\n.3,.4,0\n", "1,target\ncat,3\ndog,4\n",
 	} {
 		o := read.OpenOptions{}
@@ -161,14 +166,17 @@ func TestClassesAreNoHeader(t *testing.T) {
 
 // inspect lists the columns of a file whose numbers have several marks, and only advice that works.
 func TestNumbersWithSeveralMarks(t *testing.T) {
-	const none, thousands = "x,z,label_a,label_b\n\"1,5\",0.5,0.5,0.5\n7.25,2.5,0.25,0.75\n", "a,b,label_a,label_b\n\"1,234\",2,0.5,0.5\n\"2,500\",3,0.25,0.75\n"
+	const none, thousands = "x,z,label_a,label_b\n\"1,5\",0.5,0.5,0.5\n7.25,2.5,0.25,0.75\n",
+		"a,b,label_a,label_b\n\"1,234\",2,0.5,0.5\n\"2,500\",3,0.25,0.75\n"
 	_, _, err := read.Imported(t, "n.csv", none, read.OpenOptions{}, importer.Checks{})
-	datasettest.MustContain(t, err, `"1,5" is not a number; --decimal , reads 1.5, but then "0.5" (line 2, column 1) is not a number: write all numbers of the file with the same separators`)
+	datasettest.MustContain(t, err,
+		`"1,5" is not a number; --decimal , reads 1.5, but then "0.5" (line 2, column 1) is not a number: write all numbers of the file with the same separators`)
 	f, err := inspect.Inspect(datasettest.WriteFile(t, "n.csv", none), read.OpenOptions{}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Columns) != 4 || f.Rows != 2 || !strings.Contains(f.Refused, "write all numbers of the file with the same separators") || len(f.Readings) == 0 {
+	if len(f.Columns) != 4 || f.Rows != 2 || !strings.Contains(f.Refused, "write all numbers of the file with the same "+
+		"separators") || len(f.Readings) == 0 {
 		t.Errorf("%+v", f)
 	}
 	for _, r := range f.Readings {
@@ -181,7 +189,8 @@ func TestNumbersWithSeveralMarks(t *testing.T) {
 	if strings.Contains(err.Error(), "--decimal") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := read.Imported(t, "t.csv", thousands, read.OpenOptions{CSV: read.CSVOptions{Thousands: ','}}, importer.Checks{}); err != nil {
+	if _, _, err := read.Imported(t, "t.csv", thousands, read.OpenOptions{CSV: read.CSVOptions{Thousands: ','}},
+		importer.Checks{}); err != nil {
 		t.Errorf("as advised: %v", err)
 	}
 	f, err = inspect.Inspect(datasettest.WriteFile(t, "t.csv", thousands), read.OpenOptions{}, importer.Options{})
@@ -201,7 +210,8 @@ func TestNumbersWithSeveralMarks(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	// Without another number either mark may be meant.
-	_, _, err = read.Imported(t, "w.csv", "a,class\n\"1,234\",x\n\"2,500\",y\n", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Checks{})
+	_, _, err = read.Imported(t, "w.csv", "a,class\n\"1,234\",x\n\"2,500\",y\n",
+		read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Checks{})
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	datasettest.MustContain(t, err, "--decimal , reads 1.234", "--thousands , reads 1234")
 }
@@ -218,20 +228,24 @@ func TestRowNamesByDefault(t *testing.T) {
 		return text
 	}
 	for name, c := range map[string]struct{ file, note string }{
-		"index":        {file("", "0", "1", "2"), "column 0, which has no name, has the names of the samples; --feature-columns lists it if it is a feature"},
-		"texts":        {file("name", "x", "y", "x"), `column 0, "name"`},
-		"own column":   {file("row_name", "7", "8", "9"), `column 0, "row_name", has the names of the samples; --feature-columns`},
+		"index": {file("", "0", "1", "2"), "column 0, which has no name, has the names of the samples; " +
+			"--feature-columns lists it if it is a feature"},
+		"texts": {file("name", "x", "y", "x"), `column 0, "name"`},
+		"own column": {file("row_name", "7", "8", "9"),
+			`column 0, "row_name", has the names of the samples; --feature-columns`},
 		"other name":   {file("Name", "1.5", "1.5", "2"), ""},
 		"measurements": {file("", "400.5", "512.25", "633.1"), "column 0, which has no name, has the names of the samples"},
 	} {
 		src, err := read.Open(datasettest.WriteFile(t, "x.csv", c.file), read.OpenOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "has the names of the samples") {
+		} else if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, c.note) ||
+			c.note == "" && strings.Contains(notes, "has the names of the samples") {
 			t.Errorf("%s: notes %s", name, notes)
 		}
 	}
-	found, err := inspect.Inspect(datasettest.WriteFile(t, "x.csv", file("name", "1", "2", "3")), read.OpenOptions{}, importer.Options{})
+	found, err := inspect.Inspect(datasettest.WriteFile(t, "x.csv", file("name", "1", "2", "3")), read.OpenOptions{},
+		importer.Options{})
 	if err != nil || found.Columns[0].Role != inspect.RoleRowNames {
 		t.Errorf("inspected as %+v, %v", found, err)
 	}
@@ -241,7 +255,8 @@ func TestRowNamesByDefault(t *testing.T) {
 func TestMarksOfOtherColumns(t *testing.T) {
 	const file = "tags;pop;label_x;label_y\n3,7;2,107;0;1\n1,2;999;1;0\n4,25;1,204;0;1\n"
 	for name, o := range map[string]read.OpenOptions{
-		"dropped": {Drop: []string{"tags"}}, "category": {CSV: read.CSVOptions{Categories: []string{"tags"}}}, "names": {CSV: read.CSVOptions{RowNames: "tags"}}, "group": {Beside: read.BesideOptions{Groups: "tags"}},
+		"dropped": {Drop: []string{"tags"}}, "category": {CSV: read.CSVOptions{Categories: []string{"tags"}}},
+		"names": {CSV: read.CSVOptions{RowNames: "tags"}}, "group": {Beside: read.BesideOptions{Groups: "tags"}},
 	} {
 		src, err := read.OpenBytes(t, "a.csv", []byte(file), o)
 		if err == nil {

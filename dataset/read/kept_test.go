@@ -21,16 +21,22 @@ func TestKeptFlagsInErrors(t *testing.T) {
 		advised       OpenOptions
 	}{
 		{
-			"thousands", "a;b;label_p;label_q\n1.234,5;2.000;0,5;0,5\n2.500,25;3.100;0,25;0,75\n", OpenOptions{CSV: CSVOptions{Thousands: '.'}},
-			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "read with the options of the training file: --thousands .", "options that are given override these"}, OpenOptions{CSV: CSVOptions{Decimal: "."}},
+			"thousands", "a;b;label_p;label_q\n1.234,5;2.000;0,5;0,5\n2.500,25;3.100;0,25;0,75\n",
+			OpenOptions{CSV: CSVOptions{Thousands: '.'}},
+			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "read with the options of the training file: --thousands .",
+				"options that are given override these"}, OpenOptions{CSV: CSVOptions{Decimal: "."}},
 		},
 		{
 			"decimal", "a;b;label_p;label_q\n1,5;2;0,5;0,5\n2;3;0,25;0,75\n", OpenOptions{CSV: CSVOptions{Decimal: ","}},
-			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "--decimal ,", "options that are given override these"}, OpenOptions{CSV: CSVOptions{Decimal: "."}},
+			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "--decimal ,", "options that are given override these"},
+			OpenOptions{CSV: CSVOptions{Decimal: "."}},
 		},
 		{
-			"encoding", "farbe,a,label_p,label_q\nrot,1,0.5,0.5\ngr\xfcn,2,0.25,0.75\n", OpenOptions{Encoding: latin, CSV: CSVOptions{Categories: []string{"farbe"}}},
-			"farbe,a\nrot,1\ngrün,2\n", []string{"row 1", `"grÃ¼n" is not a level of this category`, "read with the options of the training file: --encoding " + latin, "options that are given override these"}, OpenOptions{Encoding: "utf-8"},
+			"encoding", "farbe,a,label_p,label_q\nrot,1,0.5,0.5\ngr\xfcn,2,0.25,0.75\n", OpenOptions{Encoding: latin,
+				CSV: CSVOptions{Categories: []string{"farbe"}}},
+			"farbe,a\nrot,1\ngrün,2\n", []string{"row 1", `"grÃ¼n" is not a level of this category`,
+				"read with the options of the training file: --encoding " + latin, "options that are given override these"},
+			OpenOptions{Encoding: "utf-8"},
 		},
 	} {
 		s := modelOf(t, c.trained, c.o)
@@ -56,7 +62,8 @@ func TestPredictionsNextToTruth(t *testing.T) {
 	_, _, err := OpenForModel(t, "j.csv", joined, OpenOptions{}, s)
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	datasettest.MustContain(t, err, "j.csv", `"x" and "label_x" are both label "x"`, "--label-columns", "--drop")
-	for first, want := range map[string]string{"label_x,label_y": "[a]>[x y] [1]>[0.5 0.5]", "x,y": "[a]>[x y] [1]>[0.3 0.7]"} {
+	for first, want := range map[string]string{"label_x,label_y": "[a]>[x y] [1]>[0.5 0.5]",
+		"x,y": "[a]>[x y] [1]>[0.3 0.7]"} {
 		columns := []string{first[:len(first)/2], first[len(first)/2+1:]}
 		src, _, err := OpenForModel(t, "j.csv", joined, OpenOptions{Labels: LabelOptions{Columns: columns}}, s)
 		if err != nil {
@@ -65,6 +72,7 @@ func TestPredictionsNextToTruth(t *testing.T) {
 			t.Errorf("%s: %s, want %s", first, got, want)
 		}
 	}
-	_, err = OpenFile(t, "p.csv", "a,u_x,v_x,v_y\n1,0.5,0.5,0\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"u_", "v_"}}})
+	_, err = OpenFile(t, "p.csv", "a,u_x,v_x,v_y\n1,0.5,0.5,0\n",
+		OpenOptions{Labels: LabelOptions{Prefixes: []string{"u_", "v_"}}})
 	datasettest.MustContain(t, err, `"u_x" and "v_x" are both label "x"`, "--drop")
 }

@@ -26,7 +26,8 @@ func ParseRange(s string) (low, high int, err error) {
 		high, err = strconv.Atoi(to)
 	}
 	if !ok || err != nil || low >= high {
-		return 0, 0, errtext.Errorf(errtext.WrongOption, "range %q: want {range:LOW:HIGH}, two whole numbers with the lower number first, such as {range:0:69}", s)
+		return 0, 0, errtext.Errorf(errtext.WrongOption,
+			"range %q: want {range:LOW:HIGH}, two whole numbers with the lower number first, such as {range:0:69}", s)
 	}
 	return low, high, nil
 }
@@ -64,7 +65,8 @@ func withLabels(p *pipeline, o *OpenOptions) (*pipeline, error) {
 			return nil, err
 		}
 	}
-	if l.Ordered && l.Kind != dataset.Age && o.set.schema == nil { // labels of a file for a model are matched with the model's labels
+	// labels of a file for a model are matched with the model's labels
+	if l.Ordered && l.Kind != dataset.Age && o.set.schema == nil {
 		ordered, err := withScale(p, l)
 		if err != nil {
 			return nil, err
@@ -114,7 +116,8 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 			return dataset.RowErrorf(file, r.Number, "the number is missing%s", dataset.DropHint)
 		}
 		if !within(age) {
-			return dataset.RowErrorf(file, r.Number, "the number %s is outside the range %d to %d; {range} says which numbers can occur", units.InFull(age), o.Low, o.High)
+			return dataset.RowErrorf(file, r.Number, "the number %s is outside the range %d to %d; {range} says which numbers "+
+				"can occur", units.InFull(age), o.Low, o.High)
 		}
 		dataset.Gaussian(dst, age, o.Sigma, o.Low)
 		return nil
@@ -130,7 +133,8 @@ func (d *derivedLabels) scaled(o *LabelOptions) error {
 		return nil
 	}
 	if n := o.High - o.Low + 1; n != d.info.Labels {
-		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", dataset.Prefix(d.info.File), dataset.Counted(d.info.Labels, "label"), o.Low, o.High, n)
+		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", dataset.Prefix(d.info.File),
+			dataset.Counted(d.info.Labels, "label"), o.Low, o.High, n)
 	}
 	d.info.LabelType.Scale = &dataset.Scale{Low: o.Low, True: dataset.TrueExpected}
 	if o.Kind == dataset.Age {
@@ -162,7 +166,8 @@ func (d *derivedLabels) useCounts() {
 			sum += v
 		}
 		if sum == 0 {
-			return dataset.RowErrorf(info.File, r.Number, "the counts sum to 0, want at least one count above 0%s", dataset.DropHint)
+			return dataset.RowErrorf(info.File, r.Number, "the counts sum to 0, want at least one count above 0%s",
+				dataset.DropHint)
 		}
 		if math.IsInf(sum, 0) {
 			return dataset.RowErrorf(info.File, r.Number, "the counts sum to %s, want a finite sum", units.InFull(sum))
@@ -174,7 +179,8 @@ func (d *derivedLabels) useCounts() {
 	}
 }
 
-// checkSingle refuses one label column of degrees or counts that are not 1 in every row: the degree of the only label is.
+// checkSingle refuses one label column of degrees or counts that are not 1 in every row: the degree of the only label
+// is.
 func checkSingle(src dataset.Source) error {
 	info := src.Info()
 	var label featurestats.Column
@@ -199,7 +205,9 @@ func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
 	}
 	if len(info.LabelNames) == 0 {
 		if info.DefaultLabels && l.Low != 0 {
-			return withNote(p, errtext.Sprintf(`labels "0" to "%d" have the numbers %d to %d of {range}, in this order; {range=0:%[1]d} uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
+			return withNote(p,
+				errtext.Sprintf(
+					`labels "0" to "%d" have the numbers %d to %d of {range}, in this order; {range=0:%[1]d} uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
 		}
 		return p, nil
 	}
@@ -210,8 +218,10 @@ func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
 		return p, nil
 	case consecutive && low == l.Low:
 		info.LabelNames, info.LabelFlags = inOrder(info.LabelNames, order), inOrder(info.LabelFlags, order)
-		info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order), inOrder(info.LabelColumns.Positions, order)
-		note := errtext.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)
+		info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order),
+			inOrder(info.LabelColumns.Positions, order)
+		note := errtext.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order",
+			l.Low, l.High)
 		info.Notes = append(slices.Clone(info.Notes), note)
 		return p.after(simple(func() func(*dataset.Row) error {
 			labels := make([]float64, len(order))
@@ -229,12 +239,14 @@ func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
 	case consecutive:
 		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
 		return nil, pathError(info.File, dataset.WithKind(&dataset.WaysError{
-			Text: errtext.Sprintf("labels are called %d to %d, but {range=%d:%d} gives them other numbers: {range=%s} uses the numbers in the names; to use {range=%[3]d:%d}, rename the labels",
+			Text: errtext.Sprintf("labels are called %d to %d, but {range=%d:%d} gives them other numbers: {range=%s} uses "+
+				"the numbers in the names; to use {range=%[3]d:%d}, rename the labels",
 				low, low+info.Labels-1, l.Low, l.High, is),
 			Ways: []dataset.Way{oneWay("--range", is, "labels are the numbers %s", is)},
 		}, dataset.ErrAmbiguous))
 	}
-	return withNote(p, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their names are other numbers", dataset.ListSome(info.LabelNames), l.Low, l.High)), nil
+	return withNote(p, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their "+
+		"names are other numbers", dataset.ListSome(info.LabelNames), l.Low, l.High)), nil
 }
 
 // numberNames reads names that are whole numbers; nil: one is none.
@@ -277,8 +289,8 @@ func inOrder[T any](list []T, order []int) (all []T) {
 }
 
 // useClasses makes one-hot labels of Row.text. order is the order of the classes if classes is empty and order has all
-// that are found. If it has the names of classes that are numbers in the file, these are the classes. The file's own names of classes
-// are theirs if the numbers count them.
+// that are found. If it has the names of classes that are numbers in the file, these are the classes. The file's own
+// names of classes are theirs if the numbers count them.
 func (d *derivedLabels) useClasses(classes, order []string) error {
 	called, trained := dataset.Trimmed(d.info.ClassNames), classes
 	named := len(called) > 0 && !identity.AreNumbers(called) && (len(trained) == 0 || !identity.AreNumbers(trained))
@@ -289,11 +301,13 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 		}
 		if base, ok := countedFrom(found, called); named && ok {
 			called, found = numbered(called, found, base, len(trained) > 0)
-			notes = append(notes, fmt.Sprintf("the classes are counted from %d and have the label names of the file: %s", base, dataset.ListSome(called)))
+			notes = append(notes, fmt.Sprintf("the classes are counted from %d and have the label names of the file: %s", base,
+				dataset.ListSome(called)))
 		} else {
 			other := func(class string) bool { return !slices.Contains(called, class) }
 			if len(called) > 0 && slices.ContainsFunc(found, other) {
-				notes = append(notes, fmt.Sprintf("the label names in the file are not used: they are %s, but the classes are %s", dataset.ListSome(called), dataset.ListSome(found)))
+				notes = append(notes, fmt.Sprintf("the label names in the file are not used: they are %s, but the classes are %s",
+					dataset.ListSome(called), dataset.ListSome(found)))
 			}
 			called = nil
 			if len(trained) > 0 && !(identity.AreNumbers(found) && len(found) == len(order)) {
@@ -324,7 +338,8 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 			return err
 		}
 		if !ok {
-			return dataset.RowErrorf(file, r.Number, "the class %.100q is unknown; want one of %s", r.Text, dataset.ListSome(classes))
+			return dataset.RowErrorf(file, r.Number, "the class %.100q is unknown; want one of %s", r.Text,
+				dataset.ListSome(classes))
 		}
 		clear(dst)
 		dst[i] = 1
@@ -334,8 +349,8 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 	return nil
 }
 
-// countedFrom returns the number of the first name if classes are whole numbers that count names from 0 or from 1; ok is false if
-// they are not, or if both fit.
+// countedFrom returns the number of the first name if classes are whole numbers that count names from 0 or from 1; ok
+// is false if they are not, or if both fit.
 func countedFrom(classes, names []string) (base int, ok bool) {
 	low, high := math.MaxInt, -1
 	for _, class := range classes {
@@ -431,6 +446,7 @@ func missingClass(info *dataset.Info, r *dataset.Row) error {
 		reason = errtext.Sprintf("%.40q is a missing value", text)
 	}
 	return &dataset.RowError{
-		File: info.File, Row: r.Number, Column: 0, Kind: "label", Name: dataset.NameAt(info.LabelNames, 0), Reason: reason + dataset.DropHint,
+		File: info.File, Row: r.Number, Column: 0, Kind: "label", Name: dataset.NameAt(info.LabelNames, 0), Reason: reason +
+			dataset.DropHint,
 	}
 }

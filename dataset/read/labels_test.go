@@ -60,7 +60,8 @@ func TestAgeWithSmallSigma(t *testing.T) {
 
 // Where the age is the exact number, the last one of the scale has all ages up to the next.
 func TestExactAges(t *testing.T) {
-	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 0, High: 69}, Beside: BesideOptions{Values: "age"}}
+	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 0, High: 69},
+		Beside: BesideOptions{Values: "age"}}
 	src, err := OpenFile(t, "a.csv", "f,age\n1,69.5\n", o)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +109,8 @@ func TestAgeErrors(t *testing.T) {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
-	_, err := OpenFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 8388600, High: 8388700}})
+	_, err := OpenFile(t, "a.csv", "f,age\n1,5\n",
+		OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 8388600, High: 8388700}})
 	datasettest.MustContain(t, err, "range 8388600:8388700", "and all numbers from -8388608 to 8388607")
 }
 
@@ -223,10 +225,13 @@ func TestClassHeader(t *testing.T) {
 // Numbers of a scale have no exponent in errors.
 func TestNumbersOfScaleInFull(t *testing.T) {
 	age := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, Low: 999_998, High: 1_000_003}}
-	datasettest.MustContain(t, Built(t, "a.csv", "a,age\n1,1000000\n2,1000004\n", age, importer.Checks{}), "the number 1000004 is outside the range 999998 to 1000003")
-	datasettest.MustContain(t, Built(t, "a.csv", "a,label_x,label_y\n1,-2000000,3\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}, importer.Checks{}), "-2000000 is not a count")
+	datasettest.MustContain(t, Built(t, "a.csv", "a,age\n1,1000000\n2,1000004\n", age, importer.Checks{}),
+		"the number 1000004 is outside the range 999998 to 1000003")
+	datasettest.MustContain(t, Built(t, "a.csv", "a,label_x,label_y\n1,-2000000,3\n",
+		OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}, importer.Checks{}), "-2000000 is not a count")
 	age.Beside.Intervals = []string{"from", "to"}
-	datasettest.MustContain(t, Built(t, "a.csv", "a,age,from,to\n1,1000000,2000000,1000000\n", age, importer.Checks{}), "the interval begins at 2000000, which is above its end, 1000000")
+	datasettest.MustContain(t, Built(t, "a.csv", "a,age,from,to\n1,1000000,2000000,1000000\n", age, importer.Checks{}),
+		"the interval begins at 2000000, which is above its end, 1000000")
 }
 
 // TestAgesWithFractions: a note counts the rows whose ages are rounded for the error, each scan anew.
@@ -240,10 +245,13 @@ func TestAgesWithFractions(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said []string
-		if _, _, err := importer.Build(src, importer.Options{Note: func(s errtext.Text) { said = append(said, s.String()) }}); err != nil {
+		if _, _, err := importer.Build(src, importer.Options{Note: func(s errtext.Text) {
+			said = append(said, s.String())
+		}}); err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(said, "\n"); !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "whole") || c.want != "" && !strings.Contains(text, "--values age") {
+		if text := strings.Join(said, "\n"); !strings.Contains(text, c.want) || c.want == "" &&
+			strings.Contains(text, "whole") || c.want != "" && !strings.Contains(text, "--values age") {
 			t.Errorf("values %q: %s", c.values, text)
 		}
 	}

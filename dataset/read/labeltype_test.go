@@ -22,11 +22,16 @@ func TestTodaysDatasets(t *testing.T) {
 		name, content, digest, manifest, says string
 		o                                     OpenOptions
 	}{
-		{"ages", "a,age\n1,20\n2,0\n3,69\n4,31.5\n", "bb15923da0d899fe7da4ad3442e413c2caa596e823c30176284d941ae2419fe0", "", `"label_type":{"scale":{"low":0,"true":"mode"}}`, age},
-		{"classes", "a,class\n1,x\n2,y\n3,10\n4,y\n", "8879d0a4dd349ce67b0e7771eecb062dd761921238073617910447d027f27b14", "", `"label_type":{"classes":true}`, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}},
-		{"counts", "a,label_p,label_q\n1,2,3\n2,0,1\n3,1,1\n4,5,0\n", "a9f06110313ad1af608daff4d0b132901db15a1b6ecd4c0ab5fe5c299266c383",
-			"b2011ffe43c41ae28fb5b5f97f28b3ef11593733bce2f190b5452390d28588b4", "", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}},
-		{"distributions", "name,a,label_p,label_q\nr,1,.5,.5\ns,2,0,1\nt,3,1,0\nu,4,.25,.75\n", "fef31eb15ab90a784c8b9112d0fd3a9029163a9373d125a41af523809f25f6d0",
+		{"ages", "a,age\n1,20\n2,0\n3,69\n4,31.5\n", "bb15923da0d899fe7da4ad3442e413c2caa596e823c30176284d941ae2419fe0", "",
+			`"label_type":{"scale":{"low":0,"true":"mode"}}`, age},
+		{"classes", "a,class\n1,x\n2,y\n3,10\n4,y\n", "8879d0a4dd349ce67b0e7771eecb062dd761921238073617910447d027f27b14", "",
+			`"label_type":{"classes":true}`, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}},
+		{"counts", "a,label_p,label_q\n1,2,3\n2,0,1\n3,1,1\n4,5,0\n",
+			"a9f06110313ad1af608daff4d0b132901db15a1b6ecd4c0ab5fe5c299266c383",
+			"b2011ffe43c41ae28fb5b5f97f28b3ef11593733bce2f190b5452390d28588b4", "",
+			OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}},
+		{"distributions", "name,a,label_p,label_q\nr,1,.5,.5\ns,2,0,1\nt,3,1,0\nu,4,.25,.75\n",
+			"fef31eb15ab90a784c8b9112d0fd3a9029163a9373d125a41af523809f25f6d0",
 			"e57ebc1be3bc508b235dc745d927aa3dc6e00ebd8c10d054073f93147dfa02aa", "", OpenOptions{}},
 	} {
 		src, err := OpenFile(t, "a.csv", c.content, c.o)
@@ -43,7 +48,8 @@ func TestTodaysDatasets(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum := sha256.Sum256(b)
-		if m.Digest() != c.digest || c.manifest != "" && hex.EncodeToString(sum[:]) != c.manifest || !strings.Contains(string(b), c.says) {
+		if m.Digest() != c.digest || c.manifest != "" && hex.EncodeToString(sum[:]) != c.manifest ||
+			!strings.Contains(string(b), c.says) {
 			t.Errorf("%s: digest %s, manifest %x: %s", c.name, m.Digest(), sum, b)
 		}
 	}
@@ -82,7 +88,8 @@ func TestScale(t *testing.T) {
 			t.Errorf("mode %v, want %d", got, s.Low+most)
 		}
 	})
-	if s := (&dataset.Scale{}); !math.IsNaN(s.Median([]float32{float32(math.NaN()), 1})) || s.Mode([]float32{float32(math.NaN()), 1}) != 0 {
+	if s := (&dataset.Scale{}); !math.IsNaN(s.Median([]float32{float32(math.NaN()), 1})) ||
+		s.Mode([]float32{float32(math.NaN()), 1}) != 0 {
 		t.Error("a distribution with NaN")
 	}
 }

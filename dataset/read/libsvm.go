@@ -29,8 +29,9 @@ type libsvmSource struct {
 // openLibsvm scans the file once for its numbers of rows, features and labels.
 func openLibsvm(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &libsvmSource{
-		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing,
-		info: dataset.Info{File: o.Called, Sparse: true, MissingWords: &dataset.WordCounts{}},
+		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == dataset.Class,
+		missing: o.Missing,
+		info:    dataset.Info{File: o.Called, Sparse: true, MissingWords: &dataset.WordCounts{}},
 	}
 	shape := indexShape{zero: o.Libsvm.ZeroBased || o.Libsvm.CountedFrom == dataset.FromZero}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *dataset.Row) error {
@@ -48,10 +49,13 @@ func openLibsvm(path string, o *OpenOptions) (dataset.Source, error) {
 		return nil, fmt.Errorf("%s: the file has no samples: %w", s.info.File, dataset.ErrFormat)
 	}
 	if shape.zero && o.Libsvm.CountedFrom == dataset.FromOne && !o.Libsvm.ZeroBased {
-		return nil, errtext.Errorf(errtext.WrongData, "%s: this file numbers features from 0, but the model's training file numbers them from 1: add 1 to each index, or give {zero-based} if index 0 is the model's first feature: %w", s.info.File, dataset.ErrFormat)
+		return nil, errtext.Errorf(errtext.WrongData, "%s: this file numbers features from 0, but the model's training "+
+			"file numbers them from 1: add 1 to each index, or give {zero-based} if index 0 is the model's first feature: %w",
+			s.info.File, dataset.ErrFormat)
 	}
 	s.setShape(&shape)
-	if err := o.checkFeatures(s.info.Features, "number the features without gaps, or decompress the file if it is compressed"); err != nil {
+	if err := o.checkFeatures(s.info.Features, "number the features without gaps, or decompress the file if it is "+
+		"compressed"); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.info.File, err)
 	}
 	if o.set.schema != nil { // missing features are read as 0
@@ -63,7 +67,8 @@ func openLibsvm(path string, o *OpenOptions) (dataset.Source, error) {
 		if err := oneColumn(o, "label", s.info.Labels); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.info.File, err)
 		}
-		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from the first field of each line", o.Labels.target(s.info.Labels)))
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from the first field of each line",
+			o.Labels.target(s.info.Labels)))
 	}
 	return s, nil
 }
@@ -95,7 +100,8 @@ func (s *libsvmSource) setShape(x *indexShape) {
 	case x.zero:
 		s.info.Notes = append(s.info.Notes, "features are numbered from 0")
 	case x.highest > 0:
-		s.info.Notes = append(s.info.Notes, errtext.Sprintf("no index is 0, so features are numbered from 1 ({zero-based} numbers them from 0)"))
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf(
+			"no index is 0, so features are numbered from 1 ({zero-based} numbers them from 0)"))
 	}
 	if s.info.Labels == 0 {
 		s.info.LabelNames = nil
@@ -118,8 +124,10 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	key, value, _ := strings.Cut(comment, ":")
 	value = strings.TrimSpace(value)
 	switch key = strings.TrimSpace(key); {
-	case key == "features" && strings.Count(value, ",") >= dataset.MaxFeatures, key == "labels" && strings.Count(value, ",") >= dataset.MaxLabels:
-		return fmt.Errorf("%s: the comment %q has too many names; a dataset has at most %d features and %d labels: %w", s.info.File, key, dataset.MaxFeatures, dataset.MaxLabels, dataset.ErrFormat)
+	case key == "features" && strings.Count(value, ",") >= dataset.MaxFeatures, key == "labels" &&
+		strings.Count(value, ",") >= dataset.MaxLabels:
+		return fmt.Errorf("%s: the comment %q has too many names; a dataset has at most %d features and %d labels: %w",
+			s.info.File, key, dataset.MaxFeatures, dataset.MaxLabels, dataset.ErrFormat)
 	}
 	switch key {
 	case "features":
@@ -134,7 +142,8 @@ func (s *libsvmSource) directive(comment string, x *indexShape) error {
 	case "columns":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > dataset.MaxFeatures {
-			return fmt.Errorf("%s: the comment columns has %.40q, want a number from 1 to %d: %w", s.info.File, value, dataset.MaxFeatures, dataset.ErrFormat)
+			return fmt.Errorf("%s: the comment columns has %.40q, want a number from 1 to %d: %w", s.info.File, value,
+				dataset.MaxFeatures, dataset.ErrFormat)
 		}
 		s.info.Features = max(s.info.Features, n)
 	}
@@ -164,7 +173,8 @@ func (s *libsvmSource) Scan(f func(*dataset.Row) error) error {
 		}
 		for i := range r.Columns {
 			if r.Columns[i] < s.base {
-				return s.rowError(r, "this row has the feature index 0, but the first pass found no index 0: %w", dataset.ErrChanged)
+				return s.rowError(r, "this row has the feature index 0, but the first pass found no index 0: %w",
+					dataset.ErrChanged)
 			}
 			r.Columns[i] -= s.base
 		}
@@ -197,7 +207,8 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 			return nil
 		case errors.Is(err, io.EOF): // the last line has no end
 		case errors.Is(err, errTooLong):
-			return dataset.Errorf(dataset.ErrFormat, "%s: line %d has more than %s bytes, the limit for a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
+			return dataset.Errorf(dataset.ErrFormat, "%s: line %d has more than %s bytes, the limit for a libsvm file; write "+
+				"the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
 		case err != nil:
 			return fmt.Errorf("%s: %w", s.info.File, textError(err))
 		}
@@ -208,7 +219,8 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 			}
 			continue
 		}
-		row = dataset.Row{Number: n, Sparse: true, Columns: row.Columns[:0], Values: row.Values[:0], Labels: row.Labels[:0], Name: strings.TrimSpace(note), Line: line}
+		row = dataset.Row{Number: n, Sparse: true, Columns: row.Columns[:0], Values: row.Values[:0], Labels: row.Labels[:0],
+			Name: strings.TrimSpace(note), Line: line}
 		if err := s.parse(&row, text); err != nil {
 			return err
 		}
@@ -231,7 +243,8 @@ func (s *libsvmSource) parse(row *dataset.Row, text string) error {
 		switch {
 		case isValue:
 			if first && s.labels {
-				return &dataset.RowError{File: s.info.File, Row: row.Number, Line: row.Line, Column: -1, Reason: "the line must begin with labels", Err: dataset.ErrNoLabels}
+				return &dataset.RowError{File: s.info.File, Row: row.Number, Line: row.Line, Column: -1,
+					Reason: "the line must begin with labels", Err: dataset.ErrNoLabels}
 			}
 			err = s.parseValue(row, index, value)
 		case !first:
@@ -250,7 +263,8 @@ func (s *libsvmSource) parse(row *dataset.Row, text string) error {
 func (s *libsvmSource) parseLabels(row *dataset.Row, field string) error {
 	if s.classes {
 		if row.Text = field; listsNumbers(field) {
-			return s.rowError(row, "%.40q are several labels, but {labels=class} reads one class for each sample: write the probability of every class, such as 0.5,0,0.5 for two classes of three", field)
+			return s.rowError(row, "%.40q are several labels, but {labels=class} reads one class for each sample: write the "+
+				"probability of every class, such as 0.5,0,0.5 for two classes of three", field)
 		}
 		if err := notUTF8("the class of the sample", field); err != nil {
 			return s.rowError(row, "%w", err)
@@ -288,16 +302,19 @@ func listsNumbers(field string) bool {
 func (s *libsvmSource) parseValue(row *dataset.Row, index, value string) error {
 	i, err := strconv.ParseUint(index, 10, 32)
 	if index == "qid" {
-		return s.rowError(row, "qid:%.40s is the query of a sample in a ranking dataset, which cannot be read: remove qid from each line; to read groups of samples, use a CSV file and {groups}", value)
+		return s.rowError(row, "qid:%.40s is the query of a sample in a ranking dataset, which cannot be read: remove qid "+
+			"from each line; to read groups of samples, use a CSV file and {groups}", value)
 	} else if err != nil || i > dataset.MaxFeatures {
 		return s.rowError(row, "index %.40q: want a number from 0 or 1 to %d", index, dataset.MaxFeatures)
 	}
 	column := uint32(i)
 	if n := len(row.Columns); n > 0 && row.Columns[n-1] >= column {
 		if slices.Contains(row.Columns, column) {
-			return s.rowError(row, "index %d occurs twice in this line: remove one of the two, because a feature has one value in a sample", i)
+			return s.rowError(row, "index %d occurs twice in this line: remove one of the two, because a feature has one "+
+				"value in a sample", i)
 		}
-		return s.rowError(row, "index %d comes after %d, but indices must ascend: sort each line by index, for example in Python with sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
+		return s.rowError(row, "index %d comes after %d, but indices must ascend: sort each line by index, for example in "+
+			"Python with sorted(pairs, key=lambda p: int(p.split(':')[0]))", i, row.Columns[n-1])
 	}
 	v, reason := s.number(value, row.Number, dataset.OfFeature)
 	if reason != "" {
@@ -323,5 +340,6 @@ func (s *libsvmSource) number(field string, row int, what dataset.ValueOf) (v fl
 
 func (s *libsvmSource) rowError(r *dataset.Row, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &dataset.RowError{File: s.info.File, Row: r.Number, Line: r.Line, Column: -1, Reason: errtext.Within(err.Error(), err), Err: errors.Unwrap(err)}
+	return &dataset.RowError{File: s.info.File, Row: r.Number, Line: r.Line, Column: -1,
+		Reason: errtext.Within(err.Error(), err), Err: errors.Unwrap(err)}
 }

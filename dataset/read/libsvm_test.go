@@ -33,10 +33,12 @@ func TestLibsvm(t *testing.T) {
 		want    string
 	}{
 		{"0.2,0.8 1:5 3:-1e-2\n1,0\n", OpenOptions{}, "3x2 []>[] [0 2][5 -0.01]>[0.2 0.8] [][]>[1 0]"},
-		{"# features: a, b\n# labels: c\n\n# what else\n1\t2:1  # Zoë\r\n1 # x\n", OpenOptions{}, "2x1 [a b]>[c] Zoë[1][1]>[1] x[][]>[1]"},
+		{"# features: a, b\n# labels: c\n\n# what else\n1\t2:1  # Zoë\r\n1 # x\n", OpenOptions{},
+			"2x1 [a b]>[c] Zoë[1][1]>[1] x[][]>[1]"},
 		{"# columns: 9\n1 2:1\n", OpenOptions{}, "9x1 []>[] [1][1]>[1]"},
 		{"1 2:1\n", OpenOptions{Features: 4}, "4x1 []>[] [1][1]>[1]"},
-		{"sad 2:1\ncalm 1:1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, "2x2 []>[calm sad] [1][1]>[0 1] [0][1]>[1 0]"},
+		{"sad 2:1\ncalm 1:1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}},
+			"2x2 []>[calm sad] [1][1]>[0 1] [0][1]>[1 0]"},
 		{"3,1 2:1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}, "2x2 []>[] [1][1]>[0.75 0.25]"},
 		{"# labels: c\n1 2:1\n2:4\n", OpenOptions{NoLabels: true}, "2x0 []>[] [1][1]>[] [1][4]>[]"},
 	} {
@@ -61,7 +63,8 @@ func TestLibsvmErrors(t *testing.T) {
 		{"", OpenOptions{}, "the file is empty", dataset.ErrFormat},
 		{"# only a comment\n", OpenOptions{}, "no samples", dataset.ErrFormat},
 		{"1 1:1\n1,0 1:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): found 2 labels, want 1", nil},
-		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): the line must begin with labels", dataset.ErrNoLabels},
+		{"1 1:1\n2:1\n", OpenOptions{}, "row 1 (counted from 0; line 2): the line must begin with labels",
+			dataset.ErrNoLabels},
 		{"1 -1:1\n", OpenOptions{}, `row 0 (counted from 0; line 1): index "-1"`, nil},
 		{"1 qid:1 1:1\n", OpenOptions{}, "qid:1 is the query of a sample in a ranking dataset", nil},
 		{"1 99999999:1\n", OpenOptions{}, "99999999", nil},
@@ -95,8 +98,10 @@ func TestLibsvmBase(t *testing.T) {
 	}{
 		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "numbered from 1 (--zero-based", OpenOptions{}, false},
 		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "numbered from 0", OpenOptions{}, true},
-		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "numbered from 0", OpenOptions{Libsvm: LibsvmOptions{ZeroBased: true}}, true},
-		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{Libsvm: LibsvmOptions{CountedFrom: dataset.FromZero}}, true},
+		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "numbered from 0", OpenOptions{Libsvm: LibsvmOptions{ZeroBased: true}},
+			true},
+		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0",
+			OpenOptions{Libsvm: LibsvmOptions{CountedFrom: dataset.FromZero}}, true},
 		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{}, true},
 		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "numbered from 0", OpenOptions{}, true},
 		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},
@@ -107,7 +112,8 @@ func TestLibsvmBase(t *testing.T) {
 			continue
 		}
 		notes := strings.Join(errtext.Strings(src.Info().Notes), "")
-		if got := describeSparse(t, src); got != c.want || (src.Info().CountedFrom == dataset.FromZero) != c.zero || !strings.Contains(notes, c.note) {
+		if got := describeSparse(t, src); got != c.want || (src.Info().CountedFrom == dataset.FromZero) != c.zero ||
+			!strings.Contains(notes, c.note) {
 			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().CountedFrom, notes)
 		}
 	}
@@ -174,7 +180,8 @@ func TestNamesFileErrors(t *testing.T) {
 	// Where the number of rows is known, the mismatch is found at once.
 	_, err = WithNames(datasettest.SomeRows(3), "n.json", &Names{Rows: []string{"a"}})
 	datasettest.MustBe(t, err, dataset.ErrRowCount)
-	if src, err := WithNames(datasettest.SomeRows(1), "n.json", &Names{}); err != nil || !slices.Equal(datasettest.Collect(t, src)[0].Values, []float64{0, 1}) {
+	if src, err := WithNames(datasettest.SomeRows(1), "n.json", &Names{}); err != nil ||
+		!slices.Equal(datasettest.Collect(t, src)[0].Values, []float64{0, 1}) {
 		t.Error(err)
 	}
 }
@@ -182,7 +189,8 @@ func TestNamesFileErrors(t *testing.T) {
 // Lines of other dialects of libsvm are refused with their number and what to do, which works.
 func TestOtherLibsvmLines(t *testing.T) {
 	for text, says := range map[string]string{
-		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 is the query of a sample in a ranking dataset, which cannot be read: remove qid from each line",
+		"0,1 1:1\n1,0 qid:3 1:2 2:.5\n": "line 2): qid:3 is the query of a sample in a ranking dataset, which cannot be " +
+			"read: remove qid from each line",
 		"0,1 1:1\n\n1,0 3:2 2:.5 7:1\n": "line 3): index 2 comes after 3, but indices must ascend: sort each line by index",
 		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "remove one of the two, because a feature has one value in a sample",
 	} {

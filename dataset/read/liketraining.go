@@ -33,8 +33,10 @@ func given(r dataset.Reading, kind *fileKind, o *OpenOptions) dataset.Reading {
 		r.Thousands = string(o.CSV.Thousands)
 	}
 	r.Decimal, r.Encoding, r.Missing = o.CSV.Decimal, o.Encoding, o.Missing.String()
-	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.Arrays.FeaturesVariable, o.Arrays.LabelsVariable, o.Libsvm.ZeroBased, o.Format, o.Shape
-	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.Arrays.LabelsFile}, {"images", o.CSV.Images}} {
+	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.Arrays.FeaturesVariable,
+		o.Arrays.LabelsVariable, o.Libsvm.ZeroBased, o.Format, o.Shape
+	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.Arrays.LabelsFile},
+		{"images", o.CSV.Images}} {
 		if f.path != "" {
 			r.Files = append(r.Files, f.name)
 		}
@@ -142,7 +144,9 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	}
 	like.takeCategories(names, headerless)
 	has := func(columns ...string) bool {
-		return names == nil || !headerless && !slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
+		return names == nil || !headerless && !slices.ContainsFunc(columns, func(c string) bool {
+			return !slices.Contains(names, c)
+		})
 	}
 	if o.CSV.RowNames == "" && r.RowNames != "" && has(r.RowNames) {
 		like.CSV.RowNames = r.RowNames
@@ -171,7 +175,8 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	like.Drop = slices.Clone(like.Drop)
 	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
 		i, err := findColumn(nil, n, name)
-		if err == nil && !slices.Contains(o.set.schema.LabelColumns.Positions, i) && !slices.Contains(like.Beside.names(), name) {
+		if err == nil && !slices.Contains(o.set.schema.LabelColumns.Positions, i) &&
+			!slices.Contains(like.Beside.names(), name) {
 			like.Drop = append(like.Drop, name)
 		}
 	}
@@ -204,7 +209,8 @@ func (o *OpenOptions) tellDropped(names []string) {
 	}
 	var passed []string
 	for i, name := range names {
-		if o.set.known.passes(names, i) && !slices.Contains(o.Drop, name) && !o.set.known.label(name) && !o.set.known.beside[name] && name != o.CSV.RowNames {
+		if o.set.known.passes(names, i) && !slices.Contains(o.Drop, name) && !o.set.known.label(name) &&
+			!o.set.known.beside[name] && name != o.CSV.RowNames {
 			passed = append(passed, name)
 		}
 	}
@@ -267,7 +273,8 @@ func (o *OpenOptions) note() errtext.Text {
 	if len(all) == 0 {
 		return ""
 	}
-	return errtext.Sprintf("read with the options of the training file: %s (options that are given override these)", errtext.Join(all, " "))
+	return errtext.Sprintf("read with the options of the training file: %s (options that are given override these)",
+		errtext.Join(all, " "))
 }
 
 // withNote returns p with a note about how it was read, unless that is empty.

@@ -12,7 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 )
 
-// openMAT reads a MATLAB v5 file to its end, since it stores columns, and opens its variables as the arrays of an archive.
+// openMAT reads a MATLAB v5 file to its end, since it stores columns, and opens its variables as the arrays of an
+// archive.
 func openMAT(path string, o *OpenOptions) (dataset.Source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,7 +31,8 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (dataset.Source, error) 
 		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
 			err = fmt.Errorf("%w: %w", err, dataset.ErrFormat)
 		case errors.Is(err, matfile.ErrSize):
-			err = dataset.Errorf(dataset.ErrFormat, "%w: at most %d non-zero values are allowed, because the matrix is transposed in memory; write the data as .libsvm", err, maxSparse)
+			err = dataset.Errorf(dataset.ErrFormat, "%w: at most %d non-zero values are allowed, because the matrix is "+
+				"transposed in memory; write the data as .libsvm", err, maxSparse)
 		case errors.Is(err, matfile.ErrUnpacked):
 			err = expansionError("the file", matAdvice)
 		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
@@ -44,7 +46,8 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (dataset.Source, error) 
 			a.head.Shape = []int{m.rows}
 		}
 	}
-	return newArraySource(path, o, &arrays{m.entries, m.missing, matAdvice, "x.' transposes an array x in MATLAB"})
+	return newArraySource(path, o, &arrays{entries: m.entries, missing: m.missing, advice: matAdvice,
+		transpose: "x.' transposes an array x in MATLAB"})
 }
 
 // matAdvice says how to write a file that is more than a packed file may have.
@@ -94,7 +97,8 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 		return nil
 	}
 	if m.entries[a.Name] != nil {
-		return dataset.Errorf(dataset.ErrAmbiguous, "two variables are called %q: write the file with only one of them", a.Name)
+		return dataset.Errorf(dataset.ErrAmbiguous, "two variables are called %q: write the file with only one of them",
+			a.Name)
 	}
 	var v *array
 	switch {
@@ -140,7 +144,8 @@ func isText(a *matfile.Array) bool { return a.Class == matfile.Cell || a.Class =
 // matKindError says that a variable is not of the kind that is expected, and what makes an array of that kind
 // of it, by the name result.
 func matKindError(a *matfile.Array, expected, result string) error {
-	return dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, %s; in MATLAB, %s", a.Name, a.Kind(), expected, matUnpack(a, result))
+	return dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, %s; in MATLAB, %s", a.Name, a.Kind(), expected,
+		matUnpack(a, result))
 }
 
 // matObjects says for classes of MATLAB what makes an array that can be read of a variable %[1]s; %[2]s is how that
@@ -202,7 +207,8 @@ func matTexts(o *OpenOptions, a *matfile.Array) (*array, error) {
 func matTextError(a *matfile.Array, reason string) error {
 	how := matUnpack(a, a.Name)
 	if a.Class == matfile.Cell || a.Numeric() {
-		how = fmt.Sprintf("%[1]s = cellstr(string(%[1]s)) converts it to texts; then save it with save('FILE.mat', ..., '-v7')", a.Name)
+		how = fmt.Sprintf("%[1]s = cellstr(string(%[1]s)) converts it to texts; then save it with save('FILE.mat', ..., "+
+			"'-v7')", a.Name)
 	}
 	return dataset.Errorf(dataset.ErrFormat, "%s; want a cell array of texts; in MATLAB, %s", reason, how)
 }
@@ -251,7 +257,8 @@ func matLabels(o *OpenOptions, a *matfile.Array) (*array, error) {
 		}
 		return matTexts(o, a)
 	case isText(a) && o.Labels.Kind != dataset.Age:
-		return nil, dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, want numbers; {labels=class} reads texts as classes", a.Name, a.Kind())
+		return nil, dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, want numbers; {labels=class} reads texts "+
+			"as classes", a.Name, a.Kind())
 	case !isMatrix(a):
 		return nil, matKindError(a, "want numbers", a.Name)
 	}
@@ -324,10 +331,12 @@ func readSparse(a *matfile.Array) (*sparseTable, error) {
 	}
 	n := len(m.Values)
 	if a.Rows > emptyRowsPerValue*(n+1<<10) {
-		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values, so most samples would be empty: %w", a.Name, a.Rows, n, dataset.ErrFormat)
+		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values, so most samples would be empty: %w", a.Name,
+			a.Rows, n, dataset.ErrFormat)
 	}
 	if a.Rows > 2*maxSparse {
-		return nil, dataset.Errorf(dataset.ErrFormat, "%s is a sparse matrix of %d rows, at most %d are allowed, because it is transposed in memory; write the data as .libsvm", a.Name, a.Rows, 2*maxSparse)
+		return nil, dataset.Errorf(dataset.ErrFormat, "%s is a sparse matrix of %d rows, at most %d are allowed, because "+
+			"it is transposed in memory; write the data as .libsvm", a.Name, a.Rows, 2*maxSparse)
 	}
 	t := &sparseTable{
 		rows: a.Rows, columns: a.Columns,
@@ -353,10 +362,12 @@ func readSparse(a *matfile.Array) (*sparseTable, error) {
 // dense returns all values row by row.
 func (t *sparseTable) dense() ([]float64, error) {
 	if len(t.values) < t.rows {
-		return nil, fmt.Errorf("the labels have %d rows but only %d values above 0: %w", t.rows, len(t.values), dataset.ErrFormat)
+		return nil, fmt.Errorf("the labels have %d rows but only %d values above 0: %w", t.rows, len(t.values),
+			dataset.ErrFormat)
 	}
 	if t.rows*t.columns > 2*maxSparse {
-		return nil, fmt.Errorf("the labels are a sparse matrix of %d x %d, at most %d values are allowed; write the labels as a full matrix: %w", t.rows, t.columns, 2*maxSparse, dataset.ErrFormat)
+		return nil, fmt.Errorf("the labels are a sparse matrix of %d x %d, at most %d values are allowed; write the labels "+
+			"as a full matrix: %w", t.rows, t.columns, 2*maxSparse, dataset.ErrFormat)
 	}
 	dense := make([]float64, t.rows*t.columns)
 	for r := range t.rows {

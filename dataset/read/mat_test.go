@@ -50,14 +50,16 @@ func TestMAT(t *testing.T) {
 
 func TestMATOrdinaryLabels(t *testing.T) {
 	b := GoodMAT(&mattest.File{})
-	src, err := OpenBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10, High: 30}})
+	src, err := OpenBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10,
+		High: 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := datasettest.Collect(t, src)[1]; r.Labels[10] < 0.999 {
 		t.Errorf("age 20: %v", r.Labels)
 	}
-	src, err = OpenBytes(t, "a.mat", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "age"}, Labels: LabelOptions{Kind: dataset.Class}})
+	src, err = OpenBytes(t, "a.mat", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "age"},
+		Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 		t.Errorf("%v, %v", src, err)
 	}
@@ -88,7 +90,8 @@ func TestSparseMAT(t *testing.T) {
 	}
 	want := [][]float64{{1, 0, 0, 0}, {0, 0, 0, 3}, {2, 0, 0, 4}}
 	for i, r := range rows {
-		if !r.Sparse || !slices.Equal(datasettest.Dense(r, 4), want[i]) || r.Labels[min(i, 1)] != 1 || r.Name != []string{"x", "", "z"}[i] {
+		if !r.Sparse || !slices.Equal(datasettest.Dense(r, 4), want[i]) || r.Labels[min(i, 1)] != 1 ||
+			r.Name != []string{"x", "", "z"}[i] {
 			t.Errorf("row %d: %+v", i, r)
 		}
 	}
@@ -100,8 +103,12 @@ func TestMATErrors(t *testing.T) {
 		want error
 		says string
 	}{
-		"no labels":   {func(f *mattest.File) { f.AddDoubles("features", 1, 1, 1) }, dataset.ErrNoLabels, `no variable "labels"`},
-		"no features": {func(f *mattest.File) { f.AddDoubles("labels", 1, 1, 1) }, dataset.ErrFormat, `no variable "features"`},
+		"no labels": {func(f *mattest.File) {
+			f.AddDoubles("features", 1, 1, 1)
+		}, dataset.ErrNoLabels, `no variable "labels"`},
+		"no features": {func(f *mattest.File) {
+			f.AddDoubles("labels", 1, 1, 1)
+		}, dataset.ErrFormat, `no variable "features"`},
 		"row counts": {func(f *mattest.File) {
 			f.AddDoubles("features", 3, 1, 1, 2, 3)
 			f.AddDoubles("labels", 2, 2, 1, 1, 0, 0)
@@ -184,7 +191,9 @@ func FuzzMAT(f *testing.F) {
 		}
 		var src dataset.Source
 		var err error
-		allocs.AtMost(t, inflated(len(b)), "a MAT file", func() { src, err = readMAT("a.mat", bytes.NewReader(b), &OpenOptions{}) })
+		allocs.AtMost(t, inflated(len(b)), "a MAT file", func() {
+			src, err = readMAT("a.mat", bytes.NewReader(b), &OpenOptions{})
+		})
 		if err == nil && src.Info().Rows < 1<<16 {
 			importer.Blocks(src, 100, importer.Options{}, func(*dataset.Rows, []string) error { return nil })
 		}
@@ -199,8 +208,8 @@ func classified(add func(*mattest.File)) []byte {
 	return f.Bytes()
 }
 
-// TestMATTextClasses: classes, and groups, are cells of texts in a row or a column, or the lines of a character matrix; an empty
-// cell is a missing class.
+// TestMATTextClasses: classes, and groups, are cells of texts in a row or a column, or the lines of a character matrix;
+// an empty cell is a missing class.
 func TestMATTextClasses(t *testing.T) {
 	cells := func(f *mattest.File, name string, rows, columns int32, texts ...string) {
 		e := f.Head(1, name, rows, columns)
@@ -221,13 +230,15 @@ func TestMATTextClasses(t *testing.T) {
 			if name == "labels" && groups != "" {
 				groups = "labels"
 			}
-			src, err := OpenBytes(t, "a.mat", classified(add), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Beside: BesideOptions{Groups: groups}})
+			src, err := OpenBytes(t, "a.mat", classified(add), OpenOptions{Labels: LabelOptions{Kind: dataset.Class},
+				Beside: BesideOptions{Groups: groups}})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
 			rows := datasettest.Collect(t, src)
-			if !slices.Equal(src.Info().LabelNames, []string{"calm", "sad"}) || len(rows) != 3 || !slices.Equal(rows[0].Labels, []float64{0, 1}) || !slices.Equal(rows[1].Labels, []float64{1, 0}) {
+			if !slices.Equal(src.Info().LabelNames, []string{"calm", "sad"}) || len(rows) != 3 ||
+				!slices.Equal(rows[0].Labels, []float64{0, 1}) || !slices.Equal(rows[1].Labels, []float64{1, 0}) {
 				t.Errorf("%s: %q, %+v", name, src.Info().LabelNames, rows)
 			}
 			if groups != "" && (rows[0].Group != "sad" || rows[1].Group != "calm") {
@@ -238,7 +249,8 @@ func TestMATTextClasses(t *testing.T) {
 	missing := classified(func(f *mattest.File) { cells(f, "class", 3, 1, "sad", "", "calm") })
 	_, err := OpenBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	datasettest.MustContain(t, err, "row 1", "empty", "--missing drop")
-	src, err := OpenBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}})
+	src, err := OpenBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class},
+		Missing: dataset.Missing{Drop: true}})
 	if err != nil || !datasettest.Collect(t, src)[1].LeftOut {
 		t.Errorf("%v", err)
 	}
@@ -251,7 +263,8 @@ func TestMATOtherKinds(t *testing.T) {
 		f.Add(slices.Concat(f.Element(6, f.Ints(17, 0)[8:]), word(name), word("MCOS"), word(class)))
 	}
 	structure := func(f *mattest.File, name string, n int32) {
-		f.Add(slices.Concat(f.Head(2, name, 1, n), f.Ints(16), f.Element(1, []byte("features\x00\x00\x00\x00\x00\x00\x00\x00labels\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))))
+		f.Add(slices.Concat(f.Head(2, name, 1, n), f.Ints(16),
+			f.Element(1, []byte("features\x00\x00\x00\x00\x00\x00\x00\x00labels\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))))
 	}
 	numbers := func(f *mattest.File) { f.AddDoubles("labels", 2, 2, 1, 1, 0, 0) }
 	class := LabelOptions{Kind: dataset.Class}
@@ -260,18 +273,46 @@ func TestMATOtherKinds(t *testing.T) {
 		o    OpenOptions
 		says []string
 	}{
-		"table":      {func(f *mattest.File) { object(f, "features", "table"); numbers(f) }, OpenOptions{}, []string{`variable "features" has class table`, "features = table2array(features)", "writetable"}},
-		"other name": {func(f *mattest.File) { object(f, "T", "table"); numbers(f) }, OpenOptions{}, []string{`no variable "features"`, "T (table), labels (2 x 2 double)", "--features-variable", "features = table2array(T)"}},
+		"table": {func(f *mattest.File) {
+			object(f, "features", "table")
+			numbers(f)
+		}, OpenOptions{}, []string{`variable "features" has class table`, "features = table2array(features)", "writetable"}},
+		"other name": {func(f *mattest.File) {
+			object(f, "T", "table")
+			numbers(f)
+		}, OpenOptions{}, []string{`no variable "features"`, "T (table), labels (2 x 2 double)", "--features-variable",
+			"features = table2array(T)"}},
 		"struct": {func(f *mattest.File) { structure(f, "data", 1) }, OpenOptions{},
-			[]string{"it has data (1 x 1 struct with the fields features, labels); in MATLAB, features = data.features extracts a field"}},
-		"structs":     {func(f *mattest.File) { structure(f, "features", 9) }, OpenOptions{}, []string{"features = vertcat(features.features)"}},
-		"field":       {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); structure(f, "data", 1) }, OpenOptions{}, []string{`no variable "labels"`, "name the right variable with --labels-variable, or, in MATLAB, labels = data.labels extracts a field"}},
-		"cell":        {func(f *mattest.File) { f.AddCells("features", "a"); numbers(f) }, OpenOptions{}, []string{`variable "features" has class cell, want numbers`, "cell2mat"}},
-		"complex":     {func(f *mattest.File) { f.Add(append(f.Head(6|0x0800, "features", 1, 2), f.Doubles(1, 2)...)) }, OpenOptions{}, []string{"complex double", "real(features)"}},
-		"dimensions":  {func(f *mattest.File) { f.Add(append(f.Head(6, "features", 1, 2, 2), f.Doubles(1, 2, 3, 4)...)) }, OpenOptions{}, []string{`variable "features" has class double`, "reshape(features, size(features, 1), [])"}},
-		"categorical": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); object(f, "class", "categorical") }, OpenOptions{Labels: class}, []string{`variable "class" has class categorical`, "class = cellstr(class)"}},
-		"datetime":    {func(f *mattest.File) { object(f, "features", "datetime") }, OpenOptions{}, []string{`variable "features" has class datetime`, "double(features)"}},
-		"java":        {func(f *mattest.File) { object(f, "features", "java.lang.Double[]") }, OpenOptions{}, []string{`variable "features" has class java.lang.Double[]`, "double(features)"}},
+			[]string{"it has data (1 x 1 struct with the fields features, labels); in MATLAB, features = data.features " +
+				"extracts a field"}},
+		"structs": {func(f *mattest.File) {
+			structure(f, "features", 9)
+		}, OpenOptions{}, []string{"features = vertcat(features.features)"}},
+		"field": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			structure(f, "data", 1)
+		}, OpenOptions{}, []string{`no variable "labels"`,
+			"name the right variable with --labels-variable, or, in MATLAB, labels = data.labels extracts a field"}},
+		"cell": {func(f *mattest.File) {
+			f.AddCells("features", "a")
+			numbers(f)
+		}, OpenOptions{}, []string{`variable "features" has class cell, want numbers`, "cell2mat"}},
+		"complex": {func(f *mattest.File) {
+			f.Add(append(f.Head(6|0x0800, "features", 1, 2), f.Doubles(1, 2)...))
+		}, OpenOptions{}, []string{"complex double", "real(features)"}},
+		"dimensions": {func(f *mattest.File) {
+			f.Add(append(f.Head(6, "features", 1, 2, 2), f.Doubles(1, 2, 3, 4)...))
+		}, OpenOptions{}, []string{`variable "features" has class double`, "reshape(features, size(features, 1), [])"}},
+		"categorical": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			object(f, "class", "categorical")
+		}, OpenOptions{Labels: class}, []string{`variable "class" has class categorical`, "class = cellstr(class)"}},
+		"datetime": {func(f *mattest.File) {
+			object(f, "features", "datetime")
+		}, OpenOptions{}, []string{`variable "features" has class datetime`, "double(features)"}},
+		"java": {func(f *mattest.File) {
+			object(f, "features", "java.lang.Double[]")
+		}, OpenOptions{}, []string{`variable "features" has class java.lang.Double[]`, "double(features)"}},
 		"strings": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
 			numbers(f)
@@ -283,8 +324,14 @@ func TestMATOtherKinds(t *testing.T) {
 			f.AddDoubles("row_names", 2, 1, 7, 8)
 		}, OpenOptions{},
 			[]string{`variable "row_names" has class double`, "row_names = cellstr(string(row_names))"}},
-		"texts": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("labels", "a", "b") }, OpenOptions{}, []string{`variable "labels" has class cell, want numbers; --labels class reads texts as classes`}},
-		"ages": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); f.AddCells("age", "7", "8") }, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, High: 9}},
+		"texts": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			f.AddCells("labels", "a", "b")
+		}, OpenOptions{}, []string{`variable "labels" has class cell, want numbers; --labels class reads texts as classes`}},
+		"ages": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			f.AddCells("age", "7", "8")
+		}, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, High: 9}},
 			[]string{`variable "age" has class cell, want numbers; in MATLAB`}},
 		"groups": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)
@@ -292,12 +339,17 @@ func TestMATOtherKinds(t *testing.T) {
 			object(f, "who", "categorical")
 		}, OpenOptions{Beside: BesideOptions{Groups: "who"}},
 			[]string{`variable "who" has class categorical`, "who = cellstr(who)"}},
-		"no groups": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); numbers(f); structure(f, "s", 1) }, OpenOptions{Beside: BesideOptions{Groups: "who"}},
+		"no groups": {func(f *mattest.File) {
+			f.AddDoubles("features", 2, 1, 1, 2)
+			numbers(f)
+			structure(f, "s", 1)
+		}, OpenOptions{Beside: BesideOptions{Groups: "who"}},
 			[]string{`no variable "who"`, "who = s.FIELD"}},
 		"cells of numbers": {func(f *mattest.File) {
 			f.AddDoubles("features", 1, 1, 1)
 			f.Add(append(f.Head(1, "class", 1, 1), f.Element(14, append(f.Head(6, "", 1, 1), f.Doubles(3)...))...))
-		}, OpenOptions{Labels: class}, []string{`array "class": cell 0 (counted from 0): the cell has class double`, "class = cellstr(string(class))"}},
+		}, OpenOptions{Labels: class}, []string{`array "class": cell 0 (counted from 0): the cell has class double`,
+			"class = cellstr(string(class))"}},
 	} {
 		f := &mattest.File{}
 		c.add(f)

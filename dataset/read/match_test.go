@@ -20,7 +20,8 @@ func TestMatch(t *testing.T) {
 	}{
 		{"the same names", names("a", "b"), names("a", "b"), ByName, nil},
 		{"another order", names("a", "b", "c"), names("c", "a", "b"), ByName, []int{1, 2, 0}},
-		{"columns without names keep their order", names("a", "", "b", ""), names("", "b", "a", ""), ByName, []int{2, 0, 1, 3}},
+		{"columns without names keep their order", names("a", "", "b", ""), names("", "b", "a", ""), ByName,
+			[]int{2, 0, 1, 3}},
 		{"no names", columns{n: 2}, columns{n: 2}, ByPosition, nil},
 		{"a model without names", columns{n: 2}, names("b", "a"), ByPosition, nil},
 		{"a file without names", names("b", "a"), columns{n: 2}, ByPosition, nil},
@@ -43,15 +44,21 @@ func TestMatchRefuses(t *testing.T) {
 		model, file columns
 		says        []string
 	}{
-		{names("a", "b", "c"), names("a", "x", "c"), []string{`feature 1 (counted from 0) differs: the model reads "b", the file has "x"`, `missing from the file: 1 ("b")`, `unknown to the model: 1 ("x")`}},
-		{names("a", "b"), names("a", "b", "id"), []string{`the model reads none, the file has "id"`, "missing from the file: none", `unknown to the model: 1 ("id")`}},
+		{names("a", "b", "c"), names("a", "x", "c"),
+			[]string{`feature 1 (counted from 0) differs: the model reads "b", the file has "x"`,
+				`missing from the file: 1 ("b")`, `unknown to the model: 1 ("x")`}},
+		{names("a", "b"), names("a", "b", "id"), []string{`the model reads none, the file has "id"`,
+			"missing from the file: none", `unknown to the model: 1 ("id")`}},
 		{names("a", "b"), names("a"), []string{`feature 1 (counted from 0) differs: the model reads "b", the file has none`}},
 		{names("a", "b"), names("A", "b"), []string{`reads "a", the file has "A"`}},
 		{names("a", "a"), names("a", "b"), []string{`missing from the file: 1 ("a")`}},
 		{names("a", ""), names("a", "b"), []string{`missing from the file: 1 ("")`}},
-		{columns{n: 2}, columns{n: 3}, []string{"found 3 features, but the model reads 2, and neither the model nor the file has the names of features"}},
-		{names("a", "b"), columns{n: 1}, []string{"found 1 feature, but the model reads 2, and the file does not have the names of features"}},
-		{names("a", "b", "c", "d", "e", "f"), names("1", "2", "3", "4", "5", "6"), []string{`missing from the file: 6 ("a", "b", "c", "d", "e", ...)`}},
+		{columns{n: 2}, columns{n: 3}, []string{"found 3 features, but the model reads 2, and neither the model nor the " +
+			"file has the names of features"}},
+		{names("a", "b"), columns{n: 1}, []string{"found 1 feature, but the model reads 2, and the file does not have the " +
+			"names of features"}},
+		{names("a", "b", "c", "d", "e", "f"), names("1", "2", "3", "4", "5", "6"),
+			[]string{`missing from the file: 6 ("a", "b", "c", "d", "e", ...)`}},
 	} {
 		_, err := match("feature", c.model, c.file)
 		datasettest.MustContain(t, err, c.says...)
@@ -66,7 +73,8 @@ func TestReorderUndoesPermutations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "columns")
 		order := rapid.Permutation(upTo(n)).Draw(t, "order")
-		row := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0, 0, math.Copysign(0, -1), 1, -2.5, 1e-300, math.MaxFloat64, math.NaN()}), n, n).Draw(t, "row")
+		row := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0, 0, math.Copysign(0, -1), 1, -2.5, 1e-300, math.MaxFloat64,
+			math.NaN()}), n, n).Draw(t, "row")
 		unnamed := rapid.IntRange(0, 1).Draw(t, "unnamed")
 		model, file, moved := make([]string, n), make([]string, n), make([]float64, n)
 		for i := range n {

@@ -24,8 +24,9 @@ func holed() map[string][]byte {
 	f.AddDoubles("features", 4, 2, 1, math.NaN(), 4, 5, 2, 3, math.NaN(), 6)
 	f.AddDoubles("labels", 4, 1, 1, 1, 1, 1)
 	return map[string][]byte{
-		"a.csv": []byte("a,b,label_c\n1,2,1\n,3,1\n4,NA,1\n5,6,1\n"), "a.libsvm": []byte("1 1:1 2:2\n1 1:nan 2:3\n1 1:4 2:nan\n1 1:5 2:6\n"),
-		"a.mat": f.Bytes(),
+		"a.csv":    []byte("a,b,label_c\n1,2,1\n,3,1\n4,NA,1\n5,6,1\n"),
+		"a.libsvm": []byte("1 1:1 2:2\n1 1:nan 2:3\n1 1:4 2:nan\n1 1:5 2:6\n"),
+		"a.mat":    f.Bytes(),
 	}
 }
 
@@ -33,7 +34,8 @@ func holed() map[string][]byte {
 // fills them.
 func TestMissing(t *testing.T) {
 	for name, b := range holed() {
-		for policy, want := range map[string]string{"drop": "0[1 2] 3[5 6]", "0": "0[1 2] 1[0 3] 2[4 0] 3[5 6]", "-7.5": "0[1 2] 1[-7.5 3] 2[4 -7.5] 3[5 6]"} {
+		for policy, want := range map[string]string{"drop": "0[1 2] 3[5 6]", "0": "0[1 2] 1[0 3] 2[4 0] 3[5 6]",
+			"-7.5": "0[1 2] 1[-7.5 3] 2[4 -7.5] 3[5 6]"} {
 			missing, err := dataset.ParseMissing(policy)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +62,9 @@ func TestMissing(t *testing.T) {
 // keptRows writes the rows that are read, with their numbers, and lists the others.
 func keptRows(t *testing.T, src dataset.Source) (kept string, out []int) {
 	t.Helper()
-	err := importer.Blocks(src, 3, importer.Options{LeftOut: func(row int) { out = append(out, row) }}, func(r *dataset.Rows, _ []string) error {
+	err := importer.Blocks(src, 3, importer.Options{LeftOut: func(row int) {
+		out = append(out, row)
+	}}, func(r *dataset.Rows, _ []string) error {
 		for i := range r.N {
 			x := make([]float32, r.Features)
 			if r.Sparse {
@@ -95,7 +99,8 @@ func TestMissingLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = importer.Build(src, importer.Options{})
-	datasettest.MustContain(t, err, `row 1, label 0 "c"`, "and missing labels cannot be filled; --missing drop leaves such samples out")
+	datasettest.MustContain(t, err, `row 1, label 0 "c"`,
+		"and missing labels cannot be filled; --missing drop leaves such samples out")
 	for kind, o := range map[string]LabelOptions{
 		"a,class\n1,sad\n2,\n3,calm\n":      {Kind: dataset.Class},
 		"a,age\n1,5\n2,?\n3,6\n":            {Kind: dataset.Age, Sigma: 1, High: 9},
@@ -165,7 +170,8 @@ func TestMissingClasses(t *testing.T) {
 					t.Fatal(err)
 				}
 				kept, out := keptRows(t, src)
-				if labels := src.Info().Labels; kept != "0[1] 3[4]" || !slices.Equal(out, []int{1, 2}) || classes == nil && labels != 2 {
+				if labels := src.Info().Labels; kept != "0[1] 3[4]" || !slices.Equal(out, []int{1, 2}) || classes == nil &&
+					labels != 2 {
 					t.Errorf("%s, %s and %s: %d classes, %s without %v", name, first, second, labels, kept, out)
 				}
 			}
@@ -177,16 +183,20 @@ func TestMissingClasses(t *testing.T) {
 // they were; names and folds of the file stay with their rows.
 func TestLeftOutImport(t *testing.T) {
 	names := datasettest.WriteFile(t, "n.json", `{"rows": ["p", "q", "r", "s"]}`)
-	src, err := OpenBytes(t, "a.csv", holed()["a.csv"], OpenOptions{Missing: dataset.Missing{Drop: true}, NamesFile: names})
+	src, err := OpenBytes(t, "a.csv", holed()["a.csv"], OpenOptions{Missing: dataset.Missing{Drop: true},
+		NamesFile: names})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var warned []string
-	m, shards, err := importer.Build(src, importer.Options{Warn: func(s errtext.Text) { warned = append(warned, s.String()) }})
+	m, shards, err := importer.Build(src, importer.Options{Warn: func(s errtext.Text) {
+		warned = append(warned, s.String())
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Rows != 2 || m.FileRows() != 4 || !slices.Equal(m.LeftOutRows(), []int{1, 2}) || !slices.Equal(m.FileRow(), []int{0, 3}) || m.Missing != "drop" {
+	if m.Rows != 2 || m.FileRows() != 4 || !slices.Equal(m.LeftOutRows(), []int{1, 2}) ||
+		!slices.Equal(m.FileRow(), []int{0, 3}) || m.Missing != "drop" {
 		t.Errorf("%+v", m)
 	}
 	if err := m.Check(); err != nil {
@@ -258,7 +268,8 @@ func TestMissingKept(t *testing.T) {
 		if digests[m.Digest()] = true; kept != 2 || m.Fill() != dataset.FillMean || m.Rows != 4 {
 			t.Errorf("%s: %d missing features, filled by %q, %d rows", name, kept, m.Fill(), m.Rows)
 		}
-		s := &dataset.Schema{Features: 2, Labels: 1, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns, Reading: m.Reading, Fill: []float64{10, 20}}
+		s := &dataset.Schema{Features: 2, Labels: 1, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames,
+			LabelColumns: m.LabelColumns, Reading: m.Reading, Fill: []float64{10, 20}}
 		path := datasettest.WriteFile(t, name, string(b))
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
 		if err != nil {
@@ -268,30 +279,37 @@ func TestMissingKept(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMedian}}, s)
-		datasettest.MustContain(t, err, "--missing median: the model has the mean of its training samples but not the median: give --missing mean")
+		datasettest.MustContain(t, err, "--missing median: the model has the mean of its training samples but not the "+
+			"median: give --missing mean")
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
-		datasettest.MustContain(t, errors.Join(err, scanned(src)), "--missing drop leaves such samples out, --missing 0 replaces missing features by 0 (or another number), --missing mean by the mean of the training samples")
+		datasettest.MustContain(t, errors.Join(err, scanned(src)),
+			"--missing drop leaves such samples out, --missing 0 replaces missing features by 0 (or another number), "+
+				"--missing mean by the mean of the training samples")
 		s.Fill = nil
 		src, _, err = OpenFor(path, OpenOptions{NoLabels: true}, s)
 		if err = errors.Join(err, scanned(src)); strings.Contains(fmt.Sprint(err), "--missing mean") {
 			t.Errorf("%s: %v", name, err)
 		}
-		datasettest.MustContain(t, err, "--missing 0 replaces missing features by 0 (or another number); the model does not have the mean or median of its training samples")
+		datasettest.MustContain(t, err, "--missing 0 replaces missing features by 0 (or another number); the model does "+
+			"not have the mean or median of its training samples")
 		_, _, err = OpenFor(path, OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
 		datasettest.MustContain(t, err, "--missing mean: the model does not have the mean of its training samples")
 		other := *m
 		other.Missing = dataset.FillMedian
-		datasettest.MustContain(t, m.Same(&other), "its missing values are filled with median", "in the new dataset with mean")
+		datasettest.MustContain(t, m.Same(&other), "its missing values are filled with median",
+			"in the new dataset with mean")
 	}
 	if len(digests) != 1 {
 		t.Errorf("digests %v", digests)
 	}
-	src, err := OpenFile(t, "a.csv", "a,label_b,label_c\n1,1,0\n2,,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
+	src, err := OpenFile(t, "a.csv", "a,label_b,label_c\n1,1,0\n2,,1\n",
+		OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
 	if err == nil {
 		_, _, err = importer.Build(src, importer.Options{})
 	}
 	datasettest.MustContain(t, err, "row 1", "and missing labels cannot be filled")
-	src, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n1e39,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
+	src, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n1e39,1\n",
+		OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
 	if err == nil {
 		_, _, err = importer.Build(src, importer.Options{})
 	}
@@ -308,9 +326,11 @@ func scanned(src dataset.Source) error {
 
 // TestMovedColumnsAreFilled: values go by the model's order, whatever the file's.
 func TestMovedColumnsAreFilled(t *testing.T) {
-	s := modelOf(t, "a,b,c,label_d\n1,2,u,1\n,,v,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMean}, CSV: CSVOptions{Categories: []string{"c"}}})
+	s := modelOf(t, "a,b,c,label_d\n1,2,u,1\n,,v,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMean},
+		CSV: CSVOptions{Categories: []string{"c"}}})
 	s.Fill = []float64{10, 20, .25, .75}
-	src, _, err := OpenForModel(t, "n.csv", "c,b,a\n?,NA,1\nu,3,\n", OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
+	src, _, err := OpenForModel(t, "n.csv", "c,b,a\n?,NA,1\nu,3,\n",
+		OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,11 +341,13 @@ func TestMovedColumnsAreFilled(t *testing.T) {
 
 // With marks between thousands a class, a group and a level is a number as any other.
 func TestThousandsInClassesAndGroups(t *testing.T) {
-	names, rows, err := ClassesOf(t, "a.csv", Column("class", `"1,200"`, "1200", "7"), OpenOptions{CSV: CSVOptions{Thousands: ','}})
+	names, rows, err := ClassesOf(t, "a.csv", Column("class", `"1,200"`, "1200", "7"),
+		OpenOptions{CSV: CSVOptions{Thousands: ','}})
 	if err != nil || !slices.Equal(names, []string{"7", "1200"}) || !slices.Equal(rows, []int{1, 1, 0}) {
 		t.Errorf("%q %v, %v", names, rows, err)
 	}
-	src, err := OpenBytes(t, "a.csv", Grouped(`"1,200"`, "1200", "7"), OpenOptions{CSV: CSVOptions{Thousands: ','}, Beside: BesideOptions{Groups: "person"}})
+	src, err := OpenBytes(t, "a.csv", Grouped(`"1,200"`, "1200", "7"), OpenOptions{CSV: CSVOptions{Thousands: ','},
+		Beside: BesideOptions{Groups: "person"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func TestNamedArrays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := src.Info(); info.File != NamedArrays || info.Reading.Kind != "npz" || !info.HasRowNames || a.Digest() != b.Digest() || info.LabelNames[1] != "sad" {
+	if info := src.Info(); info.File != NamedArrays || info.Reading.Kind != "npz" || !info.HasRowNames ||
+		a.Digest() != b.Digest() || info.LabelNames[1] != "sad" {
 		t.Errorf("%+v: digest %s, want %s", info, a.Digest(), b.Digest())
 	}
 }
@@ -65,7 +66,8 @@ func TestNamedDescriptors(t *testing.T) {
 	}
 	object := map[string]string{}
 	files := map[string]*os.File{}
-	for name, b := range map[string][]byte{"features": float64s(1, 2), "labels": NpyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0, 1})} {
+	for name, b := range map[string][]byte{"features": float64s(1, 2), "labels": NpyBytes("<f4", false, "(2, 2)",
+		[]float32{1, 0, 0, 1})} {
 		f, err := os.CreateTemp(t.TempDir(), "array")
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +86,8 @@ func TestNamedDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows := append(datasettest.Collect(t, src), datasettest.Collect(t, src)...); len(rows) != 4 || rows[1].Values[0] != 2 || rows[3].Labels[1] != 1 {
+	if rows := append(datasettest.Collect(t, src), datasettest.Collect(t, src)...); len(rows) != 4 ||
+		rows[1].Values[0] != 2 || rows[3].Labels[1] != 1 {
 		t.Errorf("%+v", rows)
 	}
 	if err := files["features"].Truncate(80); err != nil {
@@ -99,7 +102,9 @@ func TestNamedDescriptors(t *testing.T) {
 
 func TestNamedArrayErrors(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "empty.npy"), nil, 0o600), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600), os.WriteFile(filepath.Join(dir, "x.npy"), float64s(1, 2), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "empty.npy"), nil, 0o600),
+		unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600), os.WriteFile(filepath.Join(dir, "x.npy"), float64s(1, 2),
+			0o600)); err != nil {
 		t.Fatal(err)
 	}
 	many := map[string]string{}
@@ -114,24 +119,25 @@ func TestNamedArrayErrors(t *testing.T) {
 		usage bool
 		says  string
 	}{
-		`{}`:                                    {true, "no arrays"},
-		`{"features"`:                           {true, "unexpected"},
-		`{"features": "@/x.npy"`:                {true, "unexpected"},
-		`{"features": 1}`:                       {true, `"features" has the value 1`},
-		`{"features": null}`:                    {true, `"features" has the value`},
-		`{"features": ["x"]}`:                   {true, `"features" has the value [`},
-		`{"features": {"a": "b"}}`:              {true, `"features" has the value {`},
-		`{"a": "@/x.npy", "a": "@/x.npy"}`:      {true, `"a" occurs twice`},
-		`{"features": ""}`:                      {true, "must not be empty"},
-		`{"": "x"}`:                             {true, "must not be empty"},
-		`{features: x}`:                         {true, "invalid character"},
-		`{"a": "@/x.npy"} {}`:                   {true, "text follows"},
-		"{\"a\": \"\xff\"}":                     {true, "not UTF-8"},
-		string(tooMany):                         {true, "more than 4,096 arrays"},
-		`{"features": "@/none.npy"}`:            {false, `array "features": stat`},
-		`{"features": "@"}`:                     {false, `array "features": this is a folder`},
-		`{"features": "@/empty.npy"}`:           {false, `array "features": the file is empty`},
-		`{"features": "@/pipe"}`:                {false, `array "features": a pipe or device cannot be read twice; give a regular file`},
+		`{}`:                               {true, "no arrays"},
+		`{"features"`:                      {true, "unexpected"},
+		`{"features": "@/x.npy"`:           {true, "unexpected"},
+		`{"features": 1}`:                  {true, `"features" has the value 1`},
+		`{"features": null}`:               {true, `"features" has the value`},
+		`{"features": ["x"]}`:              {true, `"features" has the value [`},
+		`{"features": {"a": "b"}}`:         {true, `"features" has the value {`},
+		`{"a": "@/x.npy", "a": "@/x.npy"}`: {true, `"a" occurs twice`},
+		`{"features": ""}`:                 {true, "must not be empty"},
+		`{"": "x"}`:                        {true, "must not be empty"},
+		`{features: x}`:                    {true, "invalid character"},
+		`{"a": "@/x.npy"} {}`:              {true, "text follows"},
+		"{\"a\": \"\xff\"}":                {true, "not UTF-8"},
+		string(tooMany):                    {true, "more than 4,096 arrays"},
+		`{"features": "@/none.npy"}`:       {false, `array "features": stat`},
+		`{"features": "@"}`:                {false, `array "features": this is a folder`},
+		`{"features": "@/empty.npy"}`:      {false, `array "features": the file is empty`},
+		`{"features": "@/pipe"}`: {false,
+			`array "features": a pipe or device cannot be read twice; give a regular file`},
 		`{"features": "@/x.npy"}`:               {false, `no array "labels"; it has features (2 float64)`},
 		`{"X": "@/x.npy", "labels": "@/x.npy"}`: {false, `no array "features"`},
 	} {
@@ -162,7 +168,8 @@ func TestNamedArraysForAModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		info := trained.Info()
-		src, _, err := OpenFor(paths[1], OpenOptions{NoLabels: true}, &dataset.Schema{Features: info.Features, Labels: info.Labels, Reading: info.Reading})
+		src, _, err := OpenFor(paths[1], OpenOptions{NoLabels: true}, &dataset.Schema{Features: info.Features,
+			Labels: info.Labels, Reading: info.Reading})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +202,8 @@ func FuzzNamedArrays(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parseNamedArrays(string(again)); err != nil || len(back) != len(arrays) || len(object) != len(arrays) {
+		if back, err := parseNamedArrays(string(again)); err != nil || len(back) != len(arrays) ||
+			len(object) != len(arrays) {
 			t.Fatalf("%d arrays of %q, %d again, error %v", len(arrays), text, len(back), err)
 		}
 	})

@@ -34,7 +34,8 @@ func TestNamesKeys(t *testing.T) {
 // Other names than those of the file are refused, also in another order; equal ones are read.
 func TestNamesOfFileStay(t *testing.T) {
 	named := datasettest.SomeRows(2)
-	named.Described.FeatureNames, named.Described.LabelNames, named.Described.HasRowNames, named.Described.File = []string{"a", "b"}, []string{"c", "d"}, true, "a.npz"
+	named.Described.FeatureNames, named.Described.LabelNames, named.Described.HasRowNames,
+		named.Described.File = []string{"a", "b"}, []string{"c", "d"}, true, "a.npz"
 	for i := range named.Rows {
 		named.Rows[i].Name = []string{"one", "two"}[i]
 	}

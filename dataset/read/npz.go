@@ -29,16 +29,20 @@ func openNPZ(path string, o *OpenOptions) (dataset.Source, error) {
 	}
 	defer z.Close()
 	if n := len(z.File); n > maxArrays {
-		return nil, dataset.Errorf(dataset.ErrFormat, "%s: the archive has %s arrays, at most %s are allowed; write only the arrays of the dataset, with numpy.savez",
+		return nil, dataset.Errorf(dataset.ErrFormat, "%s: the archive has %s arrays, at most %s are allowed; write only "+
+			"the arrays of the dataset, with numpy.savez",
 			o.Called, units.Count(n), units.Count(maxArrays))
 	}
 	entries := map[string]*array{}
 	for i, e := range z.File {
 		name := strings.TrimSuffix(e.Name, ".npy")
 		if entries[name] != nil {
-			return nil, dataset.Errorf(dataset.ErrAmbiguous, "%s: two arrays are called %q: write the file with only one of them", o.Called, name)
+			return nil, dataset.Errorf(dataset.ErrAmbiguous,
+				"%s: two arrays are called %q: write the file with only one of them", o.Called, name)
 		}
-		a := &array{name: name, most: o.set.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
+		a := &array{name: name, most: o.set.size.unpacked(), open: func() (io.ReadCloser, int64, error) {
+			return openEntry(path, i, e.Name)
+		}}
 		a.random = a.unpack
 		entries[name] = a
 	}
@@ -114,7 +118,8 @@ func labelsFile(path, given string) (string, error) {
 	folder, base := filepath.Split(path)
 	i := strings.LastIndex(base, "features")
 	if i < 0 {
-		return "", errtext.Errorf(errtext.WrongData, "%s: a .npy file of features needs a second file with the labels: give it with {labels-file}, or name the two files "+
+		return "", errtext.Errorf(errtext.WrongData, "%s: a .npy file of features needs a second file with the labels: "+
+			"give it with {labels-file}, or name the two files "+
 			"NAME_features.npy and NAME_labels.npy: %w", path, dataset.ErrNoLabels)
 	}
 	return folder + base[:i] + "labels" + base[i+len("features"):], nil
@@ -155,7 +160,10 @@ func parseNamedArrays(text string) ([]namedArray, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, dataset.OptionErrorf(`%s: %v; want a JSON object with the .npy file of each array, such as {"features": "X.npy", "labels": "D.npy"}`, NamedArrays, err)
+		return nil,
+			dataset.OptionErrorf(
+				`%s: %v; want a JSON object with the .npy file of each array, such as {"features": "X.npy", "labels": "D.npy"}`,
+				NamedArrays, err)
 	}
 	return arrays, nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 )
 
-// otherArrays are expressions of NumPy for arrays of types that are not read, each with the name that it is saved under.
+// otherArrays are expressions of NumPy for arrays of types that are not read, each with the name that it is saved
+// under.
 var otherArrays = []struct{ name, expression string }{
 	{"features", "numpy.array([[1, 2.5], [3, 4]], dtype=object)"},
 	{"features", "numpy.array([['2024-01-01'], ['2024-03-01']], dtype='datetime64[ns]')"},
@@ -30,10 +31,11 @@ var otherArrays = []struct{ name, expression string }{
 }
 
 // expressions finds in an error what makes other arrays of an array x.
-var expressions = regexp.MustCompile(`(?:the array,|and|;|as|expected,) (\S*(?:\(x\b|x\.|\bx)[^;]*?) (?:makes|reads|has)`)
+var expressions = regexp.MustCompile(
+	`(?:the array,|and|;|as|expected,) (\S*(?:\(x\b|x\.|\bx)[^;]*?) (?:makes|reads|has)`)
 
-// TestAdviceByNumPy follows the advice of errors about types: NumPy makes the arrays that it names of the array that is refused, and
-// they are read.
+// TestAdviceByNumPy follows the advice of errors about types: NumPy makes the arrays that it names of the array that is
+// refused, and they are read.
 func TestAdviceByNumPy(t *testing.T) {
 	python := os.Getenv("COPPICE_TEST_PYTHON")
 	if python == "" {
@@ -45,7 +47,8 @@ func TestAdviceByNumPy(t *testing.T) {
 	dir := t.TempDir()
 	save := func(name, expression, then string) string {
 		path := filepath.Join(dir, "a.npz")
-		script := fmt.Sprintf("import numpy, numpy.lib.recfunctions\nall = dict(features=numpy.ones((2, 1)), **{'class': numpy.array([1, 2])})\n"+
+		script := fmt.Sprintf("import numpy, numpy.lib.recfunctions\nall = dict(features=numpy.ones((2, 1)), **{'class': "+
+			"numpy.array([1, 2])})\n"+
 			"x = %s\nall[%q] = %s\nnumpy.savez(%q, **all)", expression, name, then, path)
 		if out, err := exec.CommandContext(t.Context(), python, "-c", script).CombinedOutput(); err != nil {
 			t.Fatalf("%s, then %s: %v: %s", expression, then, err, out)

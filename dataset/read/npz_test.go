@@ -64,10 +64,12 @@ func TestNPZ(t *testing.T) {
 			t.Fatal(err)
 		}
 		info, rows := src.Info(), datasettest.Collect(t, src)
-		if info.Rows != 3 || info.Features != 2 || !slices.Equal(info.LabelNames, []string{"calm", "sad"}) || !info.HasRowNames {
+		if info.Rows != 3 || info.Features != 2 || !slices.Equal(info.LabelNames, []string{"calm", "sad"}) ||
+			!info.HasRowNames {
 			t.Errorf("%+v", info)
 		}
-		if r := rows[1]; !slices.Equal(r.Values, []float64{2, 5}) || !slices.Equal(r.Labels, []float64{0, 1}) || r.Name != "y" {
+		if r := rows[1]; !slices.Equal(r.Values, []float64{2, 5}) || !slices.Equal(r.Labels, []float64{0, 1}) ||
+			r.Name != "y" {
 			t.Errorf("Fortran %v: row 1: %+v", fortran, r)
 		}
 		if len(datasettest.Collect(t, src)) != 3 {
@@ -87,14 +89,16 @@ func TestNPZOrdinaryLabels(t *testing.T) {
 		if !slices.Equal(src.Info().LabelNames, []string{"a", "b"}) || !slices.Equal(rows[1].Labels, []float64{1, 0}) {
 			t.Errorf("%+v, %+v", src.Info(), rows)
 		}
-		src, err = OpenBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10, High: 30}})
+		src, err = OpenBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10,
+			High: 30}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r := datasettest.Collect(t, src)[2]; r.Labels[20] < 0.999 {
 			t.Errorf("%+v", r)
 		}
-		src, err = OpenBytes(t, "a.npz", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "age"}, Labels: LabelOptions{Kind: dataset.Class}})
+		src, err = OpenBytes(t, "a.npz", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "age"},
+			Labels: LabelOptions{Kind: dataset.Class}})
 		if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 			t.Errorf("%v", err)
 		}
@@ -133,18 +137,25 @@ func TestNPZErrors(t *testing.T) {
 		want error
 		says string
 	}{
-		"not a zip":    {[]byte("hello"), dataset.ErrFormat, "zip"},
-		"cut short":    {goodNPZ(false)[:300], dataset.ErrFormat, ""},
-		"no features":  {NpzBytes("labels", good), dataset.ErrFormat, `no array "features"`},
-		"no labels":    {NpzBytes("features", good), dataset.ErrNoLabels, `no array "labels"`},
-		"row counts":   {NpzBytes("features", good, "labels", other), dataset.ErrRowCount, `but "features" has 2 rows and "labels" has 3`},
-		"row names":    {NpzBytes("features", other, "labels", other, "row_names", text), dataset.ErrRowCount, `"row_names" has 2`},
-		"strings":      {NpzBytes("features", text, "labels", good), dataset.ErrFormat, `array "features" holds texts, want numbers`},
-		"dimensions":   {NpzBytes("features", NpyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good), dataset.ErrFormat, "5 dimensions"},
-		"no .npy":      {NpzBytes("features", []byte("hello"), "labels", good), dataset.ErrFormat, `"features"`},
-		"few values":   {NpzBytes("features", NpyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), dataset.ErrFormat, "an array of shape [2 1] with 4 bytes for each element does not fit in the 4 bytes of the file"},
-		"more values":  {NpzBytes("features", good, "labels", NpyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})), dataset.ErrFormat, `"labels"`},
-		"claimed size": {NpzBytes("features", NpyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels", NpyBytes("<f4", false, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "truncated"},
+		"not a zip":   {[]byte("hello"), dataset.ErrFormat, "zip"},
+		"cut short":   {goodNPZ(false)[:300], dataset.ErrFormat, ""},
+		"no features": {NpzBytes("labels", good), dataset.ErrFormat, `no array "features"`},
+		"no labels":   {NpzBytes("features", good), dataset.ErrNoLabels, `no array "labels"`},
+		"row counts": {NpzBytes("features", good, "labels", other), dataset.ErrRowCount,
+			`but "features" has 2 rows and "labels" has 3`},
+		"row names": {NpzBytes("features", other, "labels", other, "row_names", text), dataset.ErrRowCount,
+			`"row_names" has 2`},
+		"strings": {NpzBytes("features", text, "labels", good), dataset.ErrFormat,
+			`array "features" holds texts, want numbers`},
+		"dimensions": {NpzBytes("features", NpyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good),
+			dataset.ErrFormat, "5 dimensions"},
+		"no .npy": {NpzBytes("features", []byte("hello"), "labels", good), dataset.ErrFormat, `"features"`},
+		"few values": {NpzBytes("features", NpyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good),
+			dataset.ErrFormat, "an array of shape [2 1] with 4 bytes for each element does not fit in the 4 bytes of the file"},
+		"more values": {NpzBytes("features", good, "labels", NpyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})),
+			dataset.ErrFormat, `"labels"`},
+		"claimed size": {NpzBytes("features", NpyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels",
+			NpyBytes("<f4", false, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "truncated"},
 		"claimed, by columns": {NpzBytes("features", NpyBytes("<f4", true, "(4000000000, 16777216)", []byte{}),
 			"labels", NpyBytes("<f4", true, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "features"},
 	} {
@@ -175,7 +186,8 @@ func TestNPYPair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := datasettest.Collect(t, src)[1]; !slices.Equal(r.Values, []float64{3, 4}) || !slices.Equal(r.Labels, []float64{1, 0}) {
+		if r := datasettest.Collect(t, src)[1]; !slices.Equal(r.Values, []float64{3, 4}) ||
+			!slices.Equal(r.Labels, []float64{1, 0}) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -213,11 +225,14 @@ func FuzzNPZ(f *testing.F) {
 	})
 }
 
-// TestNPZOtherTypes: arrays of types that are not read are named as NumPy does, with what makes texts or numbers of them.
+// TestNPZOtherTypes: arrays of types that are not read are named as NumPy does, with what makes texts or numbers of
+// them.
 func TestNPZOtherTypes(t *testing.T) {
-	features, labels := NpyBytes("<f4", false, "(2, 1)", []float32{1, 2}), NpyBytes("<f4", false, "(2, 1)", []float32{1, 1})
+	features, labels := NpyBytes("<f4", false, "(2, 1)", []float32{1, 2}), NpyBytes("<f4", false, "(2, 1)",
+		[]float32{1, 1})
 	of := func(descr string) []byte { return NpyBytes(descr, false, "(2,)", make([]byte, 64)) }
-	structured := bytes.ReplaceAll(NpyBytes("[('shape', '<f8'), ('b', '<i4')]", false, "(2,)", make([]byte, 24)), []byte("'["), []byte("["))
+	structured := bytes.ReplaceAll(NpyBytes("[('shape', '<f8'), ('b', '<i4')]", false, "(2,)", make([]byte, 24)),
+		[]byte("'["), []byte("["))
 	structured = bytes.ReplaceAll(structured, []byte("]'"), []byte("]  "))
 	class := LabelOptions{Kind: dataset.Class}
 	for name, c := range map[string]struct {
@@ -226,26 +241,42 @@ func TestNPZOtherTypes(t *testing.T) {
 		says    string
 		without string
 	}{
-		"names":          {NpzBytes("features", features, "labels", labels, "label_names", of("|O")), OpenOptions{}, `"label_names": array elements of type object (Python objects, which NumPy pickles) cannot be read; in NumPy, for an array x, x.astype(str) converts it to texts`, "astype(float)"},
-		"row names":      {NpzBytes("features", features, "labels", labels, "row_names", of("|T16")), OpenOptions{}, "save numbers as float64 and texts as str", ""},
-		"features":       {NpzBytes("features", of("|O"), "labels", labels), OpenOptions{}, "x.astype(float) converts it to numbers", "(str)"},
-		"labels":         {NpzBytes("features", features, "labels", of("|O")), OpenOptions{}, "x.astype(float) converts it to numbers", "(str)"},
-		"classes":        {NpzBytes("features", features, "class", of("|O")), OpenOptions{Labels: class}, "x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
-		"groups":         {NpzBytes("features", features, "labels", labels, "who", of("|O")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
-		"dates":          {NpzBytes("features", of("<M8[ns]"), "labels", labels), OpenOptions{}, "<M8[ns]", "astype(float)"},
-		"durations":      {NpzBytes("features", of("<m8[s]"), "labels", labels), OpenOptions{}, "<m8[s]", "astype(float)"},
-		"date groups":    {NpzBytes("features", features, "labels", labels, "who", of("<M8[D]")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(str) converts it to texts", ""},
-		"complex":        {NpzBytes("features", of("<c16"), "labels", labels), OpenOptions{}, "<c16", "astype(float)"},
-		"long double":    {NpzBytes("features", of("<f16"), "labels", labels), OpenOptions{}, "<f16", ""},
-		"bfloat16":       {NpzBytes("features", of("|V2"), "labels", labels), OpenOptions{}, "|V2", "astype(float)"},
-		"structured":     {NpzBytes("features", structured, "labels", labels), OpenOptions{}, "structured_to_unstructured(x)", ""},
-		"listed":         {NpzBytes("X", of("|O"), "labels", labels), OpenOptions{}, "X (2 object (Python objects, which NumPy pickles))", "unreadable"},
-		"text features":  {NpzBytes("features", of("<U2"), "labels", labels), OpenOptions{}, `array "features" holds texts, want numbers; in NumPy, x.astype(float) converts an array x`, ""},
-		"text labels":    {NpzBytes("features", features, "labels", of("|S2")), OpenOptions{}, `array "labels" holds texts, want numbers; --labels class reads texts as classes`, ""},
-		"number names":   {NpzBytes("features", features, "labels", labels, "row_names", NpyBytes("<i8", false, "(2,)", []int64{1, 2})), OpenOptions{}, "int64, want texts; in NumPy, x.astype(str) converts an array x to texts", ""},
-		"matrix of text": {NpzBytes("features", features, "class", NpyBytes("|S1", false, "(2, 1)", []byte("ab"))), OpenOptions{Labels: class}, "x.ravel()", ""},
-		"Latin-1":        {NpzBytes("features", features, "class", NpyBytes("|S2", false, "(2,)", []byte("ab\xe9a"))), OpenOptions{Labels: class}, "numpy.char.decode(x, 'latin-1')", ""},
-		"half a pair":    {NpzBytes("features", features, "class", NpyBytes("<U1", false, "(2,)", []uint32{'a', 0xd83d})), OpenOptions{Labels: class}, "not Unicode", ""},
+		"names": {NpzBytes("features", features, "labels", labels, "label_names", of("|O")), OpenOptions{},
+			`"label_names": array elements of type object (Python objects, which NumPy pickles) cannot be read; in NumPy, for an array x, x.astype(str) converts it to texts`, "astype(float)"},
+		"row names": {NpzBytes("features", features, "labels", labels, "row_names", of("|T16")), OpenOptions{},
+			"save numbers as float64 and texts as str", ""},
+		"features": {NpzBytes("features", of("|O"), "labels", labels), OpenOptions{},
+			"x.astype(float) converts it to numbers", "(str)"},
+		"labels": {NpzBytes("features", features, "labels", of("|O")), OpenOptions{},
+			"x.astype(float) converts it to numbers", "(str)"},
+		"classes": {NpzBytes("features", features, "class", of("|O")), OpenOptions{Labels: class},
+			"x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
+		"groups": {NpzBytes("features", features, "labels", labels, "who", of("|O")),
+			OpenOptions{Beside: BesideOptions{Groups: "who"}},
+			"x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
+		"dates":     {NpzBytes("features", of("<M8[ns]"), "labels", labels), OpenOptions{}, "<M8[ns]", "astype(float)"},
+		"durations": {NpzBytes("features", of("<m8[s]"), "labels", labels), OpenOptions{}, "<m8[s]", "astype(float)"},
+		"date groups": {NpzBytes("features", features, "labels", labels, "who", of("<M8[D]")),
+			OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(str) converts it to texts", ""},
+		"complex":     {NpzBytes("features", of("<c16"), "labels", labels), OpenOptions{}, "<c16", "astype(float)"},
+		"long double": {NpzBytes("features", of("<f16"), "labels", labels), OpenOptions{}, "<f16", ""},
+		"bfloat16":    {NpzBytes("features", of("|V2"), "labels", labels), OpenOptions{}, "|V2", "astype(float)"},
+		"structured": {NpzBytes("features", structured, "labels", labels), OpenOptions{},
+			"structured_to_unstructured(x)", ""},
+		"listed": {NpzBytes("X", of("|O"), "labels", labels), OpenOptions{},
+			"X (2 object (Python objects, which NumPy pickles))", "unreadable"},
+		"text features": {NpzBytes("features", of("<U2"), "labels", labels), OpenOptions{},
+			`array "features" holds texts, want numbers; in NumPy, x.astype(float) converts an array x`, ""},
+		"text labels": {NpzBytes("features", features, "labels", of("|S2")), OpenOptions{},
+			`array "labels" holds texts, want numbers; --labels class reads texts as classes`, ""},
+		"number names": {NpzBytes("features", features, "labels", labels, "row_names", NpyBytes("<i8", false, "(2,)",
+			[]int64{1, 2})), OpenOptions{}, "int64, want texts; in NumPy, x.astype(str) converts an array x to texts", ""},
+		"matrix of text": {NpzBytes("features", features, "class", NpyBytes("|S1", false, "(2, 1)", []byte("ab"))),
+			OpenOptions{Labels: class}, "x.ravel()", ""},
+		"Latin-1": {NpzBytes("features", features, "class", NpyBytes("|S2", false, "(2,)", []byte("ab\xe9a"))),
+			OpenOptions{Labels: class}, "numpy.char.decode(x, 'latin-1')", ""},
+		"half a pair": {NpzBytes("features", features, "class", NpyBytes("<U1", false, "(2,)", []uint32{'a', 0xd83d})),
+			OpenOptions{Labels: class}, "not Unicode", ""},
 	} {
 		src, err := OpenBytes(t, "a.npz", c.b, c.o)
 		if err == nil {

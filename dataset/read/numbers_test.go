@@ -40,15 +40,18 @@ func TestDecimalNumbersOnly(t *testing.T) {
 // TestMissingWordsOfColumns: a missing value is written so in columns of all kinds, in small and capital letters.
 func TestMissingWordsOfColumns(t *testing.T) {
 	for _, word := range []string{
-		"", " ", "NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "-NaN", "-nan", "+nan", "NULL", "None", "?", "#N/A N/A", "-nan(ind)", "nan(ind)",
+		"", " ", "NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "-NaN", "-nan", "+nan", "NULL", "None", "?", "#N/A N/A",
+		"-nan(ind)", "nan(ind)",
 		`\N`, ".", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!",
 	} {
 		for _, word := range []string{word, strings.ToLower(word), strings.ToUpper(word), " " + word} {
 			for what, content := range map[string]string{
-				"feature": "x,label_a,label_b,person\n" + word + ",.5,.5,p\n1,.5,.5,q\n", "label": "x,label_a,label_b,person\n2," + word + ",.5,p\n1,.5,.5,q\n",
+				"feature": "x,label_a,label_b,person\n" + word + ",.5,.5,p\n1,.5,.5,q\n", "label": "x,label_a,label_b,person\n2," +
+					word + ",.5,p\n1,.5,.5,q\n",
 				"group": "x,label_a,label_b,person\n2,.5,.5," + word + "\n1,.5,.5,q\n",
 			} {
-				src, err := OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}, Beside: BesideOptions{Groups: "person"}, CSV: CSVOptions{Header: dataset.HeaderYes}})
+				src, err := OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true},
+					Beside: BesideOptions{Groups: "person"}, CSV: CSVOptions{Header: dataset.HeaderYes}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,11 +60,13 @@ func TestMissingWordsOfColumns(t *testing.T) {
 					t.Errorf("%s %q: %v, %v", what, word, m, err)
 				}
 			}
-			names, _, err := ClassesOf(t, "a.csv", Column("class", "a", word, "b"), OpenOptions{Missing: dataset.Missing{Drop: true}})
+			names, _, err := ClassesOf(t, "a.csv", Column("class", "a", word, "b"),
+				OpenOptions{Missing: dataset.Missing{Drop: true}})
 			if err != nil || fmt.Sprint(names) != "[a b]" {
 				t.Errorf("class %q: %v, %v", word, names, err)
 			}
-			src, err := OpenFile(t, "a.csv", "x,y,label_a,label_b\n"+word+",1,.5,.5\n", OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}})
+			src, err := OpenFile(t, "a.csv", "x,y,label_a,label_b\n"+word+",1,.5,.5\n",
+				OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}})
 			if err == nil {
 				_, _, err = importer.Build(src, importer.Options{})
 			}

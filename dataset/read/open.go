@@ -1,6 +1,6 @@
-// Package read reads data files: CSV, libsvm, MATLAB and NumPy files become sources of rows. A reader of one format knows
-// only its format. What users ask for beyond that happens to its rows afterwards, in Open: missing values, labels made of
-// ages, classes or counts, images and names.
+// Package read reads data files: CSV, libsvm, MATLAB and NumPy files become sources of rows. A reader of one format
+// knows only its format. What users ask for beyond that happens to its rows afterwards, in Open: missing values, labels
+// made of ages, classes or counts, images and names.
 package read
 
 import (
@@ -21,15 +21,15 @@ import (
 )
 
 // Open opens a data file of the kind that its name ends in: .mat (MATLAB v5), .npz, .npy (features; see
-// ArrayOptions.LabelsFile), .csv, .tsv, .libsvm or .svm. The last four may also end in .gz. FORMAT.md says what each must
-// hold. A path that begins with { is a JSON object with the .npy files of a dataset.
+// ArrayOptions.LabelsFile), .csv, .tsv, .libsvm or .svm. The last four may also end in .gz. FORMAT.md says what each
+// must hold. A path that begins with { is a JSON object with the .npy files of a dataset.
 //
-// Labels are in the columns of LabelOptions.Columns or in ArrayOptions.LabelsVariable. If neither is given, a variable or
-// column called "age" or "class" has the labels of these kinds; in CSV files also "label", "target" or "y". Else the
+// Labels are in the columns of LabelOptions.Columns or in ArrayOptions.LabelsVariable. If neither is given, a variable
+// or column called "age" or "class" has the labels of these kinds; in CSV files also "label", "target" or "y". Else the
 // variable "labels" or the columns with a label prefix have them.
 //
-// Errors name the file. They wrap dataset.ErrFormat, ErrNoLabels, ErrRowCount or fs.ErrNotExist if these apply, and are a
-// *dataset.RowError if a row is wrong. Package importer checks the values.
+// Errors name the file. They wrap dataset.ErrFormat, ErrNoLabels, ErrRowCount or fs.ErrNotExist if these apply, and are
+// a *dataset.RowError if a row is wrong. Package importer checks the values.
 func Open(path string, o OpenOptions) (dataset.Source, error) {
 	o.Called = cmp.Or(o.Called, CalledOf(path))
 	if err := o.check(); err != nil {
@@ -79,7 +79,8 @@ func Open(path string, o OpenOptions) (dataset.Source, error) {
 		p = pipelineOf(named)
 	}
 	described := p.info
-	described.FeatureNames, described.LabelNames = dataset.CleanNames(described.FeatureNames), dataset.CleanNames(described.LabelNames)
+	described.FeatureNames, described.LabelNames = dataset.CleanNames(described.FeatureNames),
+		dataset.CleanNames(described.LabelNames)
 	described.Missing, described.Reading = o.Missing, given(described.Reading, kind, &o)
 	if o.Shape != (dataset.Shape{}) {
 		described.Shape = o.Shape
@@ -97,9 +98,12 @@ func (o *OpenOptions) check() error {
 	case l.Kind == dataset.Age && (!(l.Sigma > 0) || math.IsInf(l.Sigma, 0)):
 		return fmt.Errorf("sigma %v: want a number above 0", l.Sigma)
 	case l.Low >= l.High || l.High-l.Low >= dataset.MaxLabels || l.Low < -dataset.MaxNumber || l.High >= dataset.MaxNumber:
-		return errtext.Errorf(errtext.WrongOption, "range {range:%d:%d}: want {range:LOW:HIGH} with the lower number first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, dataset.MaxLabels, -dataset.MaxNumber, dataset.MaxNumber-1)
+		return errtext.Errorf(errtext.WrongOption, "range {range:%d:%d}: want {range:LOW:HIGH} with the lower number "+
+			"first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, dataset.MaxLabels, -dataset.MaxNumber,
+			dataset.MaxNumber-1)
 	}
-	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.CSV.Categories, &o.Beside.Intervals} {
+	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.CSV.Categories,
+		&o.Beside.Intervals} {
 		*list = dataset.Trimmed(*list)
 	}
 	for _, name := range []*string{&o.CSV.RowNames, &o.Beside.Values, &o.Beside.Groups} {
@@ -111,11 +115,13 @@ func (o *OpenOptions) check() error {
 	switch channels := o.Shape.Channels; {
 	case o.CSV.Images == "":
 	case o.Shape == dataset.Shape{}:
-		return dataset.OptionErrorf("{images} needs {shape}, the size of the images, such as {shape:1x32x32} (grey) or {shape:3x32x32} (red, green, blue)")
+		return dataset.OptionErrorf("{images} needs {shape}, the size of the images, such as {shape:1x32x32} (grey) or " +
+			"{shape:3x32x32} (red, green, blue)")
 	case channels != images.Grey && channels != images.RGB:
 		return dataset.OptionErrorf("{shape=%v} has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
 	case len(o.FeatureColumns)+len(o.Drop) > 0:
-		return dataset.OptionErrorf("{images} cannot be combined with {feature-columns} or {drop}, because the features are the pixels of the images")
+		return dataset.OptionErrorf("{images} cannot be combined with {feature-columns} or {drop}, because the features " +
+			"are the pixels of the images")
 	}
 	return nil
 }
@@ -354,8 +360,10 @@ func (s *filling) lackOf(r *dataset.Row, value bool) dataset.Lack {
 
 // withMissing applies o.Missing, which does not refuse missing values, to the rows of p.
 func withMissing(p *pipeline, o *OpenOptions) *pipeline {
-	s := &filling{info: p.info, missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, images: o.CSV.Images != ""}
-	s.degrees = !o.NoLabels && (o.Labels.Kind == dataset.Counts || o.Labels.Kind == dataset.Distributions && !o.Missing.Keep)
+	s := &filling{info: p.info, missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class,
+		images: o.CSV.Images != ""}
+	s.degrees = !o.NoLabels && (o.Labels.Kind == dataset.Counts || o.Labels.Kind == dataset.Distributions &&
+		!o.Missing.Keep)
 	if s.info.Missing = o.Missing; o.Missing.Drop {
 		s.info.Rows = -1
 	}
@@ -371,9 +379,11 @@ func withFill(p *pipeline, s *dataset.Schema) (*pipeline, error) {
 	case by == "":
 		return p, nil
 	case s.Fills() && by != s.Reading.Missing:
-		return nil, dataset.OptionErrorf("{missing=%s}: the model has the %s of its training samples but not the %s: give {missing=%[2]s}, as in training", by, s.Reading.Missing, by)
+		return nil, dataset.OptionErrorf("{missing=%s}: the model has the %s of its training samples but not the %s: give "+
+			"{missing=%[2]s}, as in training", by, s.Reading.Missing, by)
 	case !s.Fills():
-		return nil, dataset.OptionErrorf("{missing=%s}: the model does not have the %s of its training samples, because it was trained without missing values or with another {missing}", by, by)
+		return nil, dataset.OptionErrorf("{missing=%s}: the model does not have the %s of its training samples, because it "+
+			"was trained without missing values or with another {missing}", by, by)
 	}
 	return p.after(simple(func() func(*dataset.Row) error {
 		var values []float64

@@ -150,7 +150,9 @@ func (o *LabelOptions) Single() bool { return o.Kind == dataset.Age || o.Kind ==
 
 // IsTarget reports whether name is a usual name of the only label column.
 func (o *LabelOptions) IsTarget(name string) bool {
-	return o.Single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool { return strings.EqualFold(name, s) }))
+	return o.Single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool {
+		return strings.EqualFold(name, s)
+	}))
 }
 
 // targetNames are the usual names, in small or capital letters, of a column with one class or one age a row.
@@ -254,7 +256,8 @@ func (n fileSize) items() int { return max(dataset.MaxColumns, int(n)) }
 // reads them.
 func (o *OpenOptions) checkFeatures(n int, advice string) error {
 	if most := max(o.set.size.items(), o.set.modelFeatures); n > most {
-		return dataset.Errorf(dataset.ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
+		return dataset.Errorf(dataset.ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s "+
+			"features, or one for each byte if the file has more bytes; %s",
 			units.Count(n), units.Count(int(o.set.size)), units.Count(dataset.MaxColumns), advice)
 	}
 	return nil
@@ -263,7 +266,8 @@ func (o *OpenOptions) checkFeatures(n int, advice string) error {
 // checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
 func (o *OpenOptions) checkItems(name string, n int, advice string) error {
 	if n > o.set.size.items() {
-		return dataset.Errorf(dataset.ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
+		return dataset.Errorf(dataset.ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s "+
+			"values that are kept in memory, or one for each byte if the file has more bytes; %s",
 			name, units.Count(n), units.Count(int(o.set.size)), units.Count(dataset.MaxColumns), advice)
 	}
 	return nil
@@ -362,7 +366,8 @@ var others = []struct{ format, advice string }{
 func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	if IsNamedArrays(path) {
 		if o.Format != "" {
-			return nil, dataset.OptionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}", o.Format)
+			return nil, dataset.OptionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}",
+				o.Format)
 		}
 		return &namedKind, nil
 	}
@@ -382,7 +387,8 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
 		}
 	}
-	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the kind with {data-format}",
+	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the "+
+		"kind with {data-format}",
 		o.Called, strings.ReplaceAll(list, ", ", ", ."))
 }
 
@@ -466,7 +472,8 @@ const (
 // expansionError says that what, a file or an array of one, unpacks to too many bytes; advice says
 // what to do.
 func expansionError(what, advice string) error {
-	return dataset.Errorf(dataset.ErrFormat, "%s decompresses to more than %d times the size of the file and to more than %s; %s",
+	return dataset.Errorf(dataset.ErrFormat, "%s decompresses to more than %d times the size of the file and to more "+
+		"than %s; %s",
 		what, maxRatio, units.Format(freeUnpacked), advice)
 }
 
@@ -531,7 +538,8 @@ func (c *closers) Close() (err error) {
 // oneColumn refuses several columns where a row has one age or class.
 func oneColumn(o *OpenOptions, name string, columns int) error {
 	if o.Labels.Single() && columns != 1 {
-		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns, o.Labels.Kind)
+		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns,
+			o.Labels.Kind)
 	}
 	return nil
 }

@@ -75,7 +75,9 @@ func readPeople(path string, o OpenOptions) (string, error) {
 		return "", err
 	}
 	rows, first, left := 0, "", 0
-	err = importer.Scan(src, &importer.Options{LeftOut: func(int) { left++ }}, "", -1, func(r *dataset.Row, _ *importer.Checker) error {
+	err = importer.Scan(src, &importer.Options{LeftOut: func(int) {
+		left++
+	}}, "", -1, func(r *dataset.Row, _ *importer.Checker) error {
 		if rows++; rows == 1 {
 			first = fmt.Sprint(datasettest.Dense(*r, src.Info().Features), " -> ", r.Labels)
 			if r.Name != "" {
@@ -92,7 +94,8 @@ func readPeople(path string, o OpenOptions) (string, error) {
 	if left > 0 {
 		shape += fmt.Sprintf(" (%d left out)", left)
 	}
-	return fmt.Sprintf("%s | %s -> %s | %s", shape, strings.Join(i.FeatureNames, ", "), strings.Join(i.LabelNames, ", "), first), nil
+	return fmt.Sprintf("%s | %s -> %s | %s", shape, strings.Join(i.FeatureNames, ", "), strings.Join(i.LabelNames, ", "),
+		first), nil
 }
 
 // TestPeople: each file is read, or refused, as the table says, and an error names

@@ -21,8 +21,8 @@ type pipeline struct {
 	advise func(error) error // adds to an error that the caller of Scan did not return; nil: nothing
 }
 
-// step begins a scan. It returns what changes each row of the scan, and what ends the scan after the rows or an error, or
-// nil. The change is in place, but what the slices of the row hold belongs to the reader.
+// step begins a scan. It returns what changes each row of the scan, and what ends the scan after the rows or an error,
+// or nil. The change is in place, but what the slices of the row hold belongs to the reader.
 type step func() (change func(*dataset.Row) error, end func(error) error, err error)
 
 // simple is a step that needs no end and cannot fail to begin.
@@ -147,7 +147,8 @@ func matchPositions(what string, model, file int, why string) (*Match, error) {
 		if what == "feature" && file > model {
 			hint = errtext.Sprintf("; {drop} leaves columns out")
 		}
-		return nil, errtext.Errorf(errtext.WrongData, "found %s, but the model %s %s, and %s%s", dataset.Counted(file, what), verb(what), units.Count(model), why, hint)
+		return nil, errtext.Errorf(errtext.WrongData, "found %s, but the model %s %s, and %s%s", dataset.Counted(file, what),
+			verb(what), units.Count(model), why, hint)
 	}
 	return &Match{By: ByPosition, Why: why}, nil
 }
@@ -183,8 +184,10 @@ func differ(what string, model, file, missing, extra []string) error {
 	if what == "feature" && len(missing) == 0 {
 		hint = errtext.Sprintf("; {drop} leaves columns out")
 	}
-	return errtext.Errorf(errtext.WrongData, "%s %d (counted from 0) differs: the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s%s",
-		what, i, verb(what), dataset.Quoted(model, i), dataset.Quoted(file, i), dataset.ListSome(missing), dataset.ListSome(extra), hint)
+	return errtext.Errorf(errtext.WrongData, "%s %d (counted from 0) differs: the model %s %s, the file has %s; missing "+
+		"from the file: %s; unknown to the model: %s%s",
+		what, i, verb(what), dataset.Quoted(model, i), dataset.Quoted(file, i), dataset.ListSome(missing),
+		dataset.ListSome(extra), hint)
 }
 
 func verb(what string) string {
@@ -216,7 +219,8 @@ type Matching struct {
 func project(src dataset.Source, s *dataset.Schema, labels bool) (*pipeline, *Matching, error) {
 	info := src.Info()
 	if a, b := s.Shape, info.Shape; a != b && a != (dataset.Shape{}) && b != (dataset.Shape{}) {
-		return nil, nil, fmt.Errorf("%sthe samples of the file are images of %v, but the model reads images of %v", dataset.Prefix(info.File), b, a)
+		return nil, nil, fmt.Errorf("%sthe samples of the file are images of %v, but the model reads images of %v",
+			dataset.Prefix(info.File), b, a)
 	}
 	f := &Matching{}
 	var err error
@@ -224,7 +228,8 @@ func project(src dataset.Source, s *dataset.Schema, labels bool) (*pipeline, *Ma
 		return nil, nil, err
 	}
 	if labels {
-		f.Labels, err = match("label", columns{s.Labels, dataset.CleanNames(s.LabelNames)}, columns{info.Labels, info.LabelNames})
+		f.Labels, err = match("label", columns{s.Labels, dataset.CleanNames(s.LabelNames)},
+			columns{info.Labels, info.LabelNames})
 		if err != nil {
 			return nil, nil, dataset.Errorf(dataset.ErrOtherLabels, "%s%w", dataset.Prefix(info.File), err)
 		}
@@ -272,11 +277,13 @@ func matchFeatures(src dataset.Source, info dataset.Info, s *dataset.Schema) (*M
 // and returns an error that names it.
 func checkSparseWidth(src dataset.Source, features int) error {
 	info := src.Info()
-	err := fmt.Errorf("%sthe file has %s features, but the model reads %s", dataset.Prefix(info.File), units.Count(info.Features), units.Count(features))
+	err := fmt.Errorf("%sthe file has %s features, but the model reads %s", dataset.Prefix(info.File),
+		units.Count(info.Features), units.Count(features))
 	scan := src.Scan(func(r *dataset.Row) error {
 		for _, c := range r.Columns {
 			if int(c) >= features {
-				err = dataset.RowErrorf(info.File, r.Number, "the sample has feature %d, but the model reads features 0 to %d", c, features-1)
+				err = dataset.RowErrorf(info.File, r.Number, "the sample has feature %d, but the model reads features 0 to %d", c,
+					features-1)
 				return errFound
 			}
 		}

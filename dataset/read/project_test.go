@@ -12,7 +12,8 @@ import (
 )
 
 // OpenForModel opens content for a model.
-func OpenForModel(t *testing.T, name, content string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Matching, error) {
+func OpenForModel(t *testing.T, name, content string, o OpenOptions, s *dataset.Schema) (dataset.Source,
+	*Matching, error) {
 	t.Helper()
 	return OpenFor(datasettest.WriteFile(t, name, content), o, s)
 }
@@ -26,7 +27,8 @@ var abc = &dataset.Schema{
 func TestOpenForCSV(t *testing.T) {
 	noNames := &dataset.Schema{Features: 3, Labels: 2}
 	counted := &dataset.Schema{Features: 3, Labels: 2, LabelColumns: dataset.LabelColumns{Positions: []int{1, 3}}}
-	classes := &dataset.Schema{Features: 1, FeatureNames: []string{"a"}, Labels: 2, LabelNames: []string{"no", "yes"}, LabelColumns: dataset.LabelColumns{Names: []string{"kind"}}}
+	classes := &dataset.Schema{Features: 1, FeatureNames: []string{"a"}, Labels: 2, LabelNames: []string{"no", "yes"},
+		LabelColumns: dataset.LabelColumns{Names: []string{"kind"}}}
 	predict := OpenOptions{NoLabels: true}
 	for _, c := range []struct {
 		name    string
@@ -36,23 +38,31 @@ func TestOpenForCSV(t *testing.T) {
 		want    string
 		by      string // features/labels
 	}{
-		{"as it was trained on", "a,b,y_c,c_p,c_q\n1,2,3,1,0\n", OpenOptions{}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
+		{"as it was trained on", "a,b,y_c,c_p,c_q\n1,2,3,1,0\n", OpenOptions{}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]",
+			"name/name"},
 		{"another order", "c_q,y_c,a,c_p,b\n0,3,1,1,2\n", OpenOptions{}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
-		{"labels by their names", "q,y_c,a,p,b\n0,3,1,1,2\n", OpenOptions{}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
-		{"labels with the usual prefix", "label_q,y_c,a,y_p,b\n0,3,1,1,2\n", OpenOptions{}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
-		{"labels listed in another order", "a,b,y_c,p,q\n1,2,3,1,0\n", OpenOptions{Labels: LabelOptions{Columns: []string{"q", "p"}}}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
-		{"blanks around names", " b ,\ta, y_c,p ,q\n2,1,3,1,0\n", OpenOptions{Labels: LabelOptions{Columns: []string{" q", "p "}}}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
+		{"labels by their names", "q,y_c,a,p,b\n0,3,1,1,2\n", OpenOptions{}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]",
+			"name/name"},
+		{"labels with the usual prefix", "label_q,y_c,a,y_p,b\n0,3,1,1,2\n", OpenOptions{}, abc,
+			"[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
+		{"labels listed in another order", "a,b,y_c,p,q\n1,2,3,1,0\n",
+			OpenOptions{Labels: LabelOptions{Columns: []string{"q", "p"}}}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
+		{"blanks around names", " b ,\ta, y_c,p ,q\n2,1,3,1,0\n",
+			OpenOptions{Labels: LabelOptions{Columns: []string{" q", "p "}}}, abc, "[a b y_c]>[p q] [1 2 3]>[1 0]", "name/name"},
 		{"labels are passed over", "c_q,y_c,a,c_p,b\nx,3,1,,2\n", predict, abc, "[a b y_c]>[] [1 2 3]>[]", "name/"},
-		{"labels of other names with a prefix are passed over", "y_c,a,b,label_z\n3,1,2,9\n", predict, abc, "[a b y_c]>[] [1 2 3]>[]", "name/"},
+		{"labels of other names with a prefix are passed over", "y_c,a,b,label_z\n3,1,2,9\n", predict, abc,
+			"[a b y_c]>[] [1 2 3]>[]", "name/"},
 		{"one label is there", "y_c,a,b,q\n3,1,2,9\n", predict, abc, "[a b y_c]>[] [1 2 3]>[]", "name/"},
 		{"row names", "name,y_c,a,b\nfirst,3,1,2\n", predict, abc, "[a b y_c]>[] first[1 2 3]>[]", "name/"},
 		{"no header", "1,2,3\n", predict, abc, "[]>[] [1 2 3]>[]", "position/"},
 		{"a model without names", "b,a,c\n1,2,3\n", predict, noNames, "[b a c]>[] [1 2 3]>[]", "position/"},
-		{"default names in another order", "x2,x0,x1,label_1,label_0\n3,1,2,0,1\n", OpenOptions{}, noNames, "[x0 x1 x2]>[0 1] [1 2 3]>[1 0]", "name/name"},
+		{"default names in another order", "x2,x0,x1,label_1,label_0\n3,1,2,0,1\n", OpenOptions{}, noNames,
+			"[x0 x1 x2]>[0 1] [1 2 3]>[1 0]", "name/name"},
 		{"labels where they were", "1,1,2,0,3\n", OpenOptions{}, counted, "[]>[] [1 2 3]>[1 0]", "position/position"},
 		{"labels where they were, passed over", "1,x,2,,3\n", predict, counted, "[]>[] [1 2 3]>[]", "position/"},
 		{"no labels where they were", "1,2,3\n", predict, counted, "[]>[] [1 2 3]>[]", "position/"},
-		{"a class", "kind,a\nyes,1\n no ,2\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, classes, "[a]>[no yes] [1]>[0 1] [2]>[1 0]", "name/name"},
+		{"a class", "kind,a\nyes,1\n no ,2\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, classes,
+			"[a]>[no yes] [1]>[0 1] [2]>[1 0]", "name/name"},
 		{"a class is passed over", "kind,a\nyes,1\n", predict, classes, "[a]>[] [1]>[]", "name/"},
 	} {
 		src, m, err := OpenForModel(t, "a.csv", c.content, c.o, c.s)
@@ -79,16 +89,20 @@ func TestOpenForRefuses(t *testing.T) {
 		s       *dataset.Schema
 		says    string
 	}{
-		{"a,b,x,p,q\n1,2,3,1,0\n", OpenOptions{}, abc, `feature 2 (counted from 0) differs: the model reads "y_c", the file has "x"`},
+		{"a,b,x,p,q\n1,2,3,1,0\n", OpenOptions{}, abc,
+			`feature 2 (counted from 0) differs: the model reads "y_c", the file has "x"`},
 		{"id,a,b,y_c,p,q\n1,2,3,4,1,0\n", OpenOptions{}, abc, `unknown to the model: 1 ("id")`},
 		{"a,b,p,q\n1,2,1,0\n", predict, abc, `missing from the file: 1 ("y_c")`},
 		{"A,b,y_c\n1,2,3\n", predict, abc, `the file has "A"`},
-		{"a,b,y_c,label_p,label_r\n1,2,3,1,0\n", OpenOptions{}, abc, `label 1 (counted from 0) differs: the model predicts "q", the file has "r"`},
+		{"a,b,y_c,label_p,label_r\n1,2,3,1,0\n", OpenOptions{}, abc,
+			`label 1 (counted from 0) differs: the model predicts "q", the file has "r"`},
 		{"a,b,y_c,label_p,label_q,label_r\n1,2,3,1,0,0\n", OpenOptions{}, abc, `unknown to the model: 1 ("r")`},
 		{"a,b,y_c,p\n1,2,3,1\n", OpenOptions{}, abc, `missing from the file: 1 ("q")`},
-		{"1,2,3,4\n", predict, abc, "found 4 features, but the model reads 3, and the file does not have the names of features"},
+		{"1,2,3,4\n", predict, abc, "found 4 features, but the model reads 3, and the file does not have the names of " +
+			"features"},
 		{"1,0\n3,4\n", predict, numbers, "--header"},
-		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `"p" and "label_p" are both label "p": list the label columns with --label-columns, or leave a column out with --drop`},
+		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc,
+			`"p" and "label_p" are both label "p": list the label columns with --label-columns, or leave a column out with --drop`},
 	} {
 		_, _, err := OpenForModel(t, "a.csv", c.content, c.o, c.s)
 		datasettest.MustContain(t, err, "a.csv: ", c.says)
@@ -124,7 +138,8 @@ func TestOpenForSparse(t *testing.T) {
 		{"1,0 1:5 3:6\n0,1 2:7\n", []string{"a", "b", "c"}, "[]>[] [5 6]>[1 0] [7]>[0 1]", 0},
 		{"# features: c,a,b\n1,0 1:5 2:6\n", []string{"a", "b", "c"}, "[a b c]>[] [6 5]>[1 0]", 0},
 	} {
-		src, m, err := OpenForModel(t, "a.libsvm", c.content, OpenOptions{}, &dataset.Schema{Features: 3, FeatureNames: c.names, Labels: 2})
+		src, m, err := OpenForModel(t, "a.libsvm", c.content, OpenOptions{},
+			&dataset.Schema{Features: 3, FeatureNames: c.names, Labels: 2})
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
@@ -144,7 +159,8 @@ func TestOpenForSparse(t *testing.T) {
 
 // A sparse matrix with fewer columns than the model is filled up with zeros.
 func TestFillSparseMatrix(t *testing.T) {
-	rows := &datasettest.Listed{Described: dataset.Info{Rows: 1, Features: 2, Sparse: true}, Rows: []dataset.Row{{Sparse: true, Columns: []uint32{1}, Values: []float64{4}}}}
+	rows := &datasettest.Listed{Described: dataset.Info{Rows: 1, Features: 2, Sparse: true},
+		Rows: []dataset.Row{{Sparse: true, Columns: []uint32{1}, Values: []float64{4}}}}
 	src, f, err := project(rows, &dataset.Schema{Features: 5, FeatureNames: []string{"a", "b", "c", "d", "e"}}, false)
 	if err != nil || f.Features.Filled != 3 || src.Info().Features != 5 {
 		t.Fatalf("%+v, %v", f, err)
@@ -185,7 +201,8 @@ func TestNamesOfFiles(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.content, got, c.want)
 		}
 	}
-	src, err := OpenFile(t, "a.csv", "1,2,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"features": [" u ", "v\t"], "labels": ["  "]}`)})
+	src, err := OpenFile(t, "a.csv", "1,2,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}},
+		NamesFile: datasettest.WriteFile(t, "n.json", `{"features": [" u ", "v\t"], "labels": ["  "]}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +224,8 @@ func TestOpenForNPZ(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := Describe(t, src), "[u v]>[glad sad] [1 0]>[0.75 0.25] [1 1]>[0.75 0.25] [1 2]>[0.75 0.25]"; got != want {
+	if got, want := Describe(t, src),
+		"[u v]>[glad sad] [1 0]>[0.75 0.25] [1 1]>[0.75 0.25] [1 2]>[0.75 0.25]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	s.LabelNames[0] = "mad"

@@ -104,7 +104,8 @@ func TestRealAges(t *testing.T) {
 }
 
 func TestRealDigits(t *testing.T) {
-	src, err := Open(testkit.Shared(t, "data/digits.csv.gz"), OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
+	src, err := Open(testkit.Shared(t, "data/digits.csv.gz"),
+		OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,8 @@ func TestRealDigits(t *testing.T) {
 			classes += float64((r.Number%7+1)*(k%5+1)) * d
 		}
 	}
-	if i := src.Info(); len(rows) != 1797 || i.Features != 64 || i.Labels != 10 || features != 6728713 || classes != 21502 {
+	if i := src.Info(); len(rows) != 1797 || i.Features != 64 || i.Labels != 10 || features != 6728713 ||
+		classes != 21502 {
 		t.Errorf("%d rows, %+v, sums %v and %v", len(rows), i, features, classes)
 	}
 }

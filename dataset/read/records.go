@@ -66,8 +66,10 @@ func (r *csvReader) Read() ([]string, error) {
 }
 
 var (
-	errTooLong = dataset.Errorf(dataset.ErrFormat, "a row has more than %s bytes, the limit for a CSV file: is a closing quote missing?", units.Count(maxLine))
-	errTooWide = dataset.Errorf(dataset.ErrFormat, "a row has more than %s columns, the limit for a CSV file; write the data as .npz, .npy or .libsvm", units.Count(dataset.MaxColumns))
+	errTooLong = dataset.Errorf(dataset.ErrFormat, "a row has more than %s bytes, the limit for a CSV file: is a "+
+		"closing quote missing?", units.Count(maxLine))
+	errTooWide = dataset.Errorf(dataset.ErrFormat, "a row has more than %s columns, the limit for a CSV file; write the "+
+		"data as .npz, .npy or .libsvm", units.Count(dataset.MaxColumns))
 )
 
 // readAhead is more than the bytes after a record that are read with it.
@@ -190,7 +192,8 @@ func (r *csvRecords) widthError(record []string) error {
 	switch {
 	case r.cut && len(record) > r.width:
 		at := r.width + slices.IndexFunc(record[r.width:], func(s string) bool { return strings.TrimSpace(s) != "" })
-		reason = errtext.Sprintf("%.40q is in column %d, which is ignored because it is empty in the first lines; name the column in a header", record[at], at)
+		reason = errtext.Sprintf("%.40q is in column %d, which is ignored because it is empty in the first lines; name the "+
+			"column in a header", record[at], at)
 	case commentMark(record[0]) != "" && len(record) < r.width:
 		reason += "; this line looks like a comment, but comments are only allowed before the first row: remove the line"
 	case r.header && r.n == 0 && len(record) == r.width+1:
@@ -310,7 +313,8 @@ const (
 // field is a mark alone has a column of that name.
 func commentMark(line string) string {
 	for _, mark := range commentMarks {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), mark); ok && !strings.HasPrefix(rest, "\t") && (rest == "" || !slices.Contains(delimiters, rune(rest[0]))) {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), mark); ok && !strings.HasPrefix(rest, "\t") &&
+			(rest == "" || !slices.Contains(delimiters, rune(rest[0]))) {
 			return mark
 		}
 	}

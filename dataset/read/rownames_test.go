@@ -18,7 +18,8 @@ func TestUnnamedFeature(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := src.Info()
-	src, _, err = OpenFor(path, OpenOptions{}, &dataset.Schema{Features: 2, Labels: 2, FeatureNames: info.FeatureNames, LabelNames: info.LabelNames, LabelColumns: info.LabelColumns, Reading: info.Reading})
+	src, _, err = OpenFor(path, OpenOptions{}, &dataset.Schema{Features: 2, Labels: 2, FeatureNames: info.FeatureNames,
+		LabelNames: info.LabelNames, LabelColumns: info.LabelColumns, Reading: info.Reading})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,17 +48,20 @@ func TestNameColumnsOfFlags(t *testing.T) {
 // TestHeadersThatAreNumbers: a note says which column a number in a flag names if it is the header of another one.
 func TestHeadersThatAreNumbers(t *testing.T) {
 	path := datasettest.WriteFile(t, "x.csv", "2,0,1,label_a,label_b\n1.5,20,3,0.5,0.5\n2.5,30,4,0.25,0.75\n")
-	for _, o := range []OpenOptions{{Drop: []string{"0"}}, {FeatureColumns: []string{"0"}}, {Drop: []string{"0:1"}}, {CSV: CSVOptions{RowNames: "0"}}} {
+	for _, o := range []OpenOptions{{Drop: []string{"0"}}, {FeatureColumns: []string{"0"}}, {Drop: []string{"0:1"}},
+		{CSV: CSVOptions{RowNames: "0"}}} {
 		o.CSV.Header = dataset.HeaderYes
 		src, err := Open(path, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); strings.Count(notes, `column 0 in an option means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
+		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); strings.Count(notes,
+			`column 0 in an option means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
 			t.Errorf("%+v: %s", o, notes)
 		}
 	}
-	src, err := Open(path, OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}, Drop: []string{"3"}, Labels: LabelOptions{Columns: []string{"label_b", "1"}}})
+	src, err := Open(path, OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}, Drop: []string{"3"},
+		Labels: LabelOptions{Columns: []string{"label_b", "1"}}})
 	if err != nil || strings.Contains(strings.Join(errtext.Strings(src.Info().Notes), "\n"), "column 3 in a flag") {
 		t.Errorf("%v", err)
 	}

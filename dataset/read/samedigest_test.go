@@ -24,8 +24,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mayBeRefused lists what a file may be refused for in the place of being read as the same table: a number, an identity or a missing value
-// can be written so in no other way, or in two.
+// mayBeRefused lists what a file may be refused for in the place of being read as the same table: a number, an identity
+// or a missing value can be written so in no other way, or in two.
 var mayBeRefused = []struct {
 	name string
 	err  error
@@ -319,7 +319,8 @@ func csrArrays(r *rapid.T, rows [][]float64) []any {
 		}
 	}
 	return []any{
-		"features_data", NpyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values), "features_indices", integers(indices),
+		"features_data", NpyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values), "features_indices",
+		integers(indices),
 		"features_indptr", integers(indptr), "features_shape", integers([]int64{int64(len(rows)), int64(len(rows[0]))}),
 	}
 }
@@ -396,7 +397,8 @@ func (w *written) matIdentities(r *rapid.T, f *mattest.File, name string, c *ide
 	}
 }
 
-// digest reads a file and returns all that does not depend on how it is written: the digest, the classes, the groups and the rows left out.
+// digest reads a file and returns all that does not depend on how it is written: the digest, the classes, the groups
+// and the rows left out.
 func (w *written) digest(t *testing.T) (string, error) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, w.name)
@@ -491,13 +493,15 @@ func convertedFile(t *testing.T, src dataset.Source) *dataset.Manifest {
 	return m
 }
 
-// TestSameTableSameDigest: a table has one digest, whatever file holds it and however its numbers, identities and missing values are written.
+// TestSameTableSameDigest: a table has one digest, whatever file holds it and however its numbers, identities and
+// missing values are written.
 func TestSameTableSameDigest(t *testing.T) {
 	same, refused := 0, make([]int, len(mayBeRefused))
 	rapid.Check(t, func(r *rapid.T) {
 		table := drawTable(r)
 		want := ""
-		for _, write := range []func(*rapid.T) *written{table.csv, table.csv, table.csv, table.libsvm, table.npz, table.npz, table.named, table.npy, table.mat, table.mat} {
+		for _, write := range []func(*rapid.T) *written{table.csv, table.csv, table.csv, table.libsvm, table.npz, table.npz,
+			table.named, table.npy, table.mat, table.mat} {
 			w := write(r)
 			if w == nil {
 				continue

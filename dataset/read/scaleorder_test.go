@@ -33,17 +33,22 @@ func TestRangeFollowsNames(t *testing.T) {
 		columns []string
 		note    string // "": none
 	}{
-		"ascending":       {[]string{"label_3", "label_4", "label_5"}, []int{3, 4, 5}, nil, ""},
-		"reversed":        {[]string{"label_5", "label_4", "label_3", "label_2", "label_1"}, []int{5, 4, 3, 2, 1}, nil, "sorted by the numbers in their names, 1 to 5"},
-		"listed":          {[]string{"label_1", "label_2", "label_3"}, []int{1, 2, 3}, []string{"3", "2", "1"}, "sorted by the numbers in their names, 1 to 3"},
+		"ascending": {[]string{"label_3", "label_4", "label_5"}, []int{3, 4, 5}, nil, ""},
+		"reversed": {[]string{"label_5", "label_4", "label_3", "label_2", "label_1"}, []int{5, 4, 3, 2, 1}, nil,
+			"sorted by the numbers in their names, 1 to 5"},
+		"listed": {[]string{"label_1", "label_2", "label_3"}, []int{1, 2, 3}, []string{"3", "2", "1"},
+			"sorted by the numbers in their names, 1 to 3"},
 		"with a fraction": {[]string{"label_3.0", "label_1.0", "label_2.0"}, []int{3, 1, 2}, nil, "1 to 3"},
-		"from 0":          {[]string{"label_0", "label_1", "label_2"}, []int{1, 2, 3}, nil, `"0" to "2" have the numbers 1 to 3 of --range, in this order; --range 0:2`},
-		"words":           {[]string{"label_high", "label_low", "label_mid"}, []int{1, 2, 3}, nil, `"high", "low", "mid"), have the numbers 1 to 3`},
-		"gaps":            {[]string{"label_10", "label_20", "label_50"}, []int{1, 2, 3}, nil, "have the numbers 1 to 3"},
-		"as text":         {prefixed("label_", asText), []int{1, 10, 11, 12, 2, 3, 4, 5, 6, 7, 8, 9}, nil, "1 to 12"},
+		"from 0": {[]string{"label_0", "label_1", "label_2"}, []int{1, 2, 3}, nil,
+			`"0" to "2" have the numbers 1 to 3 of --range, in this order; --range 0:2`},
+		"words": {[]string{"label_high", "label_low", "label_mid"}, []int{1, 2, 3}, nil,
+			`"high", "low", "mid"), have the numbers 1 to 3`},
+		"gaps":    {[]string{"label_10", "label_20", "label_50"}, []int{1, 2, 3}, nil, "have the numbers 1 to 3"},
+		"as text": {prefixed("label_", asText), []int{1, 10, 11, 12, 2, 3, 4, 5, 6, 7, 8, 9}, nil, "1 to 12"},
 	} {
 		for _, kind := range []dataset.LabelKind{dataset.Distributions, dataset.Counts} {
-			o := OpenOptions{Labels: LabelOptions{Kind: kind, Ordered: true, Low: slices.Min(c.numbers), High: slices.Max(c.numbers), Columns: c.columns}}
+			o := OpenOptions{Labels: LabelOptions{Kind: kind, Ordered: true, Low: slices.Min(c.numbers),
+				High: slices.Max(c.numbers), Columns: c.columns}}
 			src, err := Open(datasettest.WriteFile(t, "x.csv", OneHot(c.names...)), o)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -18,13 +18,16 @@ func TestShapeOfArrays(t *testing.T) {
 	for i := range values {
 		values[i] = float32(i)
 	}
-	for shape, want := range map[string]dataset.Shape{"(2, 3, 4)": {Channels: 1, Height: 3, Width: 4}, "(2, 2, 2, 3)": {Channels: 2, Height: 2, Width: 3}, "(2, 12)": {}} {
-		src, err := OpenBytes(t, "a.npz", NpzBytes("features", NpyBytes("<f4", false, shape, values), "labels", NpyBytes("<f4", false, "(2,)", []float32{1, 1})), OpenOptions{})
+	for shape, want := range map[string]dataset.Shape{"(2, 3, 4)": {Channels: 1, Height: 3, Width: 4},
+		"(2, 2, 2, 3)": {Channels: 2, Height: 2, Width: 3}, "(2, 12)": {}} {
+		src, err := OpenBytes(t, "a.npz", NpzBytes("features", NpyBytes("<f4", false, shape, values), "labels",
+			NpyBytes("<f4", false, "(2,)", []float32{1, 1})), OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		info, rows := src.Info(), datasettest.Collect(t, src)
-		if info.Shape != want || info.Features != 12 || strings.Contains(info.Notes[0].String(), "is an image of") != (want.Channels > 1) {
+		if info.Shape != want || info.Features != 12 ||
+			strings.Contains(info.Notes[0].String(), "is an image of") != (want.Channels > 1) {
 			t.Errorf("%s: %+v", shape, info)
 		}
 		if rows[1].Values[5] != 17 {
@@ -44,11 +47,12 @@ func TestShapeRefused(t *testing.T) {
 		shape    dataset.Shape
 		says     string
 	}{
-		"other size": {NpyBytes("<f4", false, "(2, 12)", make([]float32, 24)), dataset.Shape{Channels: 1, Height: 2, Width: 5}, "the shape 1x2x5 has 10 numbers, but a sample has 12 features"},
-		"Fortran":    {NpyBytes("<f4", true, "(2, 3, 4)", make([]float32, 24)), dataset.Shape{}, "ascontiguousarray"},
-		"five":       {NpyBytes("<f4", false, "(2, 1, 1, 3, 4)", make([]float32, 24)), dataset.Shape{}, "5 dimensions"},
-		"too large":  {NpyBytes("<f4", false, "(2, 999999, 999999, 999999)", []float32{1}), dataset.Shape{}, "truncated"},
-		"no pixels":  {NpyBytes("<f4", false, "(2, 0, 4)", []float32{1}), dataset.Shape{}, "[2 0 4]"},
+		"other size": {NpyBytes("<f4", false, "(2, 12)", make([]float32, 24)), dataset.Shape{Channels: 1, Height: 2,
+			Width: 5}, "the shape 1x2x5 has 10 numbers, but a sample has 12 features"},
+		"Fortran":   {NpyBytes("<f4", true, "(2, 3, 4)", make([]float32, 24)), dataset.Shape{}, "ascontiguousarray"},
+		"five":      {NpyBytes("<f4", false, "(2, 1, 1, 3, 4)", make([]float32, 24)), dataset.Shape{}, "5 dimensions"},
+		"too large": {NpyBytes("<f4", false, "(2, 999999, 999999, 999999)", []float32{1}), dataset.Shape{}, "truncated"},
+		"no pixels": {NpyBytes("<f4", false, "(2, 0, 4)", []float32{1}), dataset.Shape{}, "[2 0 4]"},
 	} {
 		_, err := OpenBytes(t, "a.npz", NpzBytes("features", c.features, "labels", labels), OpenOptions{Shape: c.shape})
 		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "a.npz") {
@@ -82,7 +86,8 @@ func TestShapeInManifest(t *testing.T) {
 	}
 	b, _ = json.Marshal(shaped)
 	var back dataset.Manifest
-	if err := json.Unmarshal(b, &back); err != nil || back.Shape != (dataset.Shape{Channels: 3, Height: 1, Width: 1}) || back.Check() != nil {
+	if err := json.Unmarshal(b, &back); err != nil || back.Shape != (dataset.Shape{Channels: 3, Height: 1, Width: 1}) ||
+		back.Check() != nil {
 		t.Errorf("%v, %s", err, b)
 	}
 	if back.Shape.Width = 2; back.Check() == nil {
@@ -95,7 +100,8 @@ func TestShapeInManifest(t *testing.T) {
 
 // TestShapeOfSelectedFeatures: some features of an image are no image.
 func TestShapeOfSelectedFeatures(t *testing.T) {
-	b := NpzBytes("features", NpyBytes("<f4", false, "(2, 2, 2)", make([]float32, 8)), "labels", NpyBytes("<f4", false, "(2,)", []float32{1, 1}))
+	b := NpzBytes("features", NpyBytes("<f4", false, "(2, 2, 2)", make([]float32, 8)), "labels",
+		NpyBytes("<f4", false, "(2,)", []float32{1, 1}))
 	src, err := OpenBytes(t, "a.npz", b, OpenOptions{Drop: []string{"0"}})
 	if err != nil || src.Info().Shape != (dataset.Shape{}) {
 		t.Errorf("%v, %v", err, src)

@@ -29,8 +29,8 @@ func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
 	return s.Assigned, s.Folds, nil
 }
 
-// listReader reads a CSV file that lists something of rows: a column of its header is "row", and what follows the first one
-// stands between the columns.
+// listReader reads a CSV file that lists something of rows: a column of its header is "row", and what follows the first
+// one stands between the columns.
 type listReader struct {
 	*csvReader
 	before int   // lines before the header
@@ -94,7 +94,8 @@ func listColumns(header []string) (row int, folds bool, err error) {
 	empty, hint := slices.Index(names, ""), ""
 	switch {
 	case empty == 0 && row == 1:
-		hint = "; the first column has no name and seems to be the index of a pandas data frame: write the file with to_csv(..., index=False)"
+		hint = "; the first column has no name and seems to be the index of a pandas data frame: write the file with " +
+			"to_csv(..., index=False)"
 	case row >= 0 && slices.ContainsFunc(names[row+1:], isRow):
 		hint = "; found two columns named row"
 	case row >= 0 && empty >= 0:
@@ -102,7 +103,8 @@ func listColumns(header []string) (row int, folds bool, err error) {
 	case row >= 0 && len(names) > 1:
 		return row, len(names) == 2 && strings.EqualFold(names[1-row], foldColumn), nil
 	}
-	return 0, false, dataset.Errorf(dataset.ErrFormat, "line 1: want the columns row and fold, or row and one column of 0 and 1 for each split%s", hint)
+	return 0, false, dataset.Errorf(dataset.ErrFormat,
+		"line 1: want the columns row and fold, or row and one column of 0 and 1 for each split%s", hint)
 }
 
 // wholeNumber reads a number in digits, which may have a fraction of zeros.
@@ -114,7 +116,8 @@ func wholeNumber(field string) (int, error) {
 	return strconv.Atoi(field)
 }
 
-// eachRow calls f with the number of each row, from a column, and the record. The records must list all rows, each once.
+// eachRow calls f with the number of each row, from a column, and the record. The records must list all rows, each
+// once.
 func (r *listReader) eachRow(column, rows int, f func(row int, record []string) error) error {
 	lines := make([]int, rows) // by row: where it was listed; 0: not yet
 	for {
@@ -130,7 +133,8 @@ func (r *listReader) eachRow(column, rows int, f func(row int, record []string) 
 		row, err := wholeNumber(record[column])
 		switch {
 		case err == nil && row == rows:
-			err = dataset.Errorf(dataset.ErrFormat, "row %.20q: want a number from 0 to %d, because rows are numbered from 0", record[column], rows-1)
+			err = dataset.Errorf(dataset.ErrFormat, "row %.20q: want a number from 0 to %d, because rows are numbered from 0",
+				record[column], rows-1)
 		case err != nil || row < 0 || row > rows:
 			err = dataset.Errorf(dataset.ErrFormat, "row %.20q: want a number from 0 to %d", record[column], rows-1)
 		case lines[row] != 0:
@@ -144,7 +148,8 @@ func (r *listReader) eachRow(column, rows int, f func(row int, record []string) 
 		}
 	}
 	if row := slices.Index(lines, 0); row >= 0 {
-		return fmt.Errorf("row %d (counted from 0) is missing; the list must have all %d rows: %w", row, rows, dataset.ErrRowCount)
+		return fmt.Errorf("row %d (counted from 0) is missing; the list must have all %d rows: %w", row, rows,
+			dataset.ErrRowCount)
 	}
 	return nil
 }
@@ -165,7 +170,8 @@ func readFoldRows(r *listReader, place, rows int) (folds []uint16, k int, err er
 			if _, is := tested(field); is && err != nil {
 				hint = "; a column that marks the samples of a split must not be called fold"
 			}
-			return dataset.Errorf(dataset.ErrFormat, "fold %.20q: want a whole number from 0 to %d, in digits%s", field, dataset.MaxFolds-1, hint)
+			return dataset.Errorf(dataset.ErrFormat, "fold %.20q: want a whole number from 0 to %d, in digits%s", field,
+				dataset.MaxFolds-1, hint)
 		}
 		folds[row] = uint16(fold)
 		return nil
@@ -195,7 +201,8 @@ func countFolds(folds []uint16) (int, error) {
 	}
 	i := slices.Index(used, false)
 	if i == 0 && !slices.Contains(used[1:], false) {
-		return 0, dataset.Errorf(dataset.ErrFormat, "the folds are numbered from 1 to %d, want numbers from 0: subtract 1 from each", k-1)
+		return 0, dataset.Errorf(dataset.ErrFormat, "the folds are numbered from 1 to %d, want numbers from 0: subtract 1 "+
+			"from each", k-1)
 	}
 	if i >= 0 {
 		return 0, dataset.Errorf(dataset.ErrFormat, "fold %d has no samples; the folds are 0 to %d", i, k-1)
@@ -203,11 +210,11 @@ func countFolds(folds []uint16) (int, error) {
 	return k, nil
 }
 
-// SplitFile reads a CSV file (or .csv.gz) of so many rows. With the header row,fold it gives the fold of each row, and no
-// fold may be empty. Otherwise it has the header row and a column for each split, which is 1, True or test in test rows
-// and 0, False or train in others. In a column that is called train, 1 and True are training rows. Each split has rows of
-// both kinds. Rows and folds count from 0, and both columns and rows may have any order. Errors name the file, the line
-// and the column.
+// SplitFile reads a CSV file (or .csv.gz) of so many rows. With the header row,fold it gives the fold of each row, and
+// no fold may be empty. Otherwise it has the header row and a column for each split, which is 1, True or test in test
+// rows and 0, False or train in others. In a column that is called train, 1 and True are training rows. Each split has
+// rows of both kinds. Rows and folds count from 0, and both columns and rows may have any order. Errors name the file,
+// the line and the column.
 func SplitFile(path string, rows int) (*dataset.SplitList, error) { return splitFile(path, rows, nil) }
 
 // splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.
@@ -255,7 +262,9 @@ func readMasks(r *listReader, header []string, place, rows int) (*dataset.SplitL
 		roles = append(roles, roleOf(name))
 	}
 	if train, test := slices.Index(roles, trainRole), slices.Index(roles, testRole); train >= 0 && test >= 0 {
-		return nil, dataset.Errorf(dataset.ErrAmbiguous, "line 1: columns %q and %q may describe one split or two: remove one column, or rename the splits without train and test in their names", names[train], names[test])
+		return nil, dataset.Errorf(dataset.ErrAmbiguous,
+			"line 1: columns %q and %q may describe one split or two: remove one column, or rename the splits without train "+
+				"and test in their names", names[train], names[test])
 	}
 	words := dataset.SplitWords(len(names))
 	masks := make([]uint16, rows*words)
@@ -266,14 +275,16 @@ func readMasks(r *listReader, header []string, place, rows int) (*dataset.SplitL
 				continue
 			}
 			if !ok {
-				return dataset.Errorf(dataset.ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and False, or test and train", names[k], field)
+				return dataset.Errorf(dataset.ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and "+
+					"False, or test and train", names[k], field)
 			}
 			if word := strings.TrimSpace(field); !strings.EqualFold(word, "train") && !strings.EqualFold(word, "test") {
 				switch roles[k] {
 				case trainRole:
 					is = !is
 				case doubtRole:
-					return dataset.Errorf(dataset.ErrAmbiguous, "%q is %.20q, which may mean test or train: write test and train, or call the column test if 1 means test, and train if 1 means train", names[k], field)
+					return dataset.Errorf(dataset.ErrAmbiguous, "%q is %.20q, which may mean test or train: write test and train, "+
+						"or call the column test if 1 means test, and train if 1 means train", names[k], field)
 				}
 			}
 			if is {
@@ -309,7 +320,8 @@ func roleOf(name string) splitRole {
 	}
 	test, train := has("test", "istest", "holdout"), has("train", "istrain")
 	switch {
-	case train && test, slices.Contains(words, "val"), slices.Contains(words, "isval"), slices.Contains(words, "dev"), has("valid", "isvalid"):
+	case train && test, slices.Contains(words, "val"), slices.Contains(words, "isval"), slices.Contains(words, "dev"),
+		has("valid", "isvalid"):
 		return doubtRole
 	case train:
 		return trainRole
@@ -359,7 +371,8 @@ func SplitFor(m *dataset.Manifest, path string) (*dataset.SplitList, error) {
 	}
 	for fold := range s.Folds {
 		if !slices.Contains(s.Assigned, uint16(fold)) {
-			return nil, dataset.Errorf(dataset.ErrFormat, "%s: all samples of fold %d are left out for missing values", path, fold)
+			return nil, dataset.Errorf(dataset.ErrFormat, "%s: all samples of fold %d are left out for missing values",
+				path, fold)
 		}
 	}
 	return s, nil
@@ -375,7 +388,8 @@ func WriteSplit(m *dataset.Manifest, w io.Writer, s *dataset.SplitList) error {
 		words, columns = dataset.SplitWords(s.Folds), s.Folds
 	}
 	if len(s.Assigned) != m.Rows*words {
-		return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(s.Assigned)/max(1, words), m.Rows)
+		return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d",
+			len(s.Assigned)/max(1, words), m.Rows)
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
 	out.WriteString(rowColumn)
@@ -473,7 +487,8 @@ func (n *Names) nameLabels(info *dataset.Info, file string) error {
 			return nil
 		}
 		i := dataset.FirstDifference(own, n.Labels)
-		return dataset.Errorf(dataset.ErrAmbiguous, "%s: label %d (counted from 0) is %q, but %sthe classes or numbers are %s: list exactly these classes or numbers, in the order of the labels, "+
+		return dataset.Errorf(dataset.ErrAmbiguous, "%s: label %d (counted from 0) is %q, but %sthe classes or numbers are "+
+			"%s: list exactly these classes or numbers, in the order of the labels, "+
 			"or omit \"labels\"", file, i, n.Labels[i], dataset.Prefix(info.File), dataset.ListSome(own))
 	}
 	return nameColumns(&info.LabelNames, n.Labels, info.Labels, "labels", file, info.File)
@@ -504,8 +519,8 @@ func decodeNames(path string, in io.Reader) (*Names, error) {
 }
 
 // WithNames returns src with the names that n has; file is for messages. The lists must be as long as what they
-// name. Names that src has of its own must be the same. Names of classes may also be the classes in another order, which is
-// not that of src then, or, if all classes are numbers, other texts.
+// name. Names that src has of its own must be the same. Names of classes may also be the classes in another order,
+// which is not that of src then, or, if all classes are numbers, other texts.
 func WithNames(src dataset.Source, file string, n *Names) (dataset.Source, error) {
 	p := pipelineOf(src)
 	info := p.info
@@ -514,7 +529,8 @@ func WithNames(src dataset.Source, file string, n *Names) (dataset.Source, error
 		err = errors.Join(err, n.nameLabels(&info, file))
 	}
 	if len(n.Rows) > 0 && info.Rows >= 0 && info.Rows != len(n.Rows) {
-		err = errors.Join(err, fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), info.Rows, dataset.ErrRowCount))
+		err = errors.Join(err, fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows),
+			info.Rows, dataset.ErrRowCount))
 	}
 	if err != nil {
 		return nil, err
@@ -528,11 +544,13 @@ func WithNames(src dataset.Source, file string, n *Names) (dataset.Source, error
 		rows := 0
 		change := func(r *dataset.Row) error {
 			if r.Number >= len(n.Rows) {
-				return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", file, len(n.Rows), dataset.ErrRowCount)
+				return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", file, len(n.Rows),
+					dataset.ErrRowCount)
 			}
 			if name := strings.TrimSpace(r.Name); own && name != "" && name != strings.TrimSpace(n.Rows[r.Number]) {
 				return &dataset.RowError{File: info.File, Row: r.Number, Line: r.Line, Column: -1, Err: dataset.ErrAmbiguous,
-					Reason: errtext.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", name, n.Rows[r.Number], file)}
+					Reason: errtext.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit "+
+						"\"rows\"", name, n.Rows[r.Number], file)}
 			}
 			rows++
 			r.Name = n.Rows[r.Number]
@@ -540,7 +558,8 @@ func WithNames(src dataset.Source, file string, n *Names) (dataset.Source, error
 		}
 		end := func(err error) error {
 			if err == nil && rows != len(n.Rows) {
-				return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), rows, dataset.ErrRowCount)
+				return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), rows,
+					dataset.ErrRowCount)
 			}
 			return err
 		}
@@ -548,8 +567,8 @@ func WithNames(src dataset.Source, file string, n *Names) (dataset.Source, error
 	}, info), nil
 }
 
-// nameColumns gives columns their names if they have no others. Errors call the columns what, the file of names file, and the
-// file of the columns data.
+// nameColumns gives columns their names if they have no others. Errors call the columns what, the file of names file,
+// and the file of the columns data.
 func nameColumns(own *[]string, names []string, want int, what, file, data string) error {
 	switch {
 	case len(names) == 0:
@@ -559,7 +578,8 @@ func nameColumns(own *[]string, names []string, want int, what, file, data strin
 	}
 	for i, name := range *own {
 		if given := strings.TrimSpace(names[i]); strings.TrimSpace(name) != "" && given != strings.TrimSpace(name) {
-			return dataset.Errorf(dataset.ErrAmbiguous, "%s: %s %d (counted from 0) is %q, but %sits name is %q: give the names and the order of the file, or omit %q",
+			return dataset.Errorf(dataset.ErrAmbiguous, "%s: %s %d (counted from 0) is %q, but %sits name is %q: give the "+
+				"names and the order of the file, or omit %q",
 				file, strings.TrimSuffix(what, "s"), i, given, dataset.Prefix(data), name, what)
 		}
 	}

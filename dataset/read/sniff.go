@@ -39,7 +39,8 @@ func newDelimiterCount(head []byte, all bool, delimiter rune, comma bool) (t del
 				continue
 			}
 			t.full++
-			if numbers.Is(field) || comma && strings.Count(field, ",") == 1 && !strings.HasSuffix(field, ",") && numbers.HasMarks(field) {
+			if numbers.Is(field) || comma && strings.Count(field, ",") == 1 && !strings.HasSuffix(field, ",") &&
+				numbers.HasMarks(field) {
 				t.numbers++
 			}
 		}
@@ -96,9 +97,11 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 		if t.delimiter != best.delimiter && (!best.better(&t) || best.delimiter == ' ' && t.even) {
 			var ways []dataset.Way
 			for _, r := range []rune{best.delimiter, t.delimiter} {
-				ways = append(ways, oneWay("--delimiter", strings.Trim(delimiterName(r), `"`), "%s between columns", delimiterName(r)))
+				ways = append(ways, oneWay("--delimiter", strings.Trim(delimiterName(r), `"`), "%s between columns",
+					delimiterName(r)))
 			}
-			return 0, &dataset.WaysError{Text: errtext.Sprintf("line 1: the separator of columns may be %s or %s; give it with {delimiter}",
+			return 0, &dataset.WaysError{Text: errtext.Sprintf(
+				"line 1: the separator of columns may be %s or %s; give it with {delimiter}",
 				delimiterName(best.delimiter), delimiterName(t.delimiter)), Ways: ways}
 		}
 	}
@@ -177,11 +180,14 @@ func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
-		return false, &dataset.WaysError{Text: errtext.Sprintf("%q (line %d, column %d) has a comma, but %q (line %d, column %d) has a point (columns counted from 0): "+
-			"{decimal=,} or {decimal=.} gives the decimal separator, {thousands=,} or {thousands=.} the thousands separator",
+		return false, &dataset.WaysError{Text: errtext.Sprintf(
+			"%q (line %d, column %d) has a comma, but %q (line %d, column %d) has a point (columns counted from 0): "+
+				"{decimal=,} or {decimal=.} gives the decimal separator, {thousands=,} or {thousands=.} the thousands separator",
 			comma.field, comma.line+d.before, comma.column, point.field, point.line+d.before, point.column), Ways: []dataset.Way{
-			oneWay("--decimal", ",", "the decimal separator is a comma"), oneWay("--decimal", ".", "the decimal separator is a point"),
-			oneWay("--thousands", ",", "the thousands separator is a comma"), oneWay("--thousands", ".", "the thousands separator is a point"),
+			oneWay("--decimal", ",", "the decimal separator is a comma"), oneWay("--decimal", ".",
+				"the decimal separator is a point"),
+			oneWay("--thousands", ",", "the thousands separator is a comma"), oneWay("--thousands", ".",
+				"the thousands separator is a point"),
 		}}
 	}
 	return comma.field != "", nil
@@ -274,7 +280,8 @@ func hasHeader(first []string, rest [][]string, m numbers.Marks, o *OpenOptions)
 		return false, nil
 	}
 	c := csvColumns{prefixes: o.Labels.LabelPrefixes(), known: o.set.known}
-	listed := slices.Concat([]string{o.CSV.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.CSV.Categories, o.Beside.names())
+	listed := slices.Concat([]string{o.CSV.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.CSV.Categories,
+		o.Beside.names())
 	var usual []int // columns with a usual name, or one of a label
 	number := false
 	for i, field := range first {
@@ -356,7 +363,8 @@ func headerDoubt(first []string, rest [][]string, m numbers.Marks, listed []stri
 
 // headerError is the error for a first line that could be a header or a row.
 func headerError(doubt string) error {
-	return &dataset.WaysError{Text: errtext.Sprintf("%s: give {header=yes} if it is a header, {header=no} if it is a row", doubt), Ways: headerWays}
+	return &dataset.WaysError{Text: errtext.Sprintf("%s: give {header=yes} if it is a header, {header=no} if it is a row",
+		doubt), Ways: headerWays}
 }
 
 // namedHeader reports whether a first record with numbers is a header because of its fields in the columns usual, which
@@ -366,7 +374,9 @@ func namedHeader(first []string, rest [][]string, usual []int, m numbers.Marks, 
 	s := o.set.schema
 	again := slices.ContainsFunc(usual, func(i int) bool { // a column has the text of the first line once more
 		field := strings.TrimSpace(first[i])
-		return slices.ContainsFunc(rest, func(record []string) bool { return i < len(record) && strings.TrimSpace(record[i]) == field })
+		return slices.ContainsFunc(rest, func(record []string) bool {
+			return i < len(record) && strings.TrimSpace(record[i]) == field
+		})
 	})
 	if again || byNumber(o.Labels.Columns) || s != nil && len(s.LabelColumns.Positions) > 0 {
 		return false, nil
@@ -388,7 +398,8 @@ func namedHeader(first []string, rest [][]string, usual []int, m numbers.Marks, 
 	case counts(first, m) && (above > 2 || first[0] == ""):
 		return true, nil
 	}
-	return false, headerError(fmt.Sprintf("the first line has numbers and %.40q, which may be the name of a column or a class", strings.TrimSpace(first[usual[0]])))
+	return false, headerError(fmt.Sprintf("the first line has numbers and %.40q, which may be the name of a column or a "+
+		"class", strings.TrimSpace(first[usual[0]])))
 }
 
 // byNumber reports whether a list of columns names all of them by numbers.
@@ -471,4 +482,5 @@ func evenlySpaced(record []string) bool {
 }
 
 // headerWays are the ways to read a first line.
-var headerWays = []dataset.Way{oneWay("--header", "yes", "the first line is a header"), oneWay("--header", "no", "the first line is a row")}
+var headerWays = []dataset.Way{oneWay("--header", "yes", "the first line is a header"),
+	oneWay("--header", "no", "the first line is a row")}

@@ -103,13 +103,15 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for field, says := range map[string]string{
-		"1.5": "--decimal .", "1.234,5": "--thousands .", "1,234,5": "is not a number", "x": "is not a number", "": "is empty",
+		"1.5": "--decimal .", "1.234,5": "--thousands .", "1,234,5": "is not a number", "x": "is not a number",
+		"": "is empty",
 	} {
 		if _, reason := (numbers.Marks{Comma: true}).Parse(field); !strings.Contains(reason.String(), says) {
 			t.Errorf("%q: %q lacks %q", field, reason, says)
 		}
 	}
-	for field, says := range map[string]string{"1,5": "--decimal ,", "1,234.5": "thousands", "a,b": `"a,b" is not a number`} {
+	for field, says := range map[string]string{"1,5": "--decimal ,", "1,234.5": "thousands",
+		"a,b": `"a,b" is not a number`} {
 		if _, reason := (numbers.Marks{}).Parse(field); !strings.Contains(reason.String(), says) {
 			t.Errorf("%q: %q lacks %q", field, reason, says)
 		}
@@ -146,8 +148,8 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// Marks that may be between thousands or before decimals are refused if no number of the file shows which, however late the
-// first one is; both flags read it.
+// Marks that may be between thousands or before decimals are refused if no number of the file shows which, however late
+// the first one is; both flags read it.
 func TestThousandsOrDecimals(t *testing.T) {
 	late := strings.Repeat("7\t0\t1\n", 3*sniffRecords)
 	for _, c := range []struct {
@@ -253,7 +255,8 @@ func TestWrittenAnyhow(t *testing.T) {
 		features := rapid.IntRange(1, 4).Draw(r, "features")
 		var names []string
 		for i := range features {
-			names = append(names, fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"größe", "a b", "x, y", "p;q", `so "called"`}).Draw(r, "name"), i))
+			names = append(names, fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"größe", "a b", "x, y", "p;q", `so "called"`}).
+				Draw(r, "name"), i))
 		}
 		rows := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) (row []float64) {
 			for range features {
@@ -271,7 +274,8 @@ func TestWrittenAnyhow(t *testing.T) {
 	})
 }
 
-func checkWritten(t *testing.T, r *rapid.T, w *writing, content string, o OpenOptions, names []string, rows [][]float64) {
+func checkWritten(t *testing.T, r *rapid.T, w *writing, content string, o OpenOptions, names []string,
+	rows [][]float64) {
 	b := map[string][]byte{
 		"UTF-8": []byte(content), "with a mark": []byte("\ufeff" + content),
 		"without the last line end": []byte(strings.TrimSuffix(content, w.end)),
@@ -319,7 +323,8 @@ func FuzzSniff(f *testing.F) {
 		if again, err := sniffDialect(head, all, &o); again != d || err != nil {
 			t.Fatalf("%+v, then %+v (error %v)", d, again, err)
 		}
-		if d.skip > len(head) || d.marks.Comma && d.delimiter == ',' || o.CSV.Delimiter != 0 && d.delimiter != o.CSV.Delimiter {
+		if d.skip > len(head) || d.marks.Comma && d.delimiter == ',' || o.CSV.Delimiter != 0 &&
+			d.delimiter != o.CSV.Delimiter {
 			t.Fatalf("%+v of %q", d, head)
 		}
 		if d.delimiter != ',' && o.CSV.Delimiter == 0 && !strings.ContainsRune(string(head), d.delimiter) {
@@ -358,7 +363,8 @@ func FuzzHeader(f *testing.F) {
 				used = append(used, c.rowName)
 			}
 			slices.Sort(used)
-			if len(slices.Compact(slices.Clone(used))) != len(used) || len(used) > 0 && (used[0] < 0 || used[len(used)-1] >= len(first)) {
+			if len(slices.Compact(slices.Clone(used))) != len(used) || len(used) > 0 &&
+				(used[0] < 0 || used[len(used)-1] >= len(first)) {
 				t.Fatalf("%q: %+v", first, c)
 			}
 			if !o.NoLabels && len(c.labels) == 0 {
@@ -370,7 +376,8 @@ func FuzzHeader(f *testing.F) {
 
 // TestMissingWords: the words of FORMAT.md, in any case, and nothing else.
 func TestMissingWords(t *testing.T) {
-	for _, s := range []string{"", "  ", "NA", "na", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", `\N`, ".", " . "} {
+	for _, s := range []string{"", "  ", "NA", "na", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", `\N`,
+		".", " . "} {
 		if !numbers.IsMissing(s) {
 			t.Errorf("%q is not missing", s)
 		}

@@ -79,7 +79,8 @@ func TestSplitFileSpellings(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := readSplits(strings.NewReader(c.text), 3, nil)
-		if err != nil || !slices.Equal(got.Assigned, want.Assigned) || got.Folds != want.Folds || got.Overlap != want.Overlap {
+		if err != nil || !slices.Equal(got.Assigned, want.Assigned) || got.Folds != want.Folds ||
+			got.Overlap != want.Overlap {
 			t.Errorf("%q: %+v, %v, want %+v", c.text, got, err, want)
 		}
 	}
@@ -111,8 +112,9 @@ func TestSplitFileErrors(t *testing.T) {
 		"row,a,b\n0,1,0\n1,0,0\n": {`split "b" has no test samples`, dataset.ErrFormat},
 		"row,a,b\n0,1,1\n1,0,1\n": {`split "b" tests every sample`, dataset.ErrFormat},
 		"row,a,a\n0,1,0\n1,0,1\n": {"both named", dataset.ErrFormat},
-		"line,a\n0,1\n1,0\n":      {"line 1: want the columns row and fold, or row and one column of 0 and 1 for each split", dataset.ErrFormat},
-		"row\n0\n1\n":             {"line 1", dataset.ErrFormat},
+		"line,a\n0,1\n1,0\n": {"line 1: want the columns row and fold, or row and one column of 0 and 1 for each split",
+			dataset.ErrFormat},
+		"row\n0\n1\n": {"line 1", dataset.ErrFormat},
 		"row" + strings.Repeat(",a", dataset.MaxSplits+1) + "\n": {"found 1025 splits, want at most 1024", dataset.ErrFormat},
 	} {
 		_, err := SplitFile(datasettest.WriteFile(t, "f.csv", content), 2)
@@ -136,7 +138,9 @@ func FuzzSplitFile(f *testing.F) {
 		}
 		var s *dataset.SplitList
 		var err error
-		allocs.AtMost(t, 160*len(content)+(16+2*len(content)/8)*rows+64<<10, "a split file", func() { s, err = readSplits(strings.NewReader(content), rows, nil) })
+		allocs.AtMost(t, 160*len(content)+(16+2*len(content)/8)*rows+64<<10, "a split file", func() {
+			s, err = readSplits(strings.NewReader(content), rows, nil)
+		})
 		if err != nil || !s.Overlap {
 			return
 		}
@@ -199,8 +203,10 @@ func TestInnerFolds(t *testing.T) {
 					}
 				}
 			}
-			if n := datasettest.CountRole(roles, dataset.Validation); (n > 0) != (inner.ValidationFraction > 0) || datasettest.CountRole(roles, dataset.Train) == 0 || datasettest.CountRole(roles, dataset.Test) == 0 {
-				t.Fatalf("%d rows validate, %d train, %d test", n, datasettest.CountRole(roles, dataset.Train), datasettest.CountRole(roles, dataset.Test))
+			if n := datasettest.CountRole(roles, dataset.Validation); (n > 0) != (inner.ValidationFraction > 0) ||
+				datasettest.CountRole(roles, dataset.Train) == 0 || datasettest.CountRole(roles, dataset.Test) == 0 {
+				t.Fatalf("%d rows validate, %d train, %d test", n, datasettest.CountRole(roles, dataset.Train),
+					datasettest.CountRole(roles, dataset.Test))
 			}
 		}
 		for row, n := range tested {
@@ -240,7 +246,8 @@ func TestSplitsThatCannotBe(t *testing.T) {
 	for _, s := range []dataset.Split{
 		{Inner: 1}, {Inner: -2}, {Inner: 3, InnerFold: 3}, {Inner: 3, InnerFold: -1}, {InnerFold: 1}, {InnerWhole: true},
 		{Inner: 2, InnerWhole: true}, {Folds: 3, Assigned: "x", Inner: 3, InnerWhole: true}, {Inner: dataset.MaxFolds + 1},
-		{Overlap: true}, {Overlap: true, Folds: 3}, {Overlap: true, Assigned: "x"}, {Overlap: true, Assigned: "x", Folds: dataset.MaxSplits + 1},
+		{Overlap: true}, {Overlap: true, Folds: 3}, {Overlap: true, Assigned: "x"}, {Overlap: true, Assigned: "x",
+			Folds: dataset.MaxSplits + 1},
 	} {
 		if _, err := s.Assign(4, make([]uint16, 4)); err == nil {
 			t.Errorf("%+v is taken", s)
@@ -248,8 +255,8 @@ func TestSplitsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestSplitColumnsByName: 1 in a column that is called as training rows trains, and a column whose name says both, or two
-// columns of one split, are refused.
+// TestSplitColumnsByName: 1 in a column that is called as training rows trains, and a column whose name says both, or
+// two columns of one split, are refused.
 func TestSplitColumnsByName(t *testing.T) {
 	for content, want := range map[string][]uint16{
 		"row,train\n0,1\n1,1\n2,0\n":               {0, 0, 1},
@@ -307,7 +314,8 @@ func TestWriteSplit(t *testing.T) {
 		exactlyOne := func(row int) bool { // by the roles
 			tests := 0
 			for k := range want.Folds {
-				roles, err := dataset.Split{Folds: want.Folds, Fold: k, Assigned: "x", Overlap: want.Overlap}.Assign(n, want.Assigned)
+				roles, err := dataset.Split{Folds: want.Folds, Fold: k, Assigned: "x", Overlap: want.Overlap}.Assign(n,
+					want.Assigned)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -341,7 +349,8 @@ func TestWriteSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := SplitFor(m, path)
-		if err != nil || got.Overlap != want.Overlap || got.Folds != want.Folds || !slices.Equal(got.Assigned, want.Assigned) {
+		if err != nil || got.Overlap != want.Overlap || got.Folds != want.Folds ||
+			!slices.Equal(got.Assigned, want.Assigned) {
 			t.Fatalf("%s\ngives %+v, %v, want %+v", b.String(), got, err, want)
 		}
 		if _, err := SplitFile(path, m.FileRows()); (err != nil) != (len(m.LeftOut) > 0) {

@@ -116,8 +116,8 @@ var binaryStarts = []struct{ start, advice string }{
 	{"\x00\x00\xfe\xff", "UTF-32; save it as UTF-8"},
 }
 
-// decode decodes text in an encoding that ParseEncoding knows or encodingOfMark. If that is empty, text with a byte order
-// mark is what the mark says, and other text UTF-8. Bytes that are not text are an error.
+// decode decodes text in an encoding that ParseEncoding knows or encodingOfMark. If that is empty, text with a byte
+// order mark is what the mark says, and other text UTF-8. Bytes that are not text are an error.
 func decode(in *bufio.Reader, name string) (*bufio.Reader, error) {
 	start, _ := in.Peek(16)
 	for _, b := range binaryStarts {
@@ -130,7 +130,8 @@ func decode(in *bufio.Reader, name string) (*bufio.Reader, error) {
 	const noText = "this is not text, or it is UTF-16 without a byte order mark; save it as UTF-8"
 	switch {
 	case marked != "" && given && marked != name && (name != encodingUTF16 || marked == encodingUTF8):
-		return nil, dataset.Errorf(dataset.ErrFormat, "the file begins with the byte order mark of %s, but {encoding} is %s: omit {encoding}, or give {encoding=%s}", marked, name, marked)
+		return nil, dataset.Errorf(dataset.ErrFormat, "the file begins with the byte order mark of %s, but {encoding} is "+
+			"%s: omit {encoding}, or give {encoding=%s}", marked, name, marked)
 	case marked == encodingUTF8:
 		_, err := in.Discard(3)
 		return in, err
@@ -144,13 +145,16 @@ func decode(in *bufio.Reader, name string) (*bufio.Reader, error) {
 		if start[0] == 0 {
 			advised = encodingUTF16BE
 		}
-		return nil, dataset.Errorf(dataset.ErrFormat, "%w", &dataset.WaysError{Text: errtext.Sprintf("%s, or give {encoding=%s}", noText, advised), Ways: []dataset.Way{encodingWay(advised)}})
+		return nil, dataset.Errorf(dataset.ErrFormat, "%w",
+			&dataset.WaysError{Text: errtext.Sprintf("%s, or give {encoding=%s}", noText, advised),
+				Ways: []dataset.Way{encodingWay(advised)}})
 	case (!given || name == encodingUTF8) && zero:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%s", noText)
 	case !given, name == encodingUTF8:
 		return in, nil
 	case name == encodingUTF16:
-		return nil, dataset.Errorf(dataset.ErrFormat, "the file is UTF-16 without a byte order mark: give its byte order with {encoding=utf-16le} or {encoding=utf-16be}")
+		return nil, dataset.Errorf(dataset.ErrFormat, "the file is UTF-16 without a byte order mark: give its byte order "+
+			"with {encoding=utf-16le} or {encoding=utf-16be}")
 	}
 	e := charset(name)
 	if e == nil {
@@ -213,8 +217,10 @@ const (
 
 // encodingNames are names of encodings that the list of the WHATWG lacks, or has for another one.
 var encodingNames = map[string]string{
-	"utf8": encodingUTF8, "utf-8-sig": encodingUTF8, "utf16": encodingUTF16, "utf-16-le": encodingUTF16LE, "utf-16-be": encodingUTF16BE,
-	"latin-1": "iso-8859-1", "latin1": "iso-8859-1", "l1": "iso-8859-1", "mac-roman": "macintosh", "cp932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5",
+	"utf8": encodingUTF8, "utf-8-sig": encodingUTF8, "utf16": encodingUTF16, "utf-16-le": encodingUTF16LE,
+	"utf-16-be": encodingUTF16BE,
+	"latin-1":   "iso-8859-1", "latin1": "iso-8859-1", "l1": "iso-8859-1", "mac-roman": "macintosh", "cp932": "shift_jis",
+	"cp936": "gbk", "cp949": "euc-kr", "cp950": "big5",
 }
 
 // ParseEncoding reads the name of an encoding of text, such as utf-8, utf-16le, latin-1,
@@ -234,7 +240,8 @@ func ParseEncoding(name string) (string, error) {
 			return htmlindex.Name(e)
 		}
 	}
-	return "", fmt.Errorf("encoding %q is unknown; want utf-8, utf-16, latin-1, windows-1252, macintosh, shift_jis, gbk or another name of the WHATWG encoding standard", name)
+	return "", fmt.Errorf("encoding %q is unknown; want utf-8, utf-16, latin-1, windows-1252, macintosh, shift_jis, gbk "+
+		"or another name of the WHATWG encoding standard", name)
 }
 
 // charset returns the encoding of a name; nil: there is none.
@@ -264,8 +271,8 @@ func likelyEncodings(text []byte) (names []string) {
 	return names
 }
 
-// decoded returns text of an encoding as UTF-8. ok is false if the encoding has no characters for some bytes, or only such as
-// no text has: control characters and characters of private use.
+// decoded returns text of an encoding as UTF-8. ok is false if the encoding has no characters for some bytes, or only
+// such as no text has: control characters and characters of private use.
 func decoded(text []byte, name string) (s string, ok bool) {
 	b, err := charset(name).NewDecoder().Bytes(text)
 	s = string(b)
@@ -314,7 +321,8 @@ func (r *wholeText) Read(p []byte) (int, error) {
 		at = zero
 	}
 	if at >= 0 {
-		r.err = dataset.Errorf(dataset.ErrFormat, "line %d: the bytes of this line are not valid text in %s; give the right encoding with {encoding}", r.line+bytes.Count(text[len(r.last):max(at, len(r.last))], []byte("\n")), r.name)
+		r.err = dataset.Errorf(dataset.ErrFormat, "line %d: the bytes of this line are not valid text in %s; give the "+
+			"right encoding with {encoding}", r.line+bytes.Count(text[len(r.last):max(at, len(r.last))], []byte("\n")), r.name)
 		return 0, r.err
 	}
 	r.line += bytes.Count(p[:n], []byte("\n"))

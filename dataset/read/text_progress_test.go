@@ -39,7 +39,8 @@ func TestProgressInTextFiles(t *testing.T) {
 		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		src, err := Open(path, OpenOptions{Labels: LabelOptions{Columns: map[bool][]string{false: {"1", "2"}}[kind == "libsvm"]}})
+		src, err := Open(path, OpenOptions{Labels: LabelOptions{Columns: map[bool][]string{false: {"1",
+			"2"}}[kind == "libsvm"]}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +49,8 @@ func TestProgressInTextFiles(t *testing.T) {
 		if err := importer.Blocks(src, 1000, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(parts); !slices.IsSorted(parts) || n != 100_000/importer.ProgressRows || parts[0] < 0 || parts[0] > .5 || math.Abs(parts[n/2]-.5) > .2 || parts[n-1] < .95 {
+		if n := len(parts); !slices.IsSorted(parts) || n != 100_000/importer.ProgressRows || parts[0] < 0 || parts[0] > .5 ||
+			math.Abs(parts[n/2]-.5) > .2 || parts[n-1] < .95 {
 			t.Errorf("%s: %d parts, %v ... %v ... %v", kind, n, parts[0], parts[n/2], parts[n-1])
 		}
 	}

@@ -1,4 +1,5 @@
-// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and NumPy archives.
+// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and NumPy
+// archives.
 package write
 
 import (
@@ -108,7 +109,8 @@ func WriteCSV(w io.Writer, src dataset.Source, o importer.Options) error {
 	out := csv.NewWriter(bufio.NewWriterSize(w, 1<<16))
 	record := csvHeader(&info)
 	if n := len(record); n > dataset.MaxColumns {
-		return fmt.Errorf("a CSV file may have at most %[2]s columns, but the data has %[1]s: give a file name that ends in .npz", units.Count(n), units.Count(dataset.MaxColumns))
+		return fmt.Errorf("a CSV file may have at most %[2]s columns, but the data has %[1]s: give a file name that ends "+
+			"in .npz", units.Count(n), units.Count(dataset.MaxColumns))
 	}
 	if err := out.Write(record); err != nil {
 		return err
@@ -201,16 +203,16 @@ type NPZOptions struct {
 	Lossless bool
 }
 
-// WriteNPZ writes src as float32 arrays "features" (of images with a dimension for each of their sides) and "labels", or
-// the class of each row as "class", and the names as
-// "feature_names", "label_names" and "row_names" where there are any. What else rows have is called as in WriteCSV. It scans src
-// once for each array, and returns the number of rows.
+// WriteNPZ writes src as float32 arrays "features" (of images with a dimension for each of their sides) and "labels",
+// or the class of each row as "class", and the names as
+// "feature_names", "label_names" and "row_names" where there are any. What else rows have is called as in WriteCSV. It
+// scans src once for each array, and returns the number of rows.
 func WriteNPZ(w io.Writer, src dataset.Source, o importer.Options, how NPZOptions) (rows int, err error) {
 	info := src.Info()
 	if err := info.Check(); err != nil {
 		return 0, err
 	}
-	n := npzWriter{npy.NewArchive(w), src, &o, info, how}
+	n := npzWriter{archive: npy.NewArchive(w), src: src, o: &o, info: info, how: how}
 	nonZeros := int64(-1)
 	if info.Rows < 0 || how.Lossless {
 		s, err := importer.Measure(src, &o)
@@ -228,7 +230,10 @@ func WriteNPZ(w io.Writer, src dataset.Source, o importer.Options, how NPZOption
 	if how.Lossless && info.Shape == (dataset.Shape{}) && dataset.SparseStorage(n.info.Rows, info.Features, nonZeros) {
 		err = n.writeCSR(nonZeros)
 	} else {
-		err = n.floats("features", featureSides(&info), func(c *importer.Checker) []float32 { _, v := c.Stored(false); return v })
+		err = n.floats("features", featureSides(&info), func(c *importer.Checker) []float32 {
+			_, v := c.Stored(false)
+			return v
+		})
 	}
 	if err == nil && info.Labels > 0 {
 		err = n.writeLabels()
@@ -254,7 +259,9 @@ type npzWriter struct {
 func (n *npzWriter) writeLabels() error {
 	classes := n.info.LabelType.Classes
 	if n.how.Lossless || !classes {
-		if err := n.floats("labels", []int{n.info.Labels}, func(c *importer.Checker) []float32 { return c.Labels }); err != nil || !classes {
+		if err := n.floats("labels", []int{n.info.Labels}, func(c *importer.Checker) []float32 {
+			return c.Labels
+		}); err != nil || !classes {
 			return err
 		}
 	}
@@ -267,7 +274,9 @@ func (n *npzWriter) writeLabels() error {
 			return className(&n.info, dataset.Greatest(c.Labels))
 		})
 	}
-	return n.integers(classColumn, n.info.Rows, func(c *importer.Checker, add func(int64) error) error { return add(int64(dataset.Greatest(c.Labels))) })
+	return n.integers(classColumn, n.info.Rows, func(c *importer.Checker, add func(int64) error) error {
+		return add(int64(dataset.Greatest(c.Labels)))
+	})
 }
 
 // writeCSR writes the features as a CSR matrix.

@@ -72,7 +72,8 @@ type TaskProgress struct {
 	Time     TaskTime
 }
 
-// TaskTime is when a task was computed, in seconds since the round began here. It is zero if the result was known before.
+// TaskTime is when a task was computed, in seconds since the round began here. It is zero if the result was known
+// before.
 type TaskTime struct {
 	Began, Last float64 // when Note was called first and last
 	From        uint64  // the Step at Began: earlier steps were computed elsewhere

@@ -66,10 +66,12 @@ func TestCellsCheck(t *testing.T) {
 		"too many cells": {Rows: []round.CellRow{row, row}, Repeats: round.MaxCells / 4, Folds: 3},
 		"out of order":   {Rows: []round.CellRow{{Only: []int{2, 1}}}, Repeats: 1, Folds: 3},
 		"too many again": {Rows: []round.CellRow{row}, Repeats: 1, Folds: 3, Again: 4},
-		"no such budget": {Rows: []round.CellRow{{Budget: 2}}, Repeats: 1, Folds: 3, Budgets: []round.CellBudget{{Of: "a", Seconds: 1}}},
-		"two alike":      {Rows: []round.CellRow{row}, Repeats: 1, Folds: 3, Budgets: []round.CellBudget{{Of: "a"}, {Of: "a"}}},
-		"no time":        {Rows: []round.CellRow{row}, Repeats: 1, Folds: 3, Budgets: []round.CellBudget{{Of: "a", Seconds: math.NaN()}}},
-		"no such fold":   {Rows: []round.CellRow{{Only: []int{3}}}, Repeats: 1, Folds: 3},
+		"no such budget": {Rows: []round.CellRow{{Budget: 2}}, Repeats: 1, Folds: 3,
+			Budgets: []round.CellBudget{{Of: "a", Seconds: 1}}},
+		"two alike": {Rows: []round.CellRow{row}, Repeats: 1, Folds: 3, Budgets: []round.CellBudget{{Of: "a"}, {Of: "a"}}},
+		"no time": {Rows: []round.CellRow{row}, Repeats: 1, Folds: 3,
+			Budgets: []round.CellBudget{{Of: "a", Seconds: math.NaN()}}},
+		"no such fold": {Rows: []round.CellRow{{Only: []int{3}}}, Repeats: 1, Folds: 3},
 	} {
 		if c.Check(3, false) == nil {
 			t.Errorf("%s: passed", name)

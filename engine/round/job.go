@@ -76,8 +76,10 @@ func (j *Job) Check() error {
 	if err := j.Split.Check(); err != nil {
 		return err
 	}
-	if j.Numerics < 0 || j.Folds < 0 || j.Folds > dataset.MaxFolds || j.Predictions < 0 || j.PredictedRows < 0 || j.LinearSamples < 0 {
-		return fmt.Errorf("the job is damaged: arithmetic version %d, %d folds, predictions of %d bytes and %d samples, linear baseline of %d samples",
+	if j.Numerics < 0 || j.Folds < 0 || j.Folds > dataset.MaxFolds || j.Predictions < 0 || j.PredictedRows < 0 ||
+		j.LinearSamples < 0 {
+		return fmt.Errorf("the job is damaged: arithmetic version %d, %d folds, predictions of %d bytes and %d samples, "+
+			"linear baseline of %d samples",
 			j.Numerics, j.Folds, j.Predictions, j.PredictedRows, j.LinearSamples)
 	}
 	if j.Cells == nil {
@@ -148,16 +150,20 @@ type Cell struct{ Row, Repeat, Fold int }
 // Check returns an error if the runs are none, too many, or not folds of a split with so many
 // folds.
 func (c *Cells) Check(folds int, overlap bool) error {
-	if len(c.Rows) == 0 || len(c.Rows) > MaxCells || c.Repeats < 1 || c.Repeats > MaxCells || c.Folds < 1 || c.Folds > MaxCells {
-		return fmt.Errorf("the job has no runs or too many: %d methods, %d repeats and %d folds", len(c.Rows), c.Repeats, c.Folds)
+	if len(c.Rows) == 0 || len(c.Rows) > MaxCells || c.Repeats < 1 || c.Repeats > MaxCells || c.Folds < 1 ||
+		c.Folds > MaxCells {
+		return fmt.Errorf("the job has no runs or too many: %d methods, %d repeats and %d folds", len(c.Rows),
+			c.Repeats, c.Folds)
 	}
-	if n := int64(c.Repeats) * int64(c.Folds); n > MaxCells || int64(folds) != int64(c.Folds) && !(overlap && int64(folds) == n) {
+	if n := int64(c.Repeats) * int64(c.Folds); n > MaxCells || int64(folds) != int64(c.Folds) &&
+		!(overlap && int64(folds) == n) {
 		return fmt.Errorf("the job has %d repeats of %d folds, but its split has %d folds", c.Repeats, c.Folds, folds)
 	}
 	for i := range c.Rows {
 		for k, at := range c.Rows[i].Only {
 			if at < 0 || at >= c.Repeats*c.Folds || k > 0 && c.Rows[i].Only[k-1] >= at {
-				return fmt.Errorf("the folds of a method are not valid or not sorted: fold %d, counted from 0, of %d", at, c.Repeats*c.Folds)
+				return fmt.Errorf("the folds of a method are not valid or not sorted: fold %d, counted from 0, of %d", at,
+					c.Repeats*c.Folds)
 			}
 		}
 	}
@@ -170,7 +176,8 @@ func (c *Cells) Check(folds int, overlap bool) error {
 		return fmt.Errorf("the job has %d runs, but repeats %d runs of an earlier job", n, c.Again)
 	}
 	if c.PredictedRows < 0 || c.PredictedRows > MaxPredictedRows {
-		return fmt.Errorf("want predictions kept for at most %[2]d samples in a run, got %[1]d", c.PredictedRows, MaxPredictedRows)
+		return fmt.Errorf("want predictions kept for at most %[2]d samples in a run, got %[1]d", c.PredictedRows,
+			MaxPredictedRows)
 	}
 	return nil
 }
@@ -189,8 +196,10 @@ func (c *Cells) checkBudgets() error {
 	}
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		if r.Budget < 0 || r.Budget > len(c.Budgets) || r.Ended < 0 || !(r.EndedSeconds >= 0 && r.EndedSeconds <= maxSeconds) {
-			return fmt.Errorf("a method's time budget is not valid: budget %d of %d, and %d ended runs of %v s", r.Budget, len(c.Budgets), r.Ended, r.EndedSeconds)
+		if r.Budget < 0 || r.Budget > len(c.Budgets) || r.Ended < 0 ||
+			!(r.EndedSeconds >= 0 && r.EndedSeconds <= maxSeconds) {
+			return fmt.Errorf("a method's time budget is not valid: budget %d of %d, and %d ended runs of %v s", r.Budget,
+				len(c.Budgets), r.Ended, r.EndedSeconds)
 		}
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Budgets bound the computing time of the runs of an experiment. The jobs of a submission share them; mayBegin is the rule.
-// They decide which tasks are computed, and no result depends on them. They are not safe for concurrent use.
+// Budgets bound the computing time of the runs of an experiment. The jobs of a submission share them; mayBegin is the
+// rule. They decide which tasks are computed, and no result depends on them. They are not safe for concurrent use.
 type Budgets struct {
 	byName map[string]*budget
 	shares []*Share
@@ -96,8 +96,8 @@ func (s *Share) begin(group []int32, waiting []int, known []Known) {
 	}
 }
 
-// plan returns the groups and the running tasks of all shares together, and which groups may begin a task. The groups of s
-// begin at first. The order is the same for all shares: of two groups that need as much, only one may begin.
+// plan returns the groups and the running tasks of all shares together, and which groups may begin a task. The groups
+// of s begin at first. The order is the same for all shares: of two groups that need as much, only one may begin.
 func (s *Share) plan(now time.Time) (groups []taskGroup, running []begunTask, may []bool, first int) {
 	total, done := 0.0, 0
 	for _, at := range s.all.shares {
@@ -228,7 +228,8 @@ func (g *taskGroup) end(seconds float64) {
 	g.seconds += seconds
 }
 
-// rest returns the seconds that the tasks that have begun leave of a budget. Each of them takes at least what it has taken.
+// rest returns the seconds that the tasks that have begun leave of a budget. Each of them takes at least what it has
+// taken.
 func (b *budget) rest(groups []taskGroup, begun []begunTask, usual float64) float64 {
 	rest := b.limit - b.spent
 	for _, t := range begun {
@@ -239,10 +240,10 @@ func (b *budget) rest(groups []taskGroup, begun []begunTask, usual float64) floa
 	return rest
 }
 
-// mayBegin says of each group whether its next task may begin. usual is the mean of the seconds of all tasks that have ended.
-// The first task of a group begins while anything is left of its budget, so that its time is known. Then a group goes on if
-// all its tasks fit into what is left; the group that needs least is the first. A method without all of its folds is not
-// compared with others.
+// mayBegin says of each group whether its next task may begin. usual is the mean of the seconds of all tasks that have
+// ended. The first task of a group begins while anything is left of its budget, so that its time is known. Then a group
+// goes on if all its tasks fit into what is left; the group that needs least is the first. A method without all of its
+// folds is not compared with others.
 func mayBegin(groups []taskGroup, begun []begunTask, usual float64) []bool {
 	may, need, byBudget := make([]bool, len(groups)), make([]float64, len(groups)), make(map[*budget][]int)
 	for i := range groups {
@@ -269,8 +270,8 @@ func mayBegin(groups []taskGroup, begun []begunTask, usual float64) []bool {
 	return may
 }
 
-// isOver reports whether no task of the budget will begin any more, as mayBegin says. While a task is computed, its end may
-// leave more than is expected.
+// isOver reports whether no task of the budget will begin any more, as mayBegin says. While a task is computed, its end
+// may leave more than is expected.
 func (b *budget) isOver(groups []taskGroup, begun []begunTask, may []bool) bool {
 	for i := range groups {
 		if groups[i].budget == b && groups[i].left > 0 && may[i] {

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// shareForTest opens the share of a job of two groups of three tasks, in the order 0, 1, 0, 1, 0, 1. They share a budget of
-// 100 s. Earlier tasks took 10 s of it. Two tasks of the second group have ended elsewhere and took 20 s each. took has the
-// seconds of the tasks with a recorded result, which are the first ones.
+// shareForTest opens the share of a job of two groups of three tasks, in the order 0, 1, 0, 1, 0, 1. They share a
+// budget of 100 s. Earlier tasks took 10 s of it. Two tasks of the second group have ended elsewhere and took 20 s
+// each. took has the seconds of the tasks with a recorded result, which are the first ones.
 func shareForTest(b *Budgets, took ...float64) *Share {
 	o := ShareOptions{
 		Limits: map[string]float64{"x": 100}, Before: make(map[string]float64),
@@ -116,7 +116,8 @@ func TestShareWithoutBudget(t *testing.T) {
 	s := b.Open(ShareOptions{Limits: map[string]float64{"x": 1}, Rows: []Row{{}, {Budget: "x"}}})
 	b.Spend(map[string]float64{"x": 1})
 	s.begin([]int32{0, 1}, []int{1, 1}, nil)
-	if may, over := s.may(now), s.over(now); !slices.Equal(may, []bool{true, false}) || !slices.Equal(over, []bool{false, true}) {
+	if may, over := s.may(now), s.over(now); !slices.Equal(may, []bool{true, false}) ||
+		!slices.Equal(over, []bool{false, true}) {
 		t.Errorf("%v may begin, over are %v", may, over)
 	}
 	s.start(0)
@@ -139,8 +140,8 @@ func TestShareOfEqualGroups(t *testing.T) {
 	}
 }
 
-// TestMayBegin: first tasks begin while anything is left. Then those groups go on whose tasks all fit into the rest, in the
-// order of what they need. Nothing else begins, and the budget is over if nothing is computed either.
+// TestMayBegin: first tasks begin while anything is left. Then those groups go on whose tasks all fit into the rest, in
+// the order of what they need. Nothing else begins, and the budget is over if nothing is computed either.
 func TestMayBegin(t *testing.T) {
 	b, other := &budget{limit: 100, spent: 40}, &budget{limit: 10, spent: 10}
 	groups := []taskGroup{
@@ -177,15 +178,16 @@ func TestMayBegin(t *testing.T) {
 	}
 }
 
-// TestMayBeginUntilOver: whatever tasks take, none begins if nothing is left of its budget. The tasks of a group that goes on fit
-// if they take what is expected. In the end all tasks have ended, or their budget is over.
+// TestMayBeginUntilOver: whatever tasks take, none begins if nothing is left of its budget. The tasks of a group that
+// goes on fit if they take what is expected. In the end all tasks have ended, or their budget is over.
 func TestMayBeginUntilOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		budgets := []*budget{{limit: rapid.Float64Range(0, 60).Draw(t, "limit")}, {limit: 30}}
 		var groups []taskGroup
 		var takes []float64
 		for range rapid.IntRange(1, 6).Draw(t, "groups") {
-			groups = append(groups, taskGroup{budget: budgets[rapid.IntRange(0, 1).Draw(t, "of")], left: rapid.IntRange(0, 6).Draw(t, "tasks")})
+			groups = append(groups, taskGroup{budget: budgets[rapid.IntRange(0, 1).Draw(t, "of")], left: rapid.IntRange(0, 6).
+				Draw(t, "tasks")})
 			takes = append(takes, rapid.Float64Range(0.5, 9).Draw(t, "takes"))
 		}
 		slots := rapid.IntRange(1, 3).Draw(t, "slots")

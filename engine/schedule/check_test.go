@@ -96,7 +96,8 @@ func (j *Job) checkTask(t int, s *task) error {
 		return fmt.Errorf("its results are not compared")
 	case s.check == unchecked && answered > 0:
 		return fmt.Errorf("its result waits for nothing")
-	case s.state == Waiting && !isGather && s.check == unchecked && s.attempt != nil && s.avoid == "" && len(j.able()) > 0 && j.seen == j.workers.version:
+	case s.state == Waiting && !isGather && s.check == unchecked && s.attempt != nil && s.avoid == "" &&
+		len(j.able()) > 0 && j.seen == j.workers.version:
 		return fmt.Errorf("nobody is given it")
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 )
 
 // The results of a task are compared if the audit's sample has it, or if its first result was not finite. Two workers
-// compute such a task, or one worker and the leader. If the results differ and neither is the leader's, the leader computes
-// the task as well and decides.
+// compute such a task, or one worker and the leader. If the results differ and neither is the leader's, the leader
+// computes the task as well and decides.
 
 // answer takes in one of the two results of a checked task, and compares them once both are here.
 func (j *Job) answer(t int, worker string, r Result) {
@@ -66,7 +66,8 @@ func (j *Job) settle(t int) {
 	case b.result.NotFinite != "" || a.worker == Verifier:
 		j.judge(t, a.worker, a.result)
 	case !j.verifies:
-		j.fail("task %d of round %d: workers %s and %s computed different results, and no third result shows which is right", t, j.number, a.worker, b.worker)
+		j.fail("task %d of round %d: workers %s and %s computed different results, and no third result shows which is right",
+			t, j.number, a.worker, b.worker)
 	default:
 		s.verifying = true
 		j.do(&Compute{Task: t})

@@ -7,12 +7,12 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// Verifier stands in the place of a worker's name for the leader, which computes tasks to verify workers. No worker's name
-// has a space.
+// Verifier stands in the place of a worker's name for the leader, which computes tasks to verify workers. No worker's
+// name has a space.
 const Verifier = "the leader"
 
-// Event is something that has happened to a job: a pointer to one of the types below. Step keeps no pointer, so the memory may
-// serve the next event.
+// Event is something that has happened to a job: a pointer to one of the types below. Step keeps no pointer, so the
+// memory may serve the next event.
 type Event interface{ isEvent() }
 
 // event is embedded in each type of an Event.
@@ -160,7 +160,8 @@ type Known struct {
 	Took   time.Duration
 }
 
-// Action is something to do: a pointer to one of the types below. Actions and their slices are valid until the next Step.
+// Action is something to do: a pointer to one of the types below. Actions and their slices are valid until the next
+// Step.
 type Action interface{ isAction() }
 
 // action is embedded in each type of an Action.
@@ -292,8 +293,8 @@ type Compute struct {
 	Task int
 }
 
-// Quarantine: record that the results of Worker, which had tasks of Jobs, are wrong for Reason, before any later action is
-// performed.
+// Quarantine: record that the results of Worker, which had tasks of Jobs, are wrong for Reason, before any later action
+// is performed.
 type Quarantine struct {
 	action
 	Worker string
@@ -391,7 +392,8 @@ type Fail struct {
 	Err error
 }
 
-// output collects the actions of a step. Each partial and each round of a worker needs some of the kinds that have a pool.
+// output collects the actions of a step. Each partial and each round of a worker needs some of the kinds that have a
+// pool.
 type output struct {
 	actions   []Action
 	computed  pool[Computed]

@@ -361,8 +361,8 @@ func (g *gather) leaseSlot(t, i int, on *Worker) {
 	g.send(on.Name, uint32(t))
 }
 
-// remind sends workers the tasks again that they have had for a while. A worker that computes the task ignores it. A worker
-// that was restarted, or lost the message, learns of it.
+// remind sends workers the tasks again that they have had for a while. A worker that computes the task ignores it. A
+// worker that was restarted, or lost the message, learns of it.
 func (g *gather) remind() {
 	for _, l := range g.byTask() {
 		if g.now.Sub(l.reminded) >= g.workers.limits.Remind {
@@ -374,8 +374,8 @@ func (g *gather) remind() {
 	}
 }
 
-// speculate gives a task that takes long, or waits for a slot, to an idle worker as well, if no task waits. The first result
-// is used.
+// speculate gives a task that takes long, or waits for a slot, to an idle worker as well, if no task waits. The first
+// result is used.
 func (g *gather) speculate() {
 	var may []bool // a task that a budget holds back needs no slot
 	if g.budget != nil {
@@ -410,8 +410,8 @@ func (g *gather) speculate() {
 	}
 }
 
-// endBudgets skips the tasks that cannot begin because their budget is spent, and stops the tasks that have used up their
-// budget.
+// endBudgets skips the tasks that cannot begin because their budget is spent, and stops the tasks that have used up
+// their budget.
 func (g *gather) endBudgets() {
 	if g.budget == nil || g.over {
 		return

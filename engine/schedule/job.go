@@ -3,8 +3,8 @@
 // It is a pure state machine: an event goes in, actions come out. It has no clock, no I/O, no goroutine, no lock and no
 // randomness, so the same events give the same actions. Package dispatch performs the actions on a cluster.
 //
-// Workers is the state that all jobs share. A Job is one job's part: its Step applies one event. DESIGN.md has the states of
-// a task, and testdata has traces: events, each with the actions that follow from it.
+// Workers is the state that all jobs share. A Job is one job's part: its Step applies one event. DESIGN.md has the
+// states of a task, and testdata has traces: events, each with the actions that follow from it.
 package schedule
 
 import (
@@ -20,17 +20,18 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// Job schedules the rounds of one job, one after the other. It lives as long as the job's driver on one leader. It is not safe
-// for concurrent use, and neither are two jobs of the same Workers.
+// Job schedules the rounds of one job, one after the other. It lives as long as the job's driver on one leader. It is
+// not safe for concurrent use, and neither are two jobs of the same Workers.
 type Job struct {
 	*claim
 	workers  *Workers
-	verifies bool            // true if the leader can compute tasks
-	late     int             // results, also of earlier rounds, that could not be recorded at the first try and are not yet
-	sent     map[string]sent // by worker
-	budget   *Share          // nil: none
-	reduce   *reduce
-	gather   *gather
+	verifies bool // true if the leader can compute tasks
+	// results, also of earlier rounds, that could not be recorded at the first try and are not yet
+	late   int
+	sent   map[string]sent // by worker
+	budget *Share          // nil: none
+	reduce *reduce
+	gather *gather
 
 	// The round.
 	number uint64
@@ -150,8 +151,8 @@ func (s *task) isFree() bool {
 // isOpen reports whether a result of the task is needed from a worker.
 func (s *task) isOpen() bool { return s.state == Waiting || s.state == Leased }
 
-// A task that fails for a reason that may pass (a full disk, a shard that is not available) is tried by each worker at once,
-// and then after pauses that double.
+// A task that fails for a reason that may pass (a full disk, a shard that is not available) is tried by each worker at
+// once, and then after pauses that double.
 const (
 	firstPause = 50 * time.Millisecond
 	// LongestPause is the longest wait of a task that failed.
@@ -166,8 +167,8 @@ func pauseAfter(n, workers int) time.Duration {
 	return min(LongestPause, firstPause<<min(n-workers, 20))
 }
 
-// isExhausted reports whether a task has failed for so long that its job fails. Time in which no coordinator has a blob that
-// the job needs does not count: the job goes on once one has it again.
+// isExhausted reports whether a task has failed for so long that its job fails. Time in which no coordinator has a blob
+// that the job needs does not count: the job goes on once one has it again.
 func (a *attempt) isExhausted(now time.Time, giveUp time.Duration, blobLost bool) bool {
 	if now.Sub(a.failing) <= giveUp {
 		return false
@@ -178,12 +179,14 @@ func (a *attempt) isExhausted(now time.Time, giveUp time.Duration, blobLost bool
 	return !blobLost
 }
 
-// NewJob returns the job of an id, which no other of the workers' jobs has, on a dataset of these shards. Close ends it.
+// NewJob returns the job of an id, which no other of the workers' jobs has, on a dataset of these shards. Close ends
+// it.
 func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
 	if w.claims[id] != nil {
 		panic(fmt.Sprintf("schedule: job %d is there already", id))
 	}
-	j := &Job{claim: &claim{job: id, unable: make(map[string]string)}, workers: w, verifies: o.Verifies, budget: o.Budget, sent: make(map[string]sent)}
+	j := &Job{claim: &claim{job: id, unable: make(map[string]string)}, workers: w, verifies: o.Verifies, budget: o.Budget,
+		sent: make(map[string]sent)}
 	j.reduce = &reduce{Job: j, shards: shards, plans: make(map[int]*plan)}
 	j.gather = &gather{Job: j}
 	j.kind = j.reduce
@@ -191,8 +194,8 @@ func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
 	return j
 }
 
-// Begin begins a round. known has the results of a gather round that are recorded; audit lists the tasks, ascending, that
-// two workers compute.
+// Begin begins a round. known has the results of a gather round that are recorded; audit lists the tasks, ascending,
+// that two workers compute.
 func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, known []Known, audit []int) []Action {
 	j.start(dst)
 	j.now, j.over = now, false
@@ -346,7 +349,8 @@ func (j *Job) isThere(l *Lease) bool {
 	return w != nil && j.sent[l.worker].to == w
 }
 
-// forgetGone forgets what workers were sent that are gone. A worker that is unreachable may be the same process when it is back.
+// forgetGone forgets what workers were sent that are gone. A worker that is unreachable may be the same process when it
+// is back.
 func (j *Job) forgetGone() {
 	for name, s := range j.sent {
 		if j.workers.byName[name] != s.to {
@@ -474,7 +478,8 @@ func (j *Job) taskFailed(e *TaskFailed) {
 	}
 	if e.Unable {
 		j.workers.version++ // plans are made again without the worker
-		j.unable[e.Worker] = cmp.Or(strings.TrimPrefix(e.Reason, "worker: "), "the worker has too little memory for its tasks")
+		j.unable[e.Worker] = cmp.Or(strings.TrimPrefix(e.Reason, "worker: "),
+			"the worker has too little memory for its tasks")
 		anyone := false
 		for name, w := range j.workers.byName {
 			anyone = anyone || w.refused == "" && j.unable[name] == ""

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// TestTasksAreSmall: a round may have a million tasks. Next to nothing is kept of a task that nobody was given, or that has
-// ended.
+// TestTasksAreSmall: a round may have a million tasks. Next to nothing is kept of a task that nobody was given, or that
+// has ended.
 func TestTasksAreSmall(t *testing.T) {
 	if size := unsafe.Sizeof(task{}); size > 16 {
 		t.Errorf("a task takes %d bytes", size)
@@ -128,7 +128,8 @@ func TestFirstIsWhoCan(t *testing.T) {
 	}
 }
 
-// TestLateEvents: what was done for an earlier round, which had more tasks, changes nothing. Nothing is given out twice.
+// TestLateEvents: what was done for an earlier round, which had more tasks, changes nothing. Nothing is given out
+// twice.
 func TestLateEvents(t *testing.T) {
 	s := newStage(t).job(1, Options{})
 	s.join("w", 1)
@@ -170,8 +171,8 @@ func TestViewAfterRound(t *testing.T) {
 	}
 }
 
-// TestViewOfSharedWorker: a slot counts once, although a worker has a lease of each job, and a task that waits for the slot is
-// computed from the moment on when the task before it has ended.
+// TestViewOfSharedWorker: a slot counts once, although a worker has a lease of each job, and a task that waits for the
+// slot is computed from the moment on when the task before it has ended.
 func TestViewOfSharedWorker(t *testing.T) {
 	st := newStage(t)
 	st.join("w", 1)
@@ -201,7 +202,8 @@ func TestViewOfSharedWorker(t *testing.T) {
 	}
 }
 
-// TestViewOfLargerWorker: a task that waits for a slot is computed once its worker has more slots, although nothing ends.
+// TestViewOfLargerWorker: a task that waits for a slot is computed once its worker has more slots, although nothing
+// ends.
 func TestViewOfLargerWorker(t *testing.T) {
 	st := newStage(t)
 	st.join("w", 1)
@@ -233,7 +235,8 @@ func TestSpeculateBesideHeld(t *testing.T) {
 	}
 }
 
-// TestBudgetOfLostResult: a result comes of a lease that was lost, and cannot be stored. Its task is left to begin once.
+// TestBudgetOfLostResult: a result comes of a lease that was lost, and cannot be stored. Its task is left to begin
+// once.
 func TestBudgetOfLostResult(t *testing.T) {
 	var b Budgets
 	share := b.Open(ShareOptions{Limits: map[string]float64{"x": 100}, Rows: []Row{{Budget: "x"}}})

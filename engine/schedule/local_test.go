@@ -12,7 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// oneWorker is a process that computes the tasks of one gather round with so many slots, as experiments without a cluster do.
+// oneWorker is a process that computes the tasks of one gather round with so many slots, as experiments without a
+// cluster do.
 type oneWorker struct {
 	*scene
 	slots   int
@@ -100,16 +101,18 @@ func (w *oneWorker) finish() float64 {
 		w.running = slices.Delete(w.running, first, first+1)
 		w.now = r.end
 		took := time.Duration(w.took[r.task] * float64(time.Second))
-		w.perform(w.step(&ResultAnnounced{Worker: "here", Task: r.task, Result: Result{Digest: digests.Digest{1}, Took: took}}))
+		w.perform(w.step(&ResultAnnounced{Worker: "here", Task: r.task, Result: Result{Digest: digests.Digest{1},
+			Took: took}}))
 	}
 	return w.now.Sub(began).Seconds()
 }
 
-// TestOneWorker: each task is given out once, and no slot is free while a task waits. So the round takes no longer than any list of
-// tasks (Graham 1966).
+// TestOneWorker: each task is given out once, and no slot is free while a task waits. So the round takes no longer than
+// any list of tasks (Graham 1966).
 func TestOneWorker(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		groups, folds, slots := rapid.IntRange(1, 6).Draw(r, "groups"), rapid.IntRange(1, 6).Draw(r, "folds"), rapid.IntRange(1, 5).Draw(r, "slots")
+		groups, folds, slots := rapid.IntRange(1, 6).Draw(r, "groups"), rapid.IntRange(1, 6).Draw(r, "folds"),
+			rapid.IntRange(1, 5).Draw(r, "slots")
 		var group []int32
 		var took []float64
 		total, longest := 0.0, 0.0
@@ -137,8 +140,8 @@ func TestOneWorker(t *testing.T) {
 	})
 }
 
-// TestOneWorkerEnds: of made-up experiments with methods of very different lengths on datasets of mixed sizes, most take
-// hardly longer than their tasks do in sum: no long task is last.
+// TestOneWorkerEnds: of made-up experiments with methods of very different lengths on datasets of mixed sizes, most
+// take hardly longer than their tasks do in sum: no long task is last.
 func TestOneWorkerEnds(t *testing.T) {
 	var ratios []float64
 	for seed := range uint64(100) {
@@ -161,32 +164,35 @@ func TestOneWorkerEnds(t *testing.T) {
 		ratios = append(ratios, newOneWorker(t, slots, group, took, nil).finish()/max(total/float64(slots), longest))
 	}
 	slices.Sort(ratios)
-	if t.Logf("of the least time: median %.3f, ninth decile %.3f", ratios[50], ratios[90]); ratios[50] > 1.01 || ratios[90] > 1.05 {
+	if t.Logf("of the least time: median %.3f, ninth decile %.3f", ratios[50], ratios[90]); ratios[50] > 1.01 ||
+		ratios[90] > 1.05 {
 		t.Error("long tasks are last")
 	}
 }
 
-// TestEarlierTimes: if little is left of an experiment that was interrupted, the longest task is first at once. Times of
-// earlier jobs count, and of results that the log has.
+// TestEarlierTimes: if little is left of an experiment that was interrupted, the longest task is first at once. Times
+// of earlier jobs count, and of results that the log has.
 func TestEarlierTimes(t *testing.T) {
 	group := []int32{0, 2, 1, 0, 2}
 	b := new(Budgets)
 	share := b.Open(ShareOptions{Rows: []Row{{Ended: 2, Seconds: 2}, {Ended: 1, Seconds: 30}, {Ended: 1, Seconds: 4}}})
-	if w := newOneWorker(t, 1, group, []float64{1, 4, 30, 1, 4}, share); w.finish() != 40 || !slices.Equal(w.given, []int{2, 0, 1, 4, 3}) {
+	if w := newOneWorker(t, 1, group, []float64{1, 4, 30, 1, 4}, share); w.finish() != 40 ||
+		!slices.Equal(w.given, []int{2, 0, 1, 4, 3}) {
 		t.Errorf("after earlier jobs: %v", w.given)
 	}
 	s := newStage(t).job(1, Options{})
 	s.join("w", 1)
 	r := gatherRound(6)
 	r.Gather().Groups = []int32{0, 1, 2, 0, 1, 2}
-	known := []Known{{0, digests.Digest{1}, time.Second}, {1, digests.Digest{1}, 30 * time.Second}, {2, digests.Digest{1}, 4 * time.Second}}
+	known := []Known{{0, digests.Digest{1}, time.Second}, {1, digests.Digest{1}, 30 * time.Second},
+		{2, digests.Digest{1}, 4 * time.Second}}
 	if got := runsOf(s.job.Begin(nil, s.now, 1, r, known, nil), "w"); !slices.Equal(got, []uint32{4, 5}) {
 		t.Errorf("after recorded results: %v", got)
 	}
 }
 
-// TestOneWorkerBudget: first tasks begin while anything is left, then the groups go on that fit as a whole. A task that takes all
-// of its budget is stopped within two ticks. Nothing else is given out.
+// TestOneWorkerBudget: first tasks begin while anything is left, then the groups go on that fit as a whole. A task that
+// takes all of its budget is stopped within two ticks. Nothing else is given out.
 func TestOneWorkerBudget(t *testing.T) {
 	var group []int32
 	var took []float64

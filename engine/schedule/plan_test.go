@@ -77,8 +77,8 @@ func TestPlanIsBalanced(t *testing.T) {
 	})
 }
 
-// TestPlanMovesLittle lets a worker join and another leave: a join moves at most the share of the new worker, a departure at
-// most the share of the old one.
+// TestPlanMovesLittle lets a worker join and another leave: a join moves at most the share of the new worker, a
+// departure at most the share of the old one.
 func TestPlanMovesLittle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shards := shardsForPlan(32)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// queue is the tasks of a gather round that wait for a lease. What it does takes a time that grows with the logarithm of
-// their number, and with the number of groups. It does not know workers.
+// queue is the tasks of a gather round that wait for a lease. What it does takes a time that grows with the logarithm
+// of their number, and with the number of groups. It does not know workers.
 type queue struct {
 	group   []int32 // by task; nil: all are of group 0
 	waiting []int   // tasks, by group, also tasks that rest
@@ -136,8 +136,9 @@ func (q *queue) count(now time.Time, may []bool) (n int) {
 	return n
 }
 
-// first returns the task that is given out next, and the worker that it avoids. It is the lowest ready task, or, near the end
-// of the round, the lowest of the group with the longest tasks. Tasks that avoid a worker in closed are passed over.
+// first returns the task that is given out next, and the worker that it avoids. It is the lowest ready task, or, near
+// the end of the round, the lowest of the group with the longest tasks. Tasks that avoid a worker in closed are passed
+// over.
 func (q *queue) first(may []bool, closed map[string]bool, by *lengths) (t int, avoid string, ok bool) {
 	best, longest := uint32(0), 0.0
 	for key, h := range q.ready {
@@ -187,14 +188,15 @@ func (h *restHeap) Pop() any {
 	return r
 }
 
-// nearEnd is how many times as long as its longest task all waiting tasks take, on all slots, when the end of a round begins.
+// nearEnd is how many times as long as its longest task all waiting tasks take, on all slots, when the end of a round
+// begins.
 const nearEnd = 2
 
 // estimateEvery is the time between two estimates of how long a round takes.
 const estimateEvery = time.Second
 
-// lengths is how long the tasks of each group of a gather round take. Near the end of the round long tasks are given out
-// first. nil: the round has no groups.
+// lengths is how long the tasks of each group of a gather round take. Near the end of the round long tasks are given
+// out first. nil: the round has no groups.
 type lengths struct {
 	group     []int32 // by task
 	ended     []int   // tasks, by group
@@ -211,7 +213,8 @@ func newLengths(group []int32) *lengths {
 		return nil
 	}
 	groups := int(slices.Max(group)) + 1
-	return &lengths{group: group, ended: make([]int, groups), seconds: make([]float64, groups), working: make([]float64, groups)}
+	return &lengths{group: group, ended: make([]int, groups), seconds: make([]float64, groups),
+		working: make([]float64, groups)}
 }
 
 // earlier takes in how long tasks of earlier jobs took, by group.
@@ -238,8 +241,8 @@ func (l *lengths) end(t int, took time.Duration) {
 	l.total += took.Seconds()
 }
 
-// of estimates how many seconds a task of a group takes: the mean of its tasks that have ended, otherwise of all, but twice as
-// long as one of the group has been leased; 0: no task has ended.
+// of estimates how many seconds a task of a group takes: the mean of its tasks that have ended, otherwise of all, but
+// twice as long as one of the group has been leased; 0: no task has ended.
 func (l *lengths) of(group int32) float64 {
 	switch {
 	case l.ended[group] > 0:

@@ -86,14 +86,15 @@ func ranked(rank []float64) *lengths {
 	return l
 }
 
-// TestQueue: tasks are given out in the same order, and as many, as by a search through all of them. The group that takes
-// longest is first, then the lowest task. No task is given out before its time, to the worker that it avoids, or if its group
-// may not begin.
+// TestQueue: tasks are given out in the same order, and as many, as by a search through all of them. The group that
+// takes longest is first, then the lowest task. No task is given out before its time, to the worker that it avoids, or
+// if its group may not begin.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "tasks")
 		groups := rapid.IntRange(1, 3).Draw(t, "groups")
-		slow := &slowQueue{make([]int32, n), make([]bool, n), make([]time.Time, n), make([]string, n), nil}
+		slow := &slowQueue{group: make([]int32, n), waits: make([]bool, n), notBefore: make([]time.Time, n),
+			avoid: make([]string, n), rank: nil}
 		for i := range n {
 			slow.waits[i] = rapid.Bool().Draw(t, "waits")
 			slow.group[i] = rapid.Int32Range(0, int32(groups-1)).Draw(t, "group")
@@ -193,8 +194,8 @@ func checkWaiting(t *rapid.T, q *queue, slow *slowQueue, now time.Time) {
 	}
 }
 
-// lengthsOf begins a gather round of tasks in these groups without workers. A worker with so many slots joins after that, and
-// has no task.
+// lengthsOf begins a gather round of tasks in these groups without workers. A worker with so many slots joins after
+// that, and has no task.
 func lengthsOf(t *testing.T, slots int, groups ...int32) *scene {
 	s := newStage(t).job(1, Options{})
 	r := gatherRound(len(groups))
@@ -222,8 +223,8 @@ func (s *scene) estimate() *lengths {
 	return s.job.gather.lengths
 }
 
-// TestLengths: a task takes as long as the others of its group, otherwise as all, on average. The end of a round is near if all
-// slots would wait for the longest task.
+// TestLengths: a task takes as long as the others of its group, otherwise as all, on average. The end of a round is
+// near if all slots would wait for the longest task.
 func TestLengths(t *testing.T) {
 	fill := func(slots int) *scene {
 		s := lengthsOf(t, slots, 0, 1, 2, 0, 1, 2, 0, 1, 2)
@@ -271,8 +272,8 @@ func TestLengthsOfLeased(t *testing.T) {
 	}
 }
 
-// TestLongTasksFirst: near the end of a round the tasks of the group that takes longest are given out first. A task that waits
-// again has its place. Far from the end the lowest task is first.
+// TestLongTasksFirst: near the end of a round the tasks of the group that takes longest are given out first. A task
+// that waits again has its place. Far from the end the lowest task is first.
 func TestLongTasksFirst(t *testing.T) {
 	s := lengthsOf(t, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2)
 	g := s.job.gather

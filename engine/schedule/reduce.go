@@ -77,7 +77,8 @@ func (r *reduce) step(e Event) {
 	}
 }
 
-// partial takes in the partial of a node of the reduction tree. The numbers are not here: actions say what to do with them.
+// partial takes in the partial of a node of the reduction tree. The numbers are not here: actions say what to do with
+// them.
 func (r *reduce) partial(e *PartialArrived) {
 	r.workers.answered(e.Worker, r.now)
 	if e.Round != r.number || !r.workers.Trusts(e.Worker) {
@@ -121,8 +122,8 @@ func (r *reduce) partial(e *PartialArrived) {
 	}
 }
 
-// use puts the right result into the reduction tree. If a worker was quarantined the round begins again: nothing else that it
-// computed in the round is used.
+// use puts the right result into the reduction tree. If a worker was quarantined the round begins again: nothing else
+// that it computed in the round is used.
 func (r *reduce) use(t int, worker string, _ Result, quarantined bool) {
 	if quarantined {
 		r.over = true
@@ -168,8 +169,8 @@ func (r *reduce) done(t int) {
 	}
 }
 
-// assign gives the tasks that nobody has to workers, by the plan. It does nothing, and returns false, if the workers are as
-// they were.
+// assign gives the tasks that nobody has to workers, by the plan. It does nothing, and returns false, if the workers
+// are as they were.
 func (r *reduce) assign() bool {
 	if r.seen == r.workers.version {
 		return false
@@ -178,7 +179,8 @@ func (r *reduce) assign() bool {
 	for t := range r.tasks {
 		s := &r.tasks[t]
 		for i := range 2 {
-			if s.attempt == nil || s.leases[i].worker == "" || s.leases[i].worker == Verifier || s.leases[i].answered || r.isThere(&s.leases[i]) {
+			if s.attempt == nil || s.leases[i].worker == "" || s.leases[i].worker == Verifier || s.leases[i].answered ||
+				r.isThere(&s.leases[i]) {
 				continue
 			}
 			r.end(&s.leases[i])
@@ -203,7 +205,8 @@ func (r *reduce) assign() bool {
 	for _, w := range able {
 		tasks := r.scratch[:0]
 		for t := range r.tasks {
-			if s := &r.tasks[t]; p.owner[t] == w.Name && s.state == Waiting && s.check == unchecked && (s.attempt == nil || s.avoid == "") {
+			if s := &r.tasks[t]; p.owner[t] == w.Name && s.state == Waiting && s.check == unchecked &&
+				(s.attempt == nil || s.avoid == "") {
 				r.give(t, 0, w.Name)
 				tasks = append(tasks, uint32(t))
 			}
@@ -224,8 +227,8 @@ func (r *reduce) give(t, i int, worker string) {
 	s.state = Leased
 }
 
-// hold tells workers which shards they should hold: all of these, by a new plan, or now and then what they lack. A message may
-// be lost, and a fetch may fail.
+// hold tells workers which shards they should hold: all of these, by a new plan, or now and then what they lack. A
+// message may be lost, and a fetch may fail.
 func (r *reduce) hold(all bool) {
 	p := r.plans[len(r.tasks)]
 	if p == nil || !all && r.now.Sub(r.held) < r.workers.limits.Hold {
@@ -244,8 +247,8 @@ func (r *reduce) hold(all bool) {
 	}
 }
 
-// patience is how long a task may take before it goes to another worker as well; half is true if half of the round's tasks
-// have ended.
+// patience is how long a task may take before it goes to another worker as well; half is true if half of the round's
+// tasks have ended.
 func (r *reduce) patience(half bool) time.Duration {
 	if half {
 		return max(r.workers.limits.Slow, slowPaces*r.usual[r.spec.Op])
@@ -253,8 +256,8 @@ func (r *reduce) patience(half bool) time.Duration {
 	return max(r.workers.limits.Lost, lostPaces*r.usual[r.spec.Op])
 }
 
-// passOn gives the tasks that take too long to another worker: the first answer wins. A task is waited for twice as long
-// after each copy.
+// passOn gives the tasks that take too long to another worker: the first answer wins. A task is waited for twice as
+// long after each copy.
 func (r *reduce) passOn() {
 	patience := r.patience(2*r.open <= len(r.tasks))
 	for t := range r.tasks {
@@ -283,8 +286,8 @@ func (r *reduce) passOn() {
 	}
 }
 
-// next picks who computes a task after the worker that has it, or failed: its standby, or the next able worker by name. With
-// a single worker it is that one, and with none "".
+// next picks who computes a task after the worker that has it, or failed: its standby, or the next able worker by name.
+// With a single worker it is that one, and with none "".
 func (r *reduce) next(t int) string {
 	s, able := r.at(t), r.able()
 	last := cmp.Or(s.leases[0].worker, s.avoid)
@@ -315,7 +318,8 @@ func (r *reduce) giveTo(worker string, t int) {
 // retryRested gives out the tasks that failed and have waited for their pause.
 func (r *reduce) retryRested() {
 	for t := range r.tasks {
-		if s := &r.tasks[t]; s.state == Waiting && s.check == unchecked && s.attempt != nil && s.avoid != "" && !r.now.Before(s.notBefore) {
+		if s := &r.tasks[t]; s.state == Waiting && s.check == unchecked && s.attempt != nil && s.avoid != "" &&
+			!r.now.Before(s.notBefore) {
 			r.giveTo(r.next(t), t)
 		}
 	}
@@ -338,7 +342,8 @@ func (r *reduce) leaseChecked() {
 	}
 }
 
-// leaseOne gives a lease of a checked task that nobody has, or that takes too long, to somebody who has not the other one.
+// leaseOne gives a lease of a checked task that nobody has, or that takes too long, to somebody who has not the other
+// one.
 func (r *reduce) leaseOne(t, i int) {
 	s := &r.tasks[t]
 	l, other := &s.leases[i], &s.leases[1-i]
@@ -389,7 +394,8 @@ func (r *reduce) anyoneBut(t int, a, b string) string {
 	return ""
 }
 
-// plan says which worker computes each task of a reduce round, and which one is its standby. It is not changed once made.
+// plan says which worker computes each task of a reduce round, and which one is its standby. It is not changed once
+// made.
 type plan struct {
 	version uint64   // of the workers
 	able    []string // workers that could have tasks
@@ -398,8 +404,8 @@ type plan struct {
 	standby []string // who has, or fetches, a copy; empty if there is one worker
 }
 
-// makePlan assigns tasks to workers (by name, at least one). It keeps what prev assigned if the balance allows it: a worker
-// that joins takes over its share only, and a worker that leaves changes nothing else.
+// makePlan assigns tasks to workers (by name, at least one). It keeps what prev assigned if the balance allows it: a
+// worker that joins takes over its share only, and a worker that leaves changes nothing else.
 func makePlan(tasks int, shards []dataset.ShardRef, workers []*Worker, prev *plan) *plan {
 	p := &planner{tasks: tasks, shards: shards, workers: workers, load: make([]int, len(workers))}
 	p.limit = (tasks + len(workers) - 1) / len(workers)
@@ -466,8 +472,9 @@ func (p *planner) find(name string) int {
 	return slices.IndexFunc(p.workers, func(w *Worker) bool { return w.Name == name })
 }
 
-// targets chooses the worker that should hold each task's shards: the worker of the plan before, or a worker below the limit.
-// The worker with most of the shards is best, then the worker of the task's block, then the worker with the fewest tasks.
+// targets chooses the worker that should hold each task's shards: the worker of the plan before, or a worker below the
+// limit. The worker with most of the shards is best, then the worker of the task's block, then the worker with the
+// fewest tasks.
 func (p *planner) targets(prev *plan) []int {
 	at := make([]int, p.tasks)
 	for t := range at {
@@ -519,8 +526,8 @@ func (p *planner) better(t, w, best, block int) bool {
 	return p.load[w] < p.load[best]
 }
 
-// ownerNow is the target if it has the task's shards or nobody has; otherwise who computed the task before; otherwise the
-// first that has them.
+// ownerNow is the target if it has the task's shards or nobody has; otherwise who computed the task before; otherwise
+// the first that has them.
 func (p *planner) ownerNow(t, target int, prev *plan) int {
 	if p.holdsAll(t, target) {
 		return target

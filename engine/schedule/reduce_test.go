@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
-// TestDelay: the longest delay of a round counts, is forgotten slowly, is bounded, and is not taken from rounds in which a task
-// was sent twice.
+// TestDelay: the longest delay of a round counts, is forgotten slowly, is bounded, and is not taken from rounds in
+// which a task was sent twice.
 func TestDelay(t *testing.T) {
 	const ms = time.Millisecond
 	s := newStage(t).job(1, Options{})
@@ -58,8 +58,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestPatience: a worker that does not answer costs a wait once, and no wait makes the next one longer. A task that the others
-// of its round wait for is given to another worker sooner.
+// TestPatience: a worker that does not answer costs a wait once, and no wait makes the next one longer. A task that the
+// others of its round wait for is given to another worker sooner.
 func TestPatience(t *testing.T) {
 	s := newStage(t).job(1, Options{})
 	s.join("w1", 1)
@@ -121,15 +121,16 @@ func TestPatienceDoubles(t *testing.T) {
 
 // TestPauseAfter: all workers try a task at once, then the pause doubles up to a bound.
 func TestPauseAfter(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: 0, 2: 0, 3: firstPause, 4: 2 * firstPause, 9: 64 * firstPause, 10: LongestPause, 1000: LongestPause} {
+	for n, want := range map[int]time.Duration{1: 0, 2: 0, 3: firstPause, 4: 2 * firstPause, 9: 64 * firstPause,
+		10: LongestPause, 1000: LongestPause} {
 		if got := pauseAfter(n, 3); got != want {
 			t.Errorf("after failure %d of 3 workers: %v, want %v", n, got, want)
 		}
 	}
 }
 
-// TestLostBlobFailsNoJob: a job does not fail for a task that no worker could compute for long while no coordinator has a blob
-// that the job needs.
+// TestLostBlobFailsNoJob: a job does not fail for a task that no worker could compute for long while no coordinator has
+// a blob that the job needs.
 func TestLostBlobFailsNoJob(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		s := newStage(t).job(1, Options{})
@@ -166,7 +167,8 @@ func TestSumOverCompared(t *testing.T) {
 	sum := func(when string) {
 		t.Helper()
 		list := s.step(&PartialArrived{Worker: "w1", Level: 1})
-		if drops := actionsOf[Drop](list); len(drops) != 1 || drops[0].Reason != Stale || len(actionsOf[UsePartial](list)) > 0 {
+		if drops := actionsOf[Drop](list); len(drops) != 1 || drops[0].Reason != Stale ||
+			len(actionsOf[UsePartial](list)) > 0 {
 			t.Errorf("%s: %s", when, showAll(list))
 		}
 	}
@@ -176,7 +178,8 @@ func TestSumOverCompared(t *testing.T) {
 		t.Errorf("actions %s", showAll(list))
 	}
 	sum("after")
-	if list := s.step(&PartialArrived{Worker: "w1", Task: 1}); len(actionsOf[UsePartial](list)) != 1 || len(actionsOf[Finish](list)) != 1 {
+	if list := s.step(&PartialArrived{Worker: "w1", Task: 1}); len(actionsOf[UsePartial](list)) != 1 ||
+		len(actionsOf[Finish](list)) != 1 {
 		t.Errorf("another task: %s", showAll(list))
 	}
 }
@@ -195,7 +198,8 @@ func TestHoldIsRepeated(t *testing.T) {
 	if holds := actionsOf[SendHold](s.pass(limitsForTest.Hold - 1)); len(holds) > 0 {
 		t.Errorf("too early: %+v", holds)
 	}
-	if holds := actionsOf[SendHold](s.pass(1)); len(holds) != 1 || len(holds[0].Shards) != 1 || holds[0].Shards[0] != s.shards[7] {
+	if holds := actionsOf[SendHold](s.pass(1)); len(holds) != 1 || len(holds[0].Shards) != 1 ||
+		holds[0].Shards[0] != s.shards[7] {
 		t.Errorf("holds %+v", holds)
 	}
 	if holds := actionsOf[SendHold](s.pass(1)); len(holds) > 0 {

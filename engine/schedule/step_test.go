@@ -114,7 +114,8 @@ func (w *world) perform(j *Job, actions []Action) {
 				at.ended[int(t)] = true
 			}
 		case *Finish:
-			if at.complete = true; at.r.Gather() != nil && len(at.ended) != at.r.Tasks || at.r.Reduce() != nil && len(at.covered) != at.r.Tasks {
+			if at.complete = true; at.r.Gather() != nil && len(at.ended) != at.r.Tasks || at.r.Reduce() != nil &&
+				len(at.covered) != at.r.Tasks {
 				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Tasks, at.ended, at.covered)
 			}
 		case *Fail:
@@ -225,12 +226,14 @@ func drawHow(t *rapid.T) round.Combine {
 	return &round.Reduce{}
 }
 
-// TestSteps: whatever happens, invariants hold, only a liar is quarantined, and once nothing fails any longer each round ends.
+// TestSteps: whatever happens, invariants hold, only a liar is quarantined, and once nothing fails any longer each
+// round ends.
 func TestSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := testLimits()
 		limits.Ahead = rapid.IntRange(0, 2).Draw(t, "ahead")
-		w := &world{t: t, now: time.Unix(1000, 0), workers: NewWorkers(limits, nil), rounds: make(map[*Job]*worldRound), accused: make(map[string]bool)}
+		w := &world{t: t, now: time.Unix(1000, 0), workers: NewWorkers(limits, nil), rounds: make(map[*Job]*worldRound),
+			accused: make(map[string]bool)}
 		if rapid.Bool().Draw(t, "a liar") {
 			w.liar = "a"
 		}

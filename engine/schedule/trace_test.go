@@ -66,7 +66,8 @@ const heartbeat = 100 * time.Millisecond
 
 func testLimits() Limits {
 	return Limits{
-		Heartbeat: heartbeat, Dead: 5 * heartbeat, Slow: 2 * heartbeat, Lost: 5 * heartbeat, Remind: 20 * heartbeat, Hold: 50 * heartbeat,
+		Heartbeat: heartbeat, Dead: 5 * heartbeat, Slow: 2 * heartbeat, Lost: 5 * heartbeat, Remind: 20 * heartbeat,
+		Hold:    50 * heartbeat,
 		Avoided: 100 * heartbeat, GiveUp: 10 * time.Minute, Short: 200 * time.Millisecond, Ahead: 1,
 	}
 }
@@ -146,7 +147,8 @@ func (r *tracer) event(line string) {
 		}
 		if r.args["budget"] != "" {
 			o.Budget = r.budgets.Open(ShareOptions{
-				Limits: map[string]float64{"b": r.duration(r.args["budget"]).Seconds()}, Rows: []Row{{}, {Budget: "b"}, {Budget: "b"}},
+				Limits: map[string]float64{"b": r.duration(r.args["budget"]).Seconds()}, Rows: []Row{{}, {Budget: "b"},
+					{Budget: "b"}},
 			})
 			r.budgets.Spend(nil)
 		}
@@ -224,7 +226,8 @@ func (r *tracer) parse(what, reason string) Event {
 		return &Tick{}
 	case "partial":
 		return &PartialArrived{
-			Round: n, Worker: word(1), Level: task(2), Task: task(3), Digest: result.Digest, Took: took, Malformed: r.has("malformed"),
+			Round: n, Worker: word(1), Level: task(2), Task: task(3), Digest: result.Digest, Took: took,
+			Malformed: r.has("malformed"),
 		}
 	case "announced":
 		return &ResultAnnounced{Round: n, Worker: word(1), Task: task(2), Result: result}

@@ -26,12 +26,13 @@ const (
 	MaxWorkers = 4096
 	// maxShards bounds the digests that a leader keeps of all workers' shards, about 150 bytes each.
 	maxShards = 1 << 18
-	// slowBeats is the length, in heartbeats, of a worker's second slow period in a row. Each further one is twice as long.
+	// slowBeats is the length, in heartbeats, of a worker's second slow period in a row. Each further one is twice as
+	// long.
 	slowBeats = 5
 )
 
-// Workers is the state that the jobs of one leadership share: which workers there are, what each has, and which slots are
-// free. It is not safe for concurrent use.
+// Workers is the state that the jobs of one leadership share: which workers there are, what each has, and which slots
+// are free. It is not safe for concurrent use.
 type Workers struct {
 	limits  Limits
 	byName  map[string]*Worker
@@ -90,8 +91,8 @@ func NewWorkers(limits Limits, quarantined map[string]string) *Workers {
 	return w
 }
 
-// Hear takes in a worker's report. changed is true if the workers are others now, joined if the worker is new, or is used or
-// refused now and was not before.
+// Hear takes in a worker's report. changed is true if the workers are others now, joined if the worker is new, or is
+// used or refused now and was not before.
 func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
 	if r.Leaving {
 		return w.remove(r.Name), false
@@ -116,7 +117,9 @@ func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
 		at.unreachable = false
 		changed = true
 	}
-	same := len(r.Shards) == len(at.shards) && !slices.ContainsFunc(r.Shards, func(digest string) bool { return !at.shards[digest] })
+	same := len(r.Shards) == len(at.shards) && !slices.ContainsFunc(r.Shards, func(digest string) bool {
+		return !at.shards[digest]
+	})
 	if r.Full && !same && w.shards+len(r.Shards)-len(at.shards) <= maxShards {
 		w.shards += len(r.Shards) - len(at.shards)
 		clear(at.shards)
@@ -182,8 +185,8 @@ func (w *Workers) Expire(now time.Time) (gone []string) {
 	return gone
 }
 
-// Unreachable puts a worker out of use until its next report, since nobody listens to its subject. It may be the same process
-// then, and keeps what it was sent.
+// Unreachable puts a worker out of use until its next report, since nobody listens to its subject. It may be the same
+// process then, and keeps what it was sent.
 func (w *Workers) Unreachable(name string) bool {
 	at := w.byName[name]
 	if at == nil || at.unreachable {
@@ -202,8 +205,8 @@ func (w *Workers) Quarantine(name, reason string) bool {
 	return !already
 }
 
-// SetQuarantined says which workers the log does not trust, and why. A worker that the log trusts again is used again. It
-// reports whether that is news.
+// SetQuarantined says which workers the log does not trust, and why. A worker that the log trusts again is used again.
+// It reports whether that is news.
 func (w *Workers) SetQuarantined(recorded map[string]string) bool {
 	if maps.Equal(w.recorded, recorded) {
 		return false
@@ -249,8 +252,8 @@ func (w *Workers) WorkersOf(job uint64) (names []string) {
 	return names
 }
 
-// list returns the workers that may be given tasks, by name. For a reduce round slow workers are left out, unless all are
-// slow.
+// list returns the workers that may be given tasks, by name. For a reduce round slow workers are left out, unless all
+// are slow.
 func (w *Workers) list(reduce bool) []*Worker {
 	if w.listed != w.version {
 		w.listed, w.usable, w.prompt = w.version, nil, nil
@@ -286,8 +289,8 @@ func (w *Workers) slow(name string, now time.Time) {
 	w.version++
 }
 
-// answered notes that a worker answered: its slow period ends. From the second period in a row on it ends only after some
-// time; otherwise a slow worker would cost each round a wait.
+// answered notes that a worker answered: its slow period ends. From the second period in a row on it ends only after
+// some time; otherwise a slow worker would cost each round a wait.
 func (w *Workers) answered(name string, now time.Time) {
 	at := w.Get(name)
 	if at == nil || at.slowUntil.IsZero() {
@@ -338,11 +341,12 @@ func (w *Worker) start(now time.Time) {
 // isBehind reports whether a lease waits for a slot: its worker has as many earlier ones as slots.
 func (l *Lease) isBehind() bool { return slices.Index(l.on.leases, l) >= l.on.Slots }
 
-// lease finds a slot for a job, on the worker with the most free slots, or returns nil. It leaves out the worker to avoid,
-// unless it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second lease of a task.
+// lease finds a slot for a job, on the worker with the most free slots, or returns nil. It leaves out the worker to
+// avoid, unless it is the only one. waiting is the number of the job's tasks that wait for a lease; 0 asks for a second
+// lease of a task.
 //
-// A worker gets more leases than it has slots (Limits.Ahead) while more tasks wait than there are slots. A job that wants a slot
-// and has fewer leases goes first; next is that job.
+// A worker gets more leases than it has slots (Limits.Ahead) while more tasks wait than there are slots. A job that
+// wants a slot and has fewer leases goes first; next is that job.
 func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *claim) {
 	able, slots, most := 0, 0, 0
 	var avoided *Worker
@@ -375,7 +379,8 @@ func (w *Workers) lease(c *claim, avoid string, waiting int) (on *Worker, next *
 		return nil, nil
 	}
 	for _, other := range w.claims {
-		if other != c && other.wants && len(other.leased) < len(c.leased) && other.unable[on.Name] == "" && (next == nil || other.job < next.job) {
+		if other != c && other.wants && len(other.leased) < len(c.leased) && other.unable[on.Name] == "" &&
+			(next == nil || other.job < next.job) {
 			next = other
 		}
 	}
@@ -408,7 +413,8 @@ func (w *Workers) View(now time.Time) []WorkerView {
 		at := w.byName[name]
 		_, quarantined := w.quarantined[name]
 		list = append(list, WorkerView{
-			Name: name, Slots: at.Slots, Shards: len(at.shards), Leases: len(at.leases), Refused: at.refused, Quarantined: quarantined,
+			Name: name, Slots: at.Slots, Shards: len(at.shards), Leases: len(at.leases), Refused: at.refused,
+			Quarantined: quarantined,
 			Unreachable: at.unreachable, Heard: at.heard, SlowFor: max(0, at.slowUntil.Sub(now)),
 		})
 	}
@@ -454,12 +460,12 @@ type JobView struct {
 	Tasks  int
 	Gather bool
 
-	// Of a reduce round: by task, the worker that has it and the worker that should hold its shards; and all workers that could
-	// have tasks.
+	// Of a reduce round: by task, the worker that has it and the worker that should hold its shards; and all workers that
+	// could have tasks.
 	Owner, Target, Able []string
 
-	// Of a gather round: tasks without a result; tasks that may be given out, that rest after a failure, that a budget holds
-	// back; and tasks that workers compute now.
+	// Of a gather round: tasks without a result; tasks that may be given out, that rest after a failure, that a budget
+	// holds back; and tasks that workers compute now.
 	Left, Ready, Resting, Held int
 	Running                    []RunningTask
 	// Waits counts, by group, the tasks that have no lease and that no budget holds back.

@@ -164,7 +164,8 @@ func TestWorkersExpire(t *testing.T) {
 		t.Errorf("%v were forgotten too early", gone)
 	}
 	version := w.version
-	if gone := w.Expire(began.Add(limitsForTest.Dead + 1)); !slices.Equal(gone, []string{"w1", "w3"}) || w.version == version {
+	if gone := w.Expire(began.Add(limitsForTest.Dead + 1)); !slices.Equal(gone, []string{"w1", "w3"}) ||
+		w.version == version {
 		t.Errorf("%v were forgotten", gone)
 	}
 	if names := namesOf(w, false); !slices.Equal(names, []string{"w2"}) {
@@ -270,8 +271,8 @@ func TestSlowPeriodsGrow(t *testing.T) {
 	}
 }
 
-// TestRefusalChanges: a worker of another version that was started again under the same name before its silence told is what it
-// says now.
+// TestRefusalChanges: a worker of another version that was started again under the same name before its silence told is
+// what it says now.
 func TestRefusalChanges(t *testing.T) {
 	w := NewWorkers(limitsForTest, nil)
 	for i, refusal := range []string{"", "the worker has arithmetic version 2, this coordinator has 1", ""} {

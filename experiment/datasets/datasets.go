@@ -27,7 +27,8 @@ import (
 // Reader reads the datasets of a spec.
 type Reader struct {
 	Spec *experiment.Spec
-	// File is the file of the spec: the paths of data files are relative to its folder, unless the spec has another folder.
+	// File is the file of the spec: the paths of data files are relative to its folder, unless the spec has another
+	// folder.
 	File string
 	// Flags returns how a data file is opened. The keys of a dataset are given as flags of train, such as --labels=age.
 	Flags func(flags []string) (Opener, error)
@@ -48,9 +49,9 @@ type Set struct {
 	groups []uint16 // by sample; nil: there are none
 }
 
-// Load reads all datasets into memory, plans their runs, and puts the plans together. A dataset without a file is skipped if
-// the spec says so. If models is true, the runs keep their models. The error is experiment.Errors if the spec or its data have
-// mistakes: all of them.
+// Load reads all datasets into memory, plans their runs, and puts the plans together. A dataset without a file is
+// skipped if the spec says so. If models is true, the runs keep their models. The error is experiment.Errors if the
+// spec or its data have mistakes: all of them.
 func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Layout, error) {
 	var sets []*Set
 	skipped, err := r.each(ctx, nil, r.refuseCluster, func(d *experiment.Dataset) error {
@@ -86,10 +87,11 @@ func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Lay
 	return sets, l, err
 }
 
-// Send imports the files of all datasets into a cluster, with the lists of folds that they name, and returns by name what a
-// request to run the spec says of them. If check is true, files are only read. If shared is true, all users may read what is
-// imported. Errors are as for Load.
-func (r *Reader) Send(ctx context.Context, cl *client.Client, check, shared bool) (map[string]protocol.ExperimentData, error) {
+// Send imports the files of all datasets into a cluster, with the lists of folds that they name, and returns by name
+// what a request to run the spec says of them. If check is true, files are only read. If shared is true, all users may
+// read what is imported. Errors are as for Load.
+func (r *Reader) Send(ctx context.Context, cl *client.Client, check, shared bool) (map[string]protocol.ExperimentData,
+	error) {
 	sent := make(map[string]protocol.ExperimentData)
 	isThere := func(d *experiment.Dataset) error {
 		_, err := cl.Datasets().Get(ctx, d.On)
@@ -108,7 +110,8 @@ func (r *Reader) Send(ctx context.Context, cl *client.Client, check, shared bool
 	return sent, err
 }
 
-func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check, shared bool) (sent protocol.ExperimentData, err error) {
+func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check,
+	shared bool) (sent protocol.ExperimentData, err error) {
 	var m *dataset.Manifest
 	if check {
 		s, err := r.load(ctx, d)
@@ -145,8 +148,8 @@ func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Data
 	return sent, err
 }
 
-// WithMistakes adds to the mistakes in a spec the mistakes in the datasets that could be read from it. If here is true, the
-// experiment would run in this process.
+// WithMistakes adds to the mistakes in a spec the mistakes in the datasets that could be read from it. If here is true,
+// the experiment would run in this process.
 func (r *Reader) WithMistakes(ctx context.Context, err error, here bool) error {
 	var mistakes experiment.Errors
 	if !collect(ctx, &mistakes, err) {
@@ -167,10 +170,11 @@ func (r *Reader) refuseCluster(d *experiment.Dataset) error {
 // maxChecked bounds the file of a dataset that is read only to find mistakes, in bytes.
 const maxChecked = 256 << 20
 
-// each calls onCluster for the datasets on a cluster, and take for the datasets with a file, and returns the names of the
-// datasets that are skipped because their files are missing. Once there is a mistake, files are only checked, as nothing is
-// run.
-func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster, take func(*experiment.Dataset) error) (skipped []string, err error) {
+// each calls onCluster for the datasets on a cluster, and take for the datasets with a file, and returns the names of
+// the datasets that are skipped because their files are missing. Once there is a mistake, files are only checked, as
+// nothing is run.
+func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster,
+	take func(*experiment.Dataset) error) (skipped []string, err error) {
 	for i := range r.Spec.Datasets {
 		d := &r.Spec.Datasets[i]
 		path := r.path(d.File)
@@ -184,7 +188,8 @@ func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster
 			}
 			skipped = append(skipped, d.Name)
 		case errors.Is(err, fs.ErrNotExist):
-			err = r.Spec.Error(d.At, "dataset %s: %s: no such file; name another folder with {data}, or skip missing files with {key missing=skip} in the spec", d.Name, path)
+			err = r.Spec.Error(d.At, "dataset %s: %s: no such file; name another folder with {data}, or skip missing files "+
+				"with {key missing=skip} in the spec", d.Name, path)
 		case err != nil:
 			err = r.located(d, err)
 		case len(mistakes) == 0:
@@ -199,8 +204,8 @@ func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster
 	return skipped, mistakes.Sorted()
 }
 
-// collect adds an error about the spec or its data to the mistakes that are told together. It reports false if the caller
-// must end at once: it was interrupted, or no coordinator answers.
+// collect adds an error about the spec or its data to the mistakes that are told together. It reports false if the
+// caller must end at once: it was interrupted, or no coordinator answers.
 func collect(ctx context.Context, mistakes *experiment.Errors, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, client.ErrUnavailable) && mistakes.Add(err)
 }
@@ -221,7 +226,8 @@ func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.Plan, err = experiment.NewPlan(ctx, r.Spec, d, &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups, Splits: splits})
+	s.Plan, err = experiment.NewPlan(ctx, r.Spec, d, &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups,
+		Splits: splits})
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +292,9 @@ func (e *keysError) Formed() (errtext.Code, errtext.Text) {
 	if f := errtext.Of(e.error.Error(), e.error); f != nil {
 		code = f.Code
 	}
-	return code, errtext.Within(e.error.Error(), e.error).Keys(func(key string) bool { return slices.Contains(experiment.ReadingKeys, key) })
+	return code, errtext.Within(e.error.Error(), e.error).Keys(func(key string) bool {
+		return slices.Contains(experiment.ReadingKeys, key)
+	})
 }
 
 // readingFlag finds flags in texts that are not formed.

@@ -19,8 +19,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// newReader returns a reader of a spec in a folder with data files, and the notes that it prints. It refuses flags about the
-// header.
+// newReader returns a reader of a spec in a folder with data files, and the notes that it prints. It refuses flags
+// about the header.
 func newReader(t *testing.T, text string) (r *Reader, dir string, notes *[]string, mistakes error) {
 	t.Helper()
 	dir, notes = t.TempDir(), new([]string)
@@ -58,7 +58,8 @@ func writeText(t *testing.T, dir, name, text string) {
 
 // TestLoad: the layout has the datasets with files, and names the others.
 func TestLoad(t *testing.T) {
-	r, dir, notes, err := newReader(t, "name: e\nmissing: skip\nfolds: 2\nmethods: [aa-knn]\ndatasets: [first.csv, third.csv, second.csv]\n")
+	r, dir, notes, err := newReader(t, "name: e\nmissing: skip\nfolds: 2\nmethods: [aa-knn]\ndatasets: [first.csv, "+
+		"third.csv, second.csv]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,17 +67,20 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(sets) != 2 || sets[1].Data.Manifest.Rows != 24 || sets[1].Plan.Dataset.Name != "second" || !sets[0].Plan.Job.Cells.Models {
+	if len(sets) != 2 || sets[1].Data.Manifest.Rows != 24 || sets[1].Plan.Dataset.Name != "second" ||
+		!sets[0].Plan.Job.Cells.Models {
 		t.Errorf("%d datasets: %+v", len(sets), sets[1].Plan.Dataset)
 	}
 	if !slices.Equal(l.Skipped, []string{"third"}) || len(l.Table.Runs) != 4 || l.Inputs.Spec != dir {
 		t.Errorf("%+v", l)
 	}
-	if want := "skipped: dataset third, because " + filepath.Join(dir, "third.csv") + " does not exist"; !slices.Equal(*notes, []string{want}) {
+	if want := "skipped: dataset third, because " + filepath.Join(dir, "third.csv") +
+		" does not exist"; !slices.Equal(*notes, []string{want}) {
 		t.Errorf("%q", *notes)
 	}
 	r.Spec.Data = filepath.Join(dir, "none")
-	if _, _, err := r.Load(t.Context(), false); err == nil || !strings.Contains(err.Error(), "the files of all datasets are missing") {
+	if _, _, err := r.Load(t.Context(), false); err == nil ||
+		!strings.Contains(err.Error(), "the files of all datasets are missing") {
 		t.Error(err)
 	}
 }
@@ -95,7 +99,8 @@ datasets:
 
 // places are the mistakes of mistaken, in order.
 var places = []string{
-	":2:8: dataset second: want 2 to 24 folds", ":5:5: dataset there is on a cluster", ":6:5: dataset none: ", ":7:5: dataset first: --header: maybe is no answer",
+	":2:8: dataset second: want 2 to 24 folds", ":5:5: dataset there is on a cluster", ":6:5: dataset none: ",
+	":7:5: dataset first: --header: maybe is no answer",
 	":8:44: the folds of dataset other: ",
 }
 
@@ -137,11 +142,14 @@ func TestLoadMistakes(t *testing.T) {
 
 // TestKeysError: flags become keys, with values as in YAML.
 func TestKeysError(t *testing.T) {
-	formed := &keysError{errtext.Errorf(errtext.WrongOption, "{sigma} needs {labels=age}, {decimal=,} or {label-columns=a b}; see {server}")}
-	if got, want := formed.Error(), `sigma needs labels: age, decimal: "," or label_columns: "a b"; see --server`; got != want {
+	formed := &keysError{errtext.Errorf(errtext.WrongOption,
+		"{sigma} needs {labels=age}, {decimal=,} or {label-columns=a b}; see {server}")}
+	if got, want := formed.Error(),
+		`sigma needs labels: age, decimal: "," or label_columns: "a b"; see --server`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if f := errtext.Of("dataset d: "+formed.Error(), fmt.Errorf("dataset d: %w", formed)); f == nil || f.Code != errtext.WrongOption || len(f.Text) != 10 || f.Text[3].Value != "age" {
+	if f := errtext.Of("dataset d: "+formed.Error(), fmt.Errorf("dataset d: %w", formed)); f == nil ||
+		f.Code != errtext.WrongOption || len(f.Text) != 10 || f.Text[3].Value != "age" {
 		t.Errorf("the form %v lacks places", f)
 	}
 }

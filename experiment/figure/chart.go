@@ -46,7 +46,8 @@ const (
 
 // newChart returns a chart with one panel without data.
 func newChart(title string, x, y Axis) *chart {
-	return &chart{title: title, x: newAxis(x), y: newAxis(y), panels: make([]panel, 1), across: 1, height: 46 * vg.Millimeter}
+	return &chart{title: title, x: newAxis(x), y: newAxis(y), panels: make([]panel, 1), across: 1,
+		height: 46 * vg.Millimeter}
 }
 
 // add adds a layer to the last panel, and extends the axes to its points.
@@ -112,8 +113,8 @@ func (c *chart) layout() *layout {
 	return g
 }
 
-// fitX chooses the ticks along x for the width of the data, and the style of their texts. It returns how far texts extend
-// beyond the left and right ends of the data.
+// fitX chooses the ticks along x for the width of the data, and the style of their texts. It returns how far texts
+// extend beyond the left and right ends of the data.
 func (g *layout) fitX() (left, right vg.Length) {
 	gap := 2 * textGap
 	g.xText = letters(tickSize, draw.XCenter, draw.YTop)
@@ -148,7 +149,8 @@ func (g *layout) data(c draw.Canvas, panel int) draw.Canvas {
 	column, row := vg.Length(panel%g.across), vg.Length(panel/g.across)
 	x := c.Min.X + labelRoom + g.left + column*(g.left+g.width+g.right+panelGap)
 	y := c.Max.Y - g.above - row*(g.above+g.chart.height+g.below+panelGap)
-	return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - g.chart.height}, Max: vg.Point{X: x + g.width, Y: y}}}
+	return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - g.chart.height},
+		Max: vg.Point{X: x + g.width, Y: y}}}
 }
 
 // drawPanel draws a panel around its data c. Only panels at the left have the name of the vertical axis, and only the
@@ -173,7 +175,8 @@ func (g *layout) drawPanel(c draw.Canvas, panel int) {
 		c.FillText(style, vg.Point{X: c.Min.X - g.left - labelRoom, Y: c.Center().Y}, g.y.label())
 	}
 	if panel+g.across >= len(g.panels) {
-		c.FillText(letters(labelSize, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: c.Min.Y - g.below - textGap}, g.x.label())
+		c.FillText(letters(labelSize, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: c.Min.Y - g.below - textGap},
+			g.x.label())
 	}
 }
 
@@ -222,7 +225,8 @@ func (l *layer) draw(c draw.Canvas, at func(x, y float64) vg.Point) {
 	thin := draw.LineStyle{Color: l.mark.Color, Width: hairline.Width}
 	for i, d := range l.deviation {
 		low, high := at(l.x[i], l.y[i]-d), at(l.x[i], l.y[i]+d)
-		c.StrokeLines(thin, []vg.Point{low, high}, []vg.Point{{X: low.X - 2.5, Y: low.Y}, {X: low.X + 2.5, Y: low.Y}}, []vg.Point{{X: low.X - 2.5, Y: high.Y}, {X: low.X + 2.5, Y: high.Y}})
+		c.StrokeLines(thin, []vg.Point{low, high}, []vg.Point{{X: low.X - 2.5, Y: low.Y}, {X: low.X + 2.5, Y: low.Y}},
+			[]vg.Point{{X: low.X - 2.5, Y: high.Y}, {X: low.X + 2.5, Y: high.Y}})
 	}
 	if l.fill != nil {
 		return
@@ -255,14 +259,17 @@ var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
 
 // seriesColours go from dark to light, so that they also differ in grey.
 var seriesColours = []color.Color{
-	color.NRGBA{0, 0, 0, 255}, color.NRGBA{0, 90, 160, 255}, color.NRGBA{200, 70, 0, 255},
-	color.NRGBA{0, 140, 100, 255}, color.NRGBA{190, 110, 160, 255}, color.NRGBA{80, 170, 220, 255},
+	color.NRGBA{R: 0, G: 0, B: 0, A: 255}, color.NRGBA{R: 0, G: 90, B: 160, A: 255}, color.NRGBA{R: 200, G: 70,
+		B: 0, A: 255},
+	color.NRGBA{R: 0, G: 140, B: 100, A: 255}, color.NRGBA{R: 190, G: 110, B: 160, A: 255}, color.NRGBA{R: 80, G: 170,
+		B: 220, A: 255},
 }
 
 // seriesDashes and seriesMarks distinguish series without colours.
 var (
 	seriesDashes = [][]vg.Length{nil, {6, 2}, {2, 2}, {6, 2, 1.5, 2}, {4, 1.5, 4, 1.5, 1, 1.5}}
-	seriesMarks  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}}
+	seriesMarks  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{},
+		draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}}
 )
 
 // style says how points are drawn in a chart and in its legend.
@@ -360,7 +367,8 @@ func (l legend) drawAbove(c draw.Canvas) draw.Canvas {
 	for _, row := range l.rows(c.Max.X - c.Min.X) {
 		x := c.Min.X
 		for _, e := range row {
-			e.drawSample(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - legendLine + 2}, Max: vg.Point{X: x + sampleWidth, Y: y - 2}}})
+			e.drawSample(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - legendLine + 2},
+				Max: vg.Point{X: x + sampleWidth, Y: y - 2}}})
 			x += sampleWidth + sampleGap
 			c.FillText(style, vg.Point{X: x, Y: y - legendLine/2}, e.name)
 			x += style.Width(e.name) + entryGap
@@ -370,8 +378,8 @@ func (l legend) drawAbove(c draw.Canvas) draw.Canvas {
 	return draw.Crop(c, 0, 0, 0, y-c.Max.Y)
 }
 
-// shortened returns a name in letters of a size, of at most a width. Longer names lack their middle, because names often
-// differ at their ends.
+// shortened returns a name in letters of a size, of at most a width. Longer names lack their middle, because names
+// often differ at their ends.
 func shortened(name string, size, width vg.Length) string {
 	style, letter := letters(size, 0, 0), []rune(name)
 	for text, left := name, len(letter)-1; ; left-- {

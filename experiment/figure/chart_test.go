@@ -40,7 +40,8 @@ func (r *recording) Fill(path vg.Path)   { r.fills = append(r.fills, path) }
 
 func (r *recording) FillString(face font.Face, at vg.Point, text string) {
 	size := face.Font.Size
-	b := vg.Rectangle{Min: vg.Point{X: at.X, Y: at.Y - .2*size}, Max: vg.Point{X: at.X + widthOf(face, text), Y: at.Y + .72*size}}
+	b := vg.Rectangle{Min: vg.Point{X: at.X, Y: at.Y - .2*size}, Max: vg.Point{X: at.X + widthOf(face, text),
+		Y: at.Y + .72*size}}
 	if r.turned {
 		b = vg.Rectangle{Min: vg.Point{X: -b.Max.Y, Y: b.Min.X}, Max: vg.Point{X: -b.Min.Y, Y: b.Max.X}}
 	}
@@ -79,7 +80,8 @@ func TestTextsApart(t *testing.T) {
 // TestRandomTextsApart checks that texts do not overlap, whatever the numbers and names in a chart are.
 func TestRandomTextsApart(t *testing.T) {
 	number := rapid.Custom(func(t *rapid.T) float64 {
-		return float64(rapid.IntRange(-2000, 2000).Draw(t, "mantissa")) * math.Pow(10, float64(rapid.IntRange(-12, 12).Draw(t, "exponent")))
+		return float64(rapid.IntRange(-2000, 2000).Draw(t, "mantissa")) *
+			math.Pow(10, float64(rapid.IntRange(-12, 12).Draw(t, "exponent")))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		var example figurer
@@ -123,9 +125,12 @@ func TestPositions(t *testing.T) {
 		xs, ys       []float64
 		wantX, wantY []float64 // parts of the way from the first to the last point
 	}{
-		{"linear", Axis{}, Axis{}, []float64{-2, 0, 2, 8}, []float64{5, 4, 2, 1}, []float64{0, .2, .4, 1}, []float64{0, .25, .75, 1}},
-		{"logarithmic", Axis{Log: true}, Axis{Log: true}, []float64{1, 10, 1000}, []float64{.01, 10, 1}, []float64{0, 1. / 3, 1}, []float64{0, 1.5, 1}},
-		{"zero", Axis{Log: true, Zero: true}, Axis{}, []float64{0, 1, 10, 100}, []float64{0, 1, 1, 2}, []float64{0, .15, .575, 1}, []float64{0, .5, .5, 1}},
+		{"linear", Axis{}, Axis{}, []float64{-2, 0, 2, 8}, []float64{5, 4, 2, 1}, []float64{0, .2, .4, 1},
+			[]float64{0, .25, .75, 1}},
+		{"logarithmic", Axis{Log: true}, Axis{Log: true}, []float64{1, 10, 1000}, []float64{.01, 10, 1},
+			[]float64{0, 1. / 3, 1}, []float64{0, 1.5, 1}},
+		{"zero", Axis{Log: true, Zero: true}, Axis{}, []float64{0, 1, 10, 100}, []float64{0, 1, 1, 2},
+			[]float64{0, .15, .575, 1}, []float64{0, .5, .5, 1}},
 	} {
 		f, err := (&Lines{X: c.x, Y: c.y, Series: []Series{{X: c.xs, Y: c.ys}}}).Figure()
 		if err != nil {
@@ -145,7 +150,8 @@ func TestPositions(t *testing.T) {
 			t.Errorf("%s: the greatest y is not at the top", c.name)
 		}
 		for i, p := range line {
-			if x, y := part(first.X, last.X, p.Pos.X), part(first.Y, last.Y, p.Pos.Y); math.Abs(x-c.wantX[i]) > 1e-9 || math.Abs(y-c.wantY[i]) > 1e-9 {
+			if x, y := part(first.X, last.X, p.Pos.X), part(first.Y, last.Y, p.Pos.Y); math.Abs(x-c.wantX[i]) > 1e-9 ||
+				math.Abs(y-c.wantY[i]) > 1e-9 {
 				t.Errorf("%s: point %d is at %.4f, %.4f, want %.4f, %.4f", c.name, i, x, y, c.wantX[i], c.wantY[i])
 			}
 			text := slices.Index(r.texts, fmt.Sprint(c.xs[i])) // the first texts are those along x
@@ -174,7 +180,8 @@ func TestPositions(t *testing.T) {
 	var deviations []vg.Length
 	lines := record(f).lines
 	for i, p := range lines[:len(lines)-2] { // a deviation is three lines: the bar and its two ends
-		if a, b := lines[i+1], lines[i+2]; len(p) == 2 && p[0].Pos.X == p[1].Pos.X && (a[0].Pos.X+a[1].Pos.X)/2 == p[0].Pos.X && (b[0].Pos.X+b[1].Pos.X)/2 == p[0].Pos.X && b[0].Pos.Y == p[1].Pos.Y {
+		if a, b := lines[i+1], lines[i+2]; len(p) == 2 && p[0].Pos.X == p[1].Pos.X && (a[0].Pos.X+a[1].Pos.X)/
+			2 == p[0].Pos.X && (b[0].Pos.X+b[1].Pos.X)/2 == p[0].Pos.X && b[0].Pos.Y == p[1].Pos.Y {
 			deviations = append(deviations, p[1].Pos.Y-p[0].Pos.Y)
 		}
 	}
@@ -223,7 +230,8 @@ func TestTicks(t *testing.T) {
 		{axisOf(zero, 0, 1e-4, .01, 1), 200, "0 0.0001 0.001 0.01 0.1 1"},
 		{axisOf(zero, 0, 0), 200, "-1 0 1"},
 		// whole numbers have whole ticks
-		{axisOf(Axis{}, 1), 200, "0 1 2"}, {axisOf(Axis{}, 1, 2), 200, "1 2"}, {axisOf(Axis{}, 0, 3), 200, "0 1 2 3"}, {axisOf(Axis{}, 1, 400), 200, "100 200 300 400"},
+		{axisOf(Axis{}, 1), 200, "0 1 2"}, {axisOf(Axis{}, 1, 2), 200, "1 2"}, {axisOf(Axis{}, 0, 3), 200, "0 1 2 3"},
+		{axisOf(Axis{}, 1, 400), 200, "100 200 300 400"},
 	} {
 		style := letters(tickSize, 0, 0)
 		if got := strings.Join(textsOf(c.axis.fitted(c.length, 4, style.Width)), " "); got != c.want {
@@ -236,7 +244,8 @@ func TestTicks(t *testing.T) {
 // has a tick at every multiple of their distance.
 func TestTicksCover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		from := rapid.Float64Range(-1000, 1000).Draw(t, "from") * math.Pow(10, float64(rapid.IntRange(-9, 9).Draw(t, "exponent")))
+		from := rapid.Float64Range(-1000, 1000).Draw(t, "from") *
+			math.Pow(10, float64(rapid.IntRange(-9, 9).Draw(t, "exponent")))
 		to := from + rapid.Float64Range(1e-3, 1000).Draw(t, "length")*max(1e-12, math.Abs(from))
 		a := axisOf(Axis{Log: from > 0 && rapid.Bool().Draw(t, "log")}, from, to)
 		all := a.ticks(mostTicks)
@@ -250,7 +259,8 @@ func TestTicksCover(t *testing.T) {
 			if tick.value < a.low-room || tick.value > a.high+1e-9*math.Abs(a.high)+room {
 				t.Errorf("%v is not between %v and %v", tick.value, a.low, a.high)
 			}
-			if v, err := strconv.ParseFloat(tick.text, 64); tick.text != "" && (err != nil || math.Abs(v-tick.value) > 1e-9*math.Abs(v)+room) {
+			if v, err := strconv.ParseFloat(tick.text, 64); tick.text != "" &&
+				(err != nil || math.Abs(v-tick.value) > 1e-9*math.Abs(v)+room) {
 				t.Errorf("the text of %v is %q", tick.value, tick.text)
 			}
 			if !linear || i == 0 {
@@ -260,7 +270,8 @@ func TestTicksCover(t *testing.T) {
 			if got := tick.value - all[i-1].value; math.Abs(got-step) > 1e-6*step+room {
 				t.Errorf("ticks are %v and %v apart", step, got)
 			}
-			if digit := strings.TrimRight(fmt.Sprintf("%.3e", step)[:5], "0"); !slices.Contains([]string{"1.", "2.", "5."}, digit) {
+			if digit := strings.TrimRight(fmt.Sprintf("%.3e", step)[:5], "0"); !slices.Contains([]string{"1.", "2.", "5."},
+				digit) {
 				t.Errorf("the distance of ticks is %v, want 1, 2 or 5 times a power of ten", step)
 			}
 			if all[0].value-step > a.low+room || all[len(all)-1].value+step < a.high-room {

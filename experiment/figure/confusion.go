@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Confusion is a confusion matrix. Counts[i][j] is the number of rows of class i that were predicted as class j. The shade
-// of a field shows its fraction of the rows of the true class.
+// Confusion is a confusion matrix. Counts[i][j] is the number of rows of class i that were predicted as class j. The
+// shade of a field shows its fraction of the rows of the true class.
 type Confusion struct {
 	Title   string
 	Classes []string
@@ -24,15 +24,18 @@ const (
 	mostNumbered = 12 // if there are more classes, fields have no numbers
 )
 
-// Figure returns the figure. An error wraps ErrData: there are no classes or more than 100, or the matrix is not square.
+// Figure returns the figure. An error wraps ErrData: there are no classes or more than 100, or the matrix is not
+// square.
 func (m *Confusion) Figure() (*Figure, error) {
 	n := len(m.Classes)
 	if n == 0 || n > mostClasses || len(m.Counts) != n {
-		return nil, fmt.Errorf("the confusion matrix has %d classes and %d lines, want as many lines as classes, and 1 to %d classes: %w", n, len(m.Counts), mostClasses, ErrData)
+		return nil, fmt.Errorf("the confusion matrix has %d classes and %d lines, want as many lines as classes, and 1 to "+
+			"%d classes: %w", n, len(m.Counts), mostClasses, ErrData)
 	}
 	for i, line := range m.Counts {
 		if len(line) != n {
-			return nil, fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields: %w", n, i, len(line), ErrData)
+			return nil, fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields: %w", n, i,
+				len(line), ErrData)
 		}
 	}
 	g := m.layout()
@@ -74,12 +77,14 @@ func (m *matrix) draw(c draw.Canvas) {
 	for i, line := range m.Counts {
 		m.drawLine(c, line, left, top-vg.Length(i)*m.field)
 	}
-	box(c, vg.Rectangle{Min: vg.Point{X: left, Y: top - n*m.field}, Max: vg.Point{X: left + n*m.field, Y: top}}, nil, hairline)
+	box(c, vg.Rectangle{Min: vg.Point{X: left, Y: top - n*m.field}, Max: vg.Point{X: left + n*m.field, Y: top}},
+		nil, hairline)
 	m.drawNames(c, left, top)
 	side := letters(labelSize, draw.XCenter, draw.YTop)
 	side.Rotation = quarter
 	c.FillText(side, vg.Point{X: c.Min.X, Y: top - n*m.field/2}, "true class")
-	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: left + n*m.field/2, Y: c.Min.Y}, "predicted class")
+	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: left + n*m.field/2, Y: c.Min.Y},
+		"predicted class")
 }
 
 // drawLine draws the fields of a true class, beginning at their upper left corner. A number is white if its field is
@@ -95,7 +100,8 @@ func (m *matrix) drawLine(c draw.Canvas, counts []uint64, x, y vg.Length) {
 			share = float64(v) / float64(sum)
 		}
 		if v > 0 {
-			box(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - m.field}, Max: vg.Point{X: x + m.field, Y: y}}, color.Gray{Y: uint8(250 - 210*share)}, draw.LineStyle{})
+			box(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - m.field}, Max: vg.Point{X: x + m.field, Y: y}},
+				color.Gray{Y: uint8(250 - 210*share)}, draw.LineStyle{})
 		}
 		if len(counts) <= mostNumbered {
 			text := strconv.FormatUint(v, 10)
@@ -109,8 +115,8 @@ func (m *matrix) drawLine(c draw.Canvas, counts []uint64, x, y vg.Length) {
 	}
 }
 
-// drawNames writes the names of classes at the left of and below the fields. Without room for all names, it writes every
-// second, every third and so on.
+// drawNames writes the names of classes at the left of and below the fields. Without room for all names, it writes
+// every second, every third and so on.
 func (m *matrix) drawNames(c draw.Canvas, left, top vg.Length) {
 	every := 1
 	for vg.Length(every)*m.field < tickSize+1 {
@@ -141,7 +147,8 @@ type ColourMap struct {
 	Maps           []Map
 }
 
-// Map is one of the maps. Degrees has three degrees for each point. It begins at the least X and Y, and X varies fastest.
+// Map is one of the maps. Degrees has three degrees for each point. It begins at the least X and Y, and X varies
+// fastest.
 type Map struct {
 	Name    string
 	Degrees [][3]float64
@@ -162,7 +169,8 @@ func (m *ColourMap) Figure() (*Figure, error) {
 		return nil, nil
 	}
 	if len(m.Maps) == 0 || len(m.Maps) > 4 || m.Columns < 2 || m.Lines < 2 || !(m.FromX < m.ToX) || !(m.FromY < m.ToY) {
-		return nil, fmt.Errorf("want 1 to 4 colour maps of at least 2 x 2 points and an area above 0, got %d of %d x %d: %w", len(m.Maps), m.Columns, m.Lines, ErrData)
+		return nil, fmt.Errorf("want 1 to 4 colour maps of at least 2 x 2 points and an area above 0, got %d of %d x %d: %w",
+			len(m.Maps), m.Columns, m.Lines, ErrData)
 	}
 	for i := range m.Maps {
 		if n := len(m.Maps[i].Degrees); n != m.Columns*m.Lines {
@@ -214,12 +222,13 @@ func (g *colours) drawPicture(c draw.Canvas, i, picture int, at vg.Rectangle) {
 	}
 	c.DrawImage(at, g.picture(&g.Maps[i], func(d [3]float64) color.Color {
 		if picture == 0 {
-			return color.NRGBA{g.shade(d, 0), g.shade(d, 1), g.shade(d, 2), 255}
+			return color.NRGBA{R: g.shade(d, 0), G: g.shade(d, 1), B: g.shade(d, 2), A: 255}
 		}
 		return color.Gray{Y: g.shade(d, picture-1)}
 	}))
 	box(c, at, nil, hairline)
-	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (at.Min.X + at.Max.X) / 2, Y: at.Max.Y + 2}, name)
+	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (at.Min.X + at.Max.X) / 2, Y: at.Max.Y + 2},
+		name)
 }
 
 // shade returns the shade of a degree of a label, from 0 to 255.

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// CriticalDifferences is the diagram of Demšar (2006, section 3.2.2). It shows average ranks along an axis, with the best
-// at the left. A bar joins models if their ranks differ by less than Difference. All names are at the left, one below the
-// other, so that no line crosses a name.
+// CriticalDifferences is the diagram of Demšar (2006, section 3.2.2). It shows average ranks along an axis, with the
+// best at the left. A bar joins models if their ranks differ by less than Difference. All names are at the left, one
+// below the other, so that no line crosses a name.
 type CriticalDifferences struct {
 	Title      string
 	Names      []string
@@ -35,11 +35,13 @@ const (
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
 	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {
-		return nil, fmt.Errorf("want at least 2 models, a rank for each and a critical difference above 0, unless all are alike: got %d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
+		return nil, fmt.Errorf("want at least 2 models, a rank for each and a critical difference above 0, unless all are "+
+			"alike: got %d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
 	}
 	for i, r := range d.Ranks {
 		if !(r >= 1 && r <= float64(k)) || i > 0 && r < d.Ranks[i-1] {
-			return nil, fmt.Errorf("%q has the rank %v, want ranks from 1 to %d in ascending order: %w", d.Names[i], r, k, ErrData)
+			return nil, fmt.Errorf("%q has the rank %v, want ranks from 1 to %d in ascending order: %w", d.Names[i], r,
+				k, ErrData)
 		}
 	}
 	g := &diagram{CriticalDifferences: d, cliques: []statistics.Clique{{First: 0, Last: k - 1}}}
@@ -83,7 +85,8 @@ func (g *diagram) draw(c draw.Canvas) {
 	g.drawDifference(c, s)
 	for i, clique := range g.cliques {
 		y := s.axis - vg.Length(i+1)*cliqueLine
-		c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 2.6}, s.at(g.Ranks[clique.First])-3, y, s.at(g.Ranks[clique.Last])+3, y)
+		c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 2.6}, s.at(g.Ranks[clique.First])-3, y,
+			s.at(g.Ranks[clique.Last])+3, y)
 	}
 	// Each model has a name, a rank, and a line from there to the axis.
 	right := c.Min.X + g.columns
@@ -110,14 +113,16 @@ func (g *diagram) drawAxis(c draw.Canvas, s scale) {
 			c.FillText(numbers, vg.Point{X: x, Y: s.axis + tickLength + 1}, strconv.Itoa(rank))
 		}
 	}
-	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (s.at(1) + s.at(float64(k))) / 2, Y: s.axis + tickLength + tickSize + 3}, "average rank (1 is best)")
+	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (s.at(1) + s.at(float64(k))) / 2, Y: s.axis +
+		tickLength + tickSize + 3}, "average rank (1 is best)")
 }
 
 // drawDifference draws a bar as long as the critical difference, with its name at the left. If the axis is shorter, it
 // draws an arrow as long as the axis.
 func (g *diagram) drawDifference(c draw.Canvas, s scale) {
 	if g.Alike != "" {
-		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: s.axis + tickLength + tickSize + labelSize + 9}, g.Alike)
+		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: s.axis + tickLength + tickSize +
+			labelSize + 9}, g.Alike)
 		return
 	}
 	y, x0 := s.axis+tickLength+tickSize+labelSize+9, s.at(1)

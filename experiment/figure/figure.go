@@ -1,6 +1,6 @@
-// Package figure draws the figures of reports and papers: critical differences, lines (learning curves, sweeps, cumulative
-// scores), distributions, confusion matrices and colour maps. A figure depends only on its data. It is 84 mm wide, for one
-// column of a page, and its letters are readable at 60 mm. Series also differ without colours.
+// Package figure draws the figures of reports and papers: critical differences, lines (learning curves, sweeps,
+// cumulative scores), distributions, confusion matrices and colour maps. A figure depends only on its data. It is 84 mm
+// wide, for one column of a page, and its letters are readable at 60 mm. Series also differ without colours.
 //
 // Figures with axes are charts (chart.go): a chart has layers of points, and chooses ticks, sizes and positions itself.
 package figure
@@ -52,8 +52,8 @@ type Named struct {
 	*Figure
 }
 
-// SVG writes the figure as an SVG document. If the reader lacks Liberation Sans, texts have another font without serifs, but
-// the same width.
+// SVG writes the figure as an SVG document. If the reader lacks Liberation Sans, texts have another font without
+// serifs, but the same width.
 func (f *Figure) SVG(w io.Writer) error {
 	c := vgsvg.New(f.width, f.height)
 	f.draw(draw.New(printableCanvas{c}))
@@ -75,7 +75,8 @@ func (c printableCanvas) FillString(f font.Face, at vg.Point, text string) {
 
 // svgText matches a text in the output of vgsvg. Its groups are the two parts of the style, the size of the letters and
 // the text.
-var svgText = regexp.MustCompile(`(<text [^>]*?style="[^"]*?font-family:Liberation Sans)(;[^"]*?font-size:([0-9.]+)px[^"]*")>([^<]*)</text>`)
+var svgText = regexp.MustCompile(
+	`(<text [^>]*?style="[^"]*?font-family:Liberation Sans)(;[^"]*?font-size:([0-9.]+)px[^"]*")>([^<]*)</text>`)
 
 // anyFont adds other fonts and the width to a text element.
 func anyFont(element string) string {
@@ -85,7 +86,8 @@ func anyFont(element string) string {
 		return element
 	}
 	width := letters(vg.Length(size), 0, 0).Width(html.UnescapeString(m[4]))
-	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], m[2], width.Points(), m[4])
+	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`,
+		m[1], m[2], width.Points(), m[4])
 }
 
 // PNG writes the figure as a PNG image with 300 dots per inch. Letters that the font lacks are boxes with their
@@ -117,8 +119,8 @@ func finite(what string, values []float64) error {
 	return nil
 }
 
-// handler measures and draws all texts of figures. If the font lacks a letter, the width of the letter is the size of the
-// font. A PNG shows a box of this width instead, and the reader of an SVG uses another font.
+// handler measures and draws all texts of figures. If the font lacks a letter, the width of the letter is the size of
+// the font. A PNG shows a box of this width instead, and the reader of an SVG uses another font.
 type handler struct{ text.Plain }
 
 // sans is the font of all figures.
@@ -224,7 +226,8 @@ func (c bitmap) box(face font.Face, at vg.Point, letter rune) {
 	low, side := at.Y-0.16*size, 0.92*size
 	var frame vg.Path
 	frame.Move(vg.Point{X: at.X + 0.04*size, Y: low})
-	for _, corner := range []vg.Point{{X: 0.04*size + side, Y: 0}, {X: 0.04*size + side, Y: side}, {X: 0.04 * size, Y: side}} {
+	for _, corner := range []vg.Point{{X: 0.04*size + side, Y: 0}, {X: 0.04*size + side, Y: side},
+		{X: 0.04 * size, Y: side}} {
 		frame.Line(vg.Point{X: at.X + corner.X, Y: low + corner.Y})
 	}
 	frame.Close()

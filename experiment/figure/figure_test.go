@@ -40,7 +40,8 @@ func examples() map[string]figurer {
 		}
 		curve.Series = append(curve.Series, line)
 	}
-	sweep := Lines{Title: "Depth of the trees", X: Axis{Name: "depth", Unit: "levels"}, Y: Axis{Name: "K-L divergence", Unit: "nats"}}
+	sweep := Lines{Title: "Depth of the trees", X: Axis{Name: "depth", Unit: "levels"},
+		Y: Axis{Name: "K-L divergence", Unit: "nats"}}
 	for s := range 7 {
 		line := Series{Name: fmt.Sprintf("dataset number %d", s)}
 		for depth := range 8 {
@@ -50,43 +51,53 @@ func examples() map[string]figurer {
 		}
 		sweep.Series = append(sweep.Series, line)
 	}
-	papers := Lines{Title: "K-L by trees", X: Axis{Name: "trees", Log: true}, Y: Axis{Name: "K-L divergence", Unit: "nats"}, Series: []Series{
-		{Name: "default", X: []float64{1, 10, 100}, Y: []float64{.09, .08, .075}, Deviation: []float64{.002, .002, .003}},
-		{Name: "strategy=rotate", X: []float64{1, 10, 100}, Y: []float64{.092, .085, .082}, Deviation: []float64{.002, .002, .003}},
-		{Name: "published: Section 4.4, default", X: []float64{20, 100}, Y: []float64{.071, .07}, Marks: true},
-		{Name: "published: Section 4.4, strategy=rotate", X: []float64{50}, Y: []float64{.0825}, Deviation: []float64{.004}, Marks: true, Line: 1},
-	}}
-	flat := Lines{X: Axis{Name: "trees", Log: true}, Y: Axis{Name: "accuracy", Unit: "%"}, Series: []Series{{Name: "one", X: []float64{1, 10, 100}, Y: []float64{3, 3, 3}}}}
+	papers := Lines{Title: "K-L by trees", X: Axis{Name: "trees", Log: true},
+		Y: Axis{Name: "K-L divergence", Unit: "nats"}, Series: []Series{
+			{Name: "default", X: []float64{1, 10, 100}, Y: []float64{.09, .08, .075}, Deviation: []float64{.002, .002, .003}},
+			{Name: "strategy=rotate", X: []float64{1, 10, 100}, Y: []float64{.092, .085, .082},
+				Deviation: []float64{.002, .002, .003}},
+			{Name: "published: Section 4.4, default", X: []float64{20, 100}, Y: []float64{.071, .07}, Marks: true},
+			{Name: "published: Section 4.4, strategy=rotate", X: []float64{50}, Y: []float64{.0825}, Deviation: []float64{.004},
+				Marks: true, Line: 1},
+		}}
+	flat := Lines{X: Axis{Name: "trees", Log: true}, Y: Axis{Name: "accuracy", Unit: "%"},
+		Series: []Series{{Name: "one", X: []float64{1, 10, 100}, Y: []float64{3, 3, 3}}}}
 	many := CriticalDifferences{Title: "Sixteen algorithms on eight datasets", Difference: 6.1}
 	for i := range 16 {
 		many.Names = append(many.Names, fmt.Sprintf("algorithm-%d, preset auto", i))
 		many.Ranks = append(many.Ranks, 1.5+float64(i)*.8)
 	}
 	return map[string]figurer{
-		"critical":       &CriticalDifferences{Names: []string{"ldlf", "structrf", "sa-bfgs", "rf", "mean"}, Ranks: []float64{1.5, 1.75, 3.125, 3.875, 4.75}, Difference: 2.16},
-		"critical-many":  &many,
-		"critical-large": &CriticalDifferences{Title: "Two models, three datasets", Names: []string{"first", "second, with a name that goes on and on and on"}, Ranks: []float64{1.33, 1.67}, Difference: 1.13},
-		"curve":          &curve, "sweep": &sweep, "flat": &flat, "papers": &papers, "scores": scores{},
+		"critical": &CriticalDifferences{Names: []string{"ldlf", "structrf", "sa-bfgs", "rf", "mean"},
+			Ranks: []float64{1.5, 1.75, 3.125, 3.875, 4.75}, Difference: 2.16},
+		"critical-many": &many,
+		"critical-large": &CriticalDifferences{Title: "Two models, three datasets", Names: []string{"first",
+			"second, with a name that goes on and on and on"}, Ranks: []float64{1.33, 1.67}, Difference: 1.13},
+		"curve": &curve, "sweep": &sweep, "flat": &flat, "papers": &papers, "scores": scores{},
 		"distributions": &Distributions{
-			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger", "disgust", "fear"},
+			Title: "SJAFFE, fold 0", Labels: Axis{Name: "emotion"}, Names: []string{"happy", "sad", "surprise", "anger",
+				"disgust", "fear"},
 			Rows: []Compared{
 				{"sample 31234: K-L 0.00017", []float64{.4, .1, .2, .1, .1, .1}, [][]float64{{.35, .15, .2, .1, .1, .1}}},
 				{"sample 17 (K-L 0.03)", []float64{.1, .3, .1, .2, .2, .1}, [][]float64{{.15, .25, .1, .2, .15, .15}}},
 				{"sample 208 (K-L 0.1)", []float64{.1, .1, .1, .1, .2, .4}, [][]float64{{.2, .2, .1, .2, .1, .2}}},
 			},
 		},
-		"methods":       methods(6, "structrf auto", "ldlf preset=paper trees=50 depth=7 learning_rate=0.001 batch_size=64 scaling=range optimizer=adam", "aa-knn"),
-		"methods-two":   methods(8, "one", "two"),
-		"methods-ages":  methods(40, "structrf", "ldlf", "aa-knn"),
-		"ages":          &Distributions{Labels: Axis{Name: "age", Unit: "years"}, Rows: []Compared{{"person 4", bump(70, 25, 4), [][]float64{bump(70, 28, 6)}}}},
+		"methods": methods(6, "structrf auto", "ldlf preset=paper trees=50 depth=7 learning_rate=0.001 batch_size=64 "+
+			"scaling=range optimizer=adam", "aa-knn"),
+		"methods-two":  methods(8, "one", "two"),
+		"methods-ages": methods(40, "structrf", "ldlf", "aa-knn"),
+		"ages": &Distributions{Labels: Axis{Name: "age", Unit: "years"},
+			Rows: []Compared{{"person 4", bump(70, 25, 4), [][]float64{bump(70, 28, 6)}}}},
 		"confusion":     &Confusion{Title: "digits", Classes: strings.Split("0123456789", ""), Counts: diagonal(10)},
 		"confusion-few": &Confusion{Classes: []string{"background", "leaf", "stem and root"}, Counts: diagonal(3)},
 		"confusion-max": &Confusion{Title: "A hundred classes", Classes: numbered(100), Counts: diagonal(100)},
 		"colours":       artificial(),
 		"gains":         gains(),
-		"gains-few":     &Gains{X: Axis{Name: "feature 3"}, Thresholds: []float64{.5}, Gains: []float64{0}, Visited: []bool{false}},
-		"visits":        &Visits{Title: "The root of tree 0", Counts: []int{13, 2, 40, 0, 7, 1, 1, 3}},
-		"visits-one":    &Visits{Counts: []int{0}},
+		"gains-few": &Gains{X: Axis{Name: "feature 3"}, Thresholds: []float64{.5}, Gains: []float64{0},
+			Visited: []bool{false}},
+		"visits":     &Visits{Title: "The root of tree 0", Counts: []int{13, 2, 40, 0, 7, 1, 1, 3}},
+		"visits-one": &Visits{Counts: []int{0}},
 	}
 }
 
@@ -94,7 +105,8 @@ func examples() map[string]figurer {
 func methods(labels int, names ...string) *Distributions {
 	d := &Distributions{Title: "SJAFFE: test samples", Labels: Axis{Name: "label"}, From: 16, Methods: names}
 	for row := range 6 {
-		c := Compared{Name: fmt.Sprintf("sample %d", 17*row), True: bump(labels, float64(labels*(row+1)/8), float64(labels)/6)}
+		c := Compared{Name: fmt.Sprintf("sample %d", 17*row), True: bump(labels, float64(labels*(row+1)/8),
+			float64(labels)/6)}
 		for m := range names {
 			c.Predicted = append(c.Predicted, bump(labels, float64(labels*(row+2)/9), float64(labels)/float64(4+m)))
 		}
@@ -109,7 +121,8 @@ func gains() *Gains {
 	for i := range 2000 {
 		x := float64(i) / 2000
 		gain := .008*math.Exp(-20*(x-.6)*(x-.6)) + .0002*math.Sin(40*x)*math.Sin(40*x)
-		g.Thresholds, g.Gains, g.Visited = append(g.Thresholds, x), append(g.Gains, gain), append(g.Visited, i%400 == 0 || gain > .006 && i%20 == 0)
+		g.Thresholds, g.Gains, g.Visited = append(g.Thresholds, x), append(g.Gains, gain), append(g.Visited, i%400 == 0 ||
+			gain > .006 && i%20 == 0)
 	}
 	return g
 }
@@ -139,7 +152,8 @@ func bump(n int, middle, width float64) (v []float64) {
 }
 
 func artificial() *ColourMap {
-	m := &ColourMap{Title: "Artificial set", X: Axis{Name: "x1"}, Y: Axis{Name: "x2"}, FromX: -1, ToX: 1, FromY: -1, ToY: 1, Columns: 40, Lines: 40}
+	m := &ColourMap{Title: "Artificial set", X: Axis{Name: "x1"}, Y: Axis{Name: "x2"}, FromX: -1, ToX: 1, FromY: -1,
+		ToY: 1, Columns: 40, Lines: 40}
 	for i, name := range []string{"true", "ldlf"} {
 		one := Map{Name: name}
 		for y := range m.Lines {
@@ -178,7 +192,8 @@ func TestFigures(t *testing.T) {
 		if n := bytes.Count(svg, []byte("<text")); n == 0 || n != bytes.Count(svg, []byte("textLength")) {
 			t.Errorf("%s: of %d texts some have no width of their own", name, n)
 		}
-		if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("<script")) || bytes.Contains(svg, []byte("font-family:Liberation Sans;")) {
+		if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("<script")) ||
+			bytes.Contains(svg, []byte("font-family:Liberation Sans;")) {
 			t.Errorf("%s: the SVG has a number that is none, a script, or one font alone", name)
 		}
 		if *pictures != "" {
@@ -267,7 +282,8 @@ func TestRefusals(t *testing.T) {
 		&Distributions{Rows: make([]Compared, mostPanels+1)},
 		&Distributions{Rows: []Compared{{"a", []float64{1}, [][]float64{{1, 2}}}}},
 		&Distributions{Methods: []string{"x", "y"}, Rows: []Compared{{"a", []float64{1}, [][]float64{{1}}}}},
-		&Distributions{Methods: make([]string, mostMethods+1), Rows: []Compared{{"a", []float64{1}, make([][]float64, mostMethods+1)}}},
+		&Distributions{Methods: make([]string, mostMethods+1),
+			Rows: []Compared{{"a", []float64{1}, make([][]float64, mostMethods+1)}}},
 		&Confusion{},
 		&Confusion{Classes: []string{"a", "b"}, Counts: [][]uint64{{1, 2}, {1}}},
 		&ColourMap{},

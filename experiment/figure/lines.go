@@ -47,7 +47,8 @@ func (l *Lines) Figure() (*Figure, error) {
 		}
 		style := styleOf(i)
 		if s.Marks {
-			style.line.Width, style.mark = 0, draw.GlyphStyle{Color: styleOf(s.Line).mark.Color, Radius: 4, Shape: diamond{filled: s.Line%2 == 1}}
+			style.line.Width, style.mark = 0, draw.GlyphStyle{Color: styleOf(s.Line).mark.Color, Radius: 4,
+				Shape: diamond{filled: s.Line%2 == 1}}
 		}
 		c.add(layer{style: style, x: s.X, y: s.Y, deviation: s.Deviation, number: i})
 		c.legend = append(c.legend, entry{s.Name, style})
@@ -60,7 +61,8 @@ func (l *Lines) check(s *Series) error {
 	what := fmt.Sprintf("series %q", s.Name)
 	switch {
 	case len(s.X) == 0 || len(s.X) != len(s.Y):
-		return fmt.Errorf("%s has %d x values and %d y values, want as many y values as x values, and at least one: %w", what, len(s.X), len(s.Y), ErrData)
+		return fmt.Errorf("%s has %d x values and %d y values, want as many y values as x values, and at least one: %w", what,
+			len(s.X), len(s.Y), ErrData)
 	case s.Deviation != nil && len(s.Deviation) != len(s.X):
 		return fmt.Errorf("%s has %d points, but %d standard deviations: %w", what, len(s.X), len(s.Deviation), ErrData)
 	}
@@ -75,7 +77,8 @@ func (l *Lines) check(s *Series) error {
 			low -= s.Deviation[i]
 		}
 		if !l.X.Has(s.X[i]) || !l.Y.Has(low) {
-			return fmt.Errorf("%s: point %d reaches down to x=%v, y=%v, but a logarithmic axis shows only numbers above 0: %w", what, i, s.X[i], low, ErrData)
+			return fmt.Errorf("%s: point %d reaches down to x=%v, y=%v, but a logarithmic axis shows only numbers above 0: %w",
+				what, i, s.X[i], low, ErrData)
 		}
 	}
 	return nil
@@ -85,7 +88,8 @@ func (l *Lines) check(s *Series) error {
 // scores has fractions from 0 to 1.
 func CumulativeScores(title string, names []string, scores [][]float64) (*Figure, error) {
 	if len(names) != len(scores) {
-		return nil, fmt.Errorf("want as many names as lists of scores, got %d names and %d lists: %w", len(names), len(scores), ErrData)
+		return nil, fmt.Errorf("want as many names as lists of scores, got %d names and %d lists: %w", len(names),
+			len(scores), ErrData)
 	}
 	l := Lines{Title: title, X: Axis{Name: "largest error", Unit: "label units"}, Y: Axis{Name: "samples", Unit: "%"}}
 	for i, list := range scores {
@@ -113,7 +117,8 @@ type Gains struct {
 func (g *Gains) Figure() (*Figure, error) {
 	n := len(g.Thresholds)
 	if n == 0 || len(g.Gains) != n || len(g.Visited) != n {
-		return nil, fmt.Errorf("want as many gains and visits as thresholds, and at least one threshold; got %d thresholds, %d gains and %d visits: %w", n, len(g.Gains), len(g.Visited), ErrData)
+		return nil, fmt.Errorf("want as many gains and visits as thresholds, and at least one threshold; got %d "+
+			"thresholds, %d gains and %d visits: %w", n, len(g.Gains), len(g.Visited), ErrData)
 	}
 	if err := cmp.Or(finite("thresholds", g.Thresholds), finite("gains", g.Gains)); err != nil {
 		return nil, err
@@ -161,7 +166,8 @@ func (v *Visits) Figure() (*Figure, error) {
 }
 
 // Distributions shows true and predicted label distributions, with a panel for each row of data. Few labels have bars,
-// more labels have lines. If there are several methods, their predictions are marks on the bars of the true distribution.
+// more labels have lines. If there are several methods, their predictions are marks on the bars of the true
+// distribution.
 type Distributions struct {
 	Title  string
 	Labels Axis     // what the labels are, such as the age in years
@@ -204,10 +210,12 @@ func Panels(count int) (places []int) {
 // lengths.
 func (d *Distributions) Figure() (*Figure, error) {
 	if len(d.Rows) == 0 || len(d.Rows) > mostPanels {
-		return nil, fmt.Errorf("the figure shows distributions of 1 to %[2]d samples, got %[1]d: %[3]w", len(d.Rows), mostPanels, ErrData)
+		return nil, fmt.Errorf("the figure shows distributions of 1 to %[2]d samples, got %[1]d: %[3]w", len(d.Rows),
+			mostPanels, ErrData)
 	}
 	if len(d.Methods) > mostMethods {
-		return nil, fmt.Errorf("the figure shows distributions of at most %[2]d methods, got %[1]d: %[3]w", len(d.Methods), mostMethods, ErrData)
+		return nil, fmt.Errorf("the figure shows distributions of at most %[2]d methods, got %[1]d: %[3]w", len(d.Methods),
+			mostMethods, ErrData)
 	}
 	c := newChart(d.Title, d.Labels, Axis{Name: "degree"})
 	c.panels, c.across, c.height = nil, min(2, len(d.Rows)), 18*vg.Millimeter
@@ -242,11 +250,13 @@ func (d *Distributions) Figure() (*Figure, error) {
 func (d *Distributions) check(r *Compared) error {
 	n := len(d.Rows[0].True)
 	if n == 0 || len(d.Names) > 0 && len(d.Names) != n || len(r.Predicted) != max(1, len(d.Methods)) {
-		return fmt.Errorf("sample %q has %d true probabilities and %d predictions, but %d labels and %d methods have names: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
+		return fmt.Errorf("sample %q has %d true probabilities and %d predictions, but %d labels and %d methods have "+
+			"names: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
 	}
 	for _, values := range append([][]float64{r.True}, r.Predicted...) {
 		if len(values) != n {
-			return fmt.Errorf("sample %q has %d probabilities in a distribution, want %d as in the first one: %w", r.Name, len(values), n, ErrData)
+			return fmt.Errorf("sample %q has %d probabilities in a distribution, want %d as in the first one: %w", r.Name,
+				len(values), n, ErrData)
 		}
 		if err := finite(fmt.Sprintf("sample %q", r.Name), values); err != nil {
 			return err

@@ -50,7 +50,8 @@ func (s *Scheme) Check() error {
 		}
 		return nil
 	default:
-		return fmt.Errorf("unknown kind of folds %q: want %s, %s, %s or %s: %w", s.Way, Seeded, ScikitLearn, Groups, File, ErrFolds)
+		return fmt.Errorf("unknown kind of folds %q: want %s, %s, %s or %s: %w", s.Way, Seeded, ScikitLearn, Groups,
+			File, ErrFolds)
 	}
 	switch {
 	case s.Folds < 2 || s.Folds > dataset.MaxFolds:
@@ -58,16 +59,19 @@ func (s *Scheme) Check() error {
 	case s.Repeats < 1:
 		return fmt.Errorf("want at least 1 repeat, got %d: %w", s.Repeats, ErrFolds)
 	case s.lastSeed() < s.Seed:
-		return fmt.Errorf("each repeat takes the next seed: with seed %d and %d repeats, the last seed exceeds %d: %w", s.Seed, s.Repeats, uint64(math.MaxUint64), ErrFolds)
+		return fmt.Errorf("each repeat takes the next seed: with seed %d and %d repeats, the last seed exceeds %d: %w",
+			s.Seed, s.Repeats, uint64(math.MaxUint64), ErrFolds)
 	case s.Way == ScikitLearn && s.lastSeed() > math.MaxUint32:
-		return fmt.Errorf("the last repeat needs seed %d, but the largest seed of scikit-learn is %d: %w", s.lastSeed(), uint32(math.MaxUint32), ErrFolds)
+		return fmt.Errorf("the last repeat needs seed %d, but the largest seed of scikit-learn is %d: %w", s.lastSeed(),
+			uint32(math.MaxUint32), ErrFolds)
 	}
 	return nil
 }
 
 func (s *Scheme) lastSeed() uint64 { return s.Seed + uint64(s.Repeats) - 1 }
 
-// Fits returns an error, which wraps ErrFolds, if a scheme of the first two ways cannot divide so many rows. It takes no time.
+// Fits returns an error, which wraps ErrFolds, if a scheme of the first two ways cannot divide so many rows. It takes
+// no time.
 func (s *Scheme) Fits(rows int) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -81,7 +85,8 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 		return nil, err
 	}
 	if repeat < 0 || repeat >= max(1, s.Repeats) {
-		return nil, fmt.Errorf("there is no repeat %d, counted from 0: the number of repeats is %d: %w", repeat, max(1, s.Repeats), ErrFolds)
+		return nil, fmt.Errorf("there is no repeat %d, counted from 0: the number of repeats is %d: %w", repeat,
+			max(1, s.Repeats), ErrFolds)
 	}
 	seed := s.Seed + uint64(repeat)
 	switch s.Way {
@@ -93,7 +98,8 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 		}
 		split := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
 		if want := split.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
-			return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
+			return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w",
+				len(rows.File.Assigned), want, rows.Count, ErrFolds)
 		}
 		return rows.File, nil
 	case ScikitLearn:
@@ -109,7 +115,8 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 // byGroup makes a fold of each group.
 func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	if len(rows.Groups) != rows.Count || rows.Count == 0 {
-		return nil, fmt.Errorf("the dataset has %d samples, but groups for %d samples: %w", rows.Count, len(rows.Groups), ErrFolds)
+		return nil, fmt.Errorf("the dataset has %d samples, but groups for %d samples: %w", rows.Count,
+			len(rows.Groups), ErrFolds)
 	}
 	used := make([]bool, 1<<16)
 	folds := 0
@@ -131,7 +138,8 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 // enough returns an error if there are fewer rows than folds.
 func enough(rows, k int) error {
 	if k < 2 || k > dataset.MaxFolds || rows < k {
-		return fmt.Errorf("want 2 to %[3]d folds for %[2]d samples, so that each fold has a sample; got %[1]d folds: %[4]w", k, rows, min(rows, dataset.MaxFolds), ErrFolds)
+		return fmt.Errorf("want 2 to %[3]d folds for %[2]d samples, so that each fold has a sample; got %[1]d folds: %[4]w",
+			k, rows, min(rows, dataset.MaxFolds), ErrFolds)
 	}
 	return nil
 }
@@ -156,10 +164,10 @@ func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
 	return all
 }
 
-// KFold returns the fold of each row, counted from 0, as scikit-learn's KFold(k, shuffle=True, random_state=seed) has it, row for
-// row. The Mersenne Twister (Matsumoto and Nishimura 1998) with the seed of init_genrand shuffles the numbers 0 to rows - 1, the
-// last place first. The result is cut into k parts. The first rows mod k parts have one number more. The error wraps ErrFolds:
-// fewer than 2 folds, or more folds than rows.
+// KFold returns the fold of each row, counted from 0, as scikit-learn's KFold(k, shuffle=True, random_state=seed) has
+// it, row for row. The Mersenne Twister (Matsumoto and Nishimura 1998) with the seed of init_genrand shuffles the
+// numbers 0 to rows - 1, the last place first. The result is cut into k parts. The first rows mod k parts have one
+// number more. The error wraps ErrFolds: fewer than 2 folds, or more folds than rows.
 func KFold(rows, k int, seed uint32) ([]uint16, error) {
 	if err := enough(rows, k); err != nil {
 		return nil, err

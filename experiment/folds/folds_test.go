@@ -28,12 +28,18 @@ var seeds = []uint32{0, 1, 2, 3, 4, 5, 42, 2025, 1 << 31, math.MaxUint32}
 //
 // The numbers of rows are those of SJAFFE, Music, FG-Net, digits, Yeast and Movie.
 var golden = map[int]string{
-	213:  "0965338819212c9d 1a0318b70c273825 40bc5cc4eae90b27 dcb8c172bd5b5df2 3285765053f72518 a77b0c4989d976ee 936df361db311b79 242ee5435c3c4021 41a1e86dec809df6 980f6df232e9d049",
-	360:  "653c5ca106b19194 ec87b2be611a1a1a 3a37ccc0f7435970 12ea33d527296c9b 7ae9f28f0b15b4e8 d3ee67cf11b8bff3 75203080e4c6e303 820ab625e5b8fbfb b6a82eaa636247ce b65f8b4bd407e509",
-	1002: "d19db89d61fc3f6d c3edec316cb6d87b 3ac7ed5cd07fc26c 0e93c91b7886e37b 4519de660a0498cb 68b1495bd267220c a3323fc942cc466b 4d41725a155a4c5a 38eb2d34cd7952b6 18a1927be8108a19",
-	1797: "ea725ab07a46ca41 af3482e2dd701c18 3520f33f41c17793 0144207ba125ce5c 81ae0b55e33f4acb 3128f1d1da6214bf 7735474526acdc5e 1380eb10fb39e86d 3972d189796c7cc4 a2f15cdfbb4b9cdb",
-	2465: "ddf4520478041b4d 892c8b92bcdae80a 7d3bb5f27777f086 991a0fbf99c8a144 b9c8c40ce75936c1 c1f490521304a2e5 8a311ac5c435fa36 518958de3dd0defe 3795c8372cbf557f 28731d0d0c3c9b36",
-	7755: "e7292d7d2fb8fd94 ca4e6f229e288b85 f9709a93f31319e9 1f220b248b23999b a487ab40bf98e12c b68c57284a558d15 2e846e093acd7b72 5478ce301852a76d 476db63571931453 87037a0294a6d394",
+	213: "0965338819212c9d 1a0318b70c273825 40bc5cc4eae90b27 dcb8c172bd5b5df2 3285765053f72518 a77b0c4989d976ee " +
+		"936df361db311b79 242ee5435c3c4021 41a1e86dec809df6 980f6df232e9d049",
+	360: "653c5ca106b19194 ec87b2be611a1a1a 3a37ccc0f7435970 12ea33d527296c9b 7ae9f28f0b15b4e8 d3ee67cf11b8bff3 " +
+		"75203080e4c6e303 820ab625e5b8fbfb b6a82eaa636247ce b65f8b4bd407e509",
+	1002: "d19db89d61fc3f6d c3edec316cb6d87b 3ac7ed5cd07fc26c 0e93c91b7886e37b 4519de660a0498cb 68b1495bd267220c " +
+		"a3323fc942cc466b 4d41725a155a4c5a 38eb2d34cd7952b6 18a1927be8108a19",
+	1797: "ea725ab07a46ca41 af3482e2dd701c18 3520f33f41c17793 0144207ba125ce5c 81ae0b55e33f4acb 3128f1d1da6214bf " +
+		"7735474526acdc5e 1380eb10fb39e86d 3972d189796c7cc4 a2f15cdfbb4b9cdb",
+	2465: "ddf4520478041b4d 892c8b92bcdae80a 7d3bb5f27777f086 991a0fbf99c8a144 b9c8c40ce75936c1 c1f490521304a2e5 " +
+		"8a311ac5c435fa36 518958de3dd0defe 3795c8372cbf557f 28731d0d0c3c9b36",
+	7755: "e7292d7d2fb8fd94 ca4e6f229e288b85 f9709a93f31319e9 1f220b248b23999b a487ab40bf98e12c b68c57284a558d15 " +
+		"2e846e093acd7b72 5478ce301852a76d 476db63571931453 87037a0294a6d394",
 }
 
 func TestKFoldAsScikitLearn(t *testing.T) {
@@ -93,7 +99,8 @@ for samples in sys.argv[1].split(","):
 	for _, seed := range seeds {
 		numbers = append(numbers, strconv.FormatUint(uint64(seed), 10))
 	}
-	out, err := exec.CommandContext(t.Context(), python, "-c", script, strings.Join(rows, ","), strings.Join(numbers, ",")).Output()
+	out, err := exec.CommandContext(t.Context(), python, "-c", script, strings.Join(rows, ","),
+		strings.Join(numbers, ",")).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +135,8 @@ func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(2, 300).Draw(t, "samples")
 		k := rapid.IntRange(2, min(rows, 40)).Draw(t, "folds")
-		s := Scheme{Way: rapid.SampledFrom([]string{Seeded, ScikitLearn}).Draw(t, "way"), Folds: k, Seed: rapid.Uint64Range(0, 1000).Draw(t, "seed"), Repeats: 3}
+		s := Scheme{Way: rapid.SampledFrom([]string{Seeded, ScikitLearn}).Draw(t, "way"), Folds: k,
+			Seed: rapid.Uint64Range(0, 1000).Draw(t, "seed"), Repeats: 3}
 		for repeat := range s.Repeats {
 			got, err := s.Divide(&Rows{Count: rows}, repeat)
 			if err != nil {
@@ -162,7 +170,8 @@ func TestSeededAsJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		listed, err := dataset.Split{Seed: 7, Folds: 4, Fold: fold, ValidationFraction: .2, Assigned: "x"}.Assign(30, list.Assigned)
+		listed, err := dataset.Split{Seed: 7, Folds: 4, Fold: fold, ValidationFraction: .2, Assigned: "x"}.Assign(30,
+			list.Assigned)
 		if err != nil || !slices.Equal(own, listed) {
 			t.Errorf("fold %d: %v, listed %v, error %v", fold, own, listed, err)
 		}
@@ -191,21 +200,34 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{Scheme{Way: "odd"}, ten, 0, `folds "odd": want seeded, scikit-learn, groups or file`},
-		{Scheme{Way: Seeded, Folds: 1, Repeats: 1}, ten, 0, "want 2 to 65536 folds, got 1: these samples cannot be divided into these folds"},
-		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0, "want 2 to 10 folds for 10 samples, so that each fold has a sample; got 11 folds"},
-		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0, "want 2 to 10 folds for 10 samples, so that each fold has a sample; got 11 folds"},
-		{Scheme{Way: Seeded, Folds: 2}, ten, 0, "want at least 1 repeat, got 0: these samples cannot be divided into these folds"},
-		{Scheme{Way: Seeded, Folds: 2, Repeats: 2}, ten, 2, "there is no repeat 2, counted from 0: the number of repeats is 2"},
+		{Scheme{Way: Seeded, Folds: 1, Repeats: 1}, ten, 0,
+			"want 2 to 65536 folds, got 1: these samples cannot be divided into these folds"},
+		{Scheme{Way: Seeded, Folds: 11, Repeats: 1}, ten, 0,
+			"want 2 to 10 folds for 10 samples, so that each fold has a sample; got 11 folds"},
+		{Scheme{Way: ScikitLearn, Folds: 11, Repeats: 1}, ten, 0,
+			"want 2 to 10 folds for 10 samples, so that each fold has a sample; got 11 folds"},
+		{Scheme{Way: Seeded, Folds: 2}, ten, 0, "want at least 1 repeat, got 0: these samples cannot be divided into these " +
+			"folds"},
+		{Scheme{Way: Seeded, Folds: 2, Repeats: 2}, ten, 2,
+			"there is no repeat 2, counted from 0: the number of repeats is 2"},
 		{Scheme{Way: Seeded, Folds: 2, Repeats: 2, Seed: math.MaxUint64}, ten, 0, "the last seed exceeds"},
-		{Scheme{Way: ScikitLearn, Folds: 2, Repeats: 2, Seed: math.MaxUint32}, ten, 0, "the last repeat needs seed 4294967296, but the largest seed of scikit-learn is 4294967295"},
-		{Scheme{Way: Groups, Folds: 3}, ten, 0, "folds of the kind groups take no number, seed or repeats: these samples cannot be divided into these folds"},
-		{Scheme{Way: Groups}, ten, 0, "the dataset has 10 samples, but groups for 0 samples: these samples cannot be divided into these folds"},
-		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0, "all samples are in one group, so no samples are left to train on"},
-		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0, "group 1, counted from 0, of 3 groups has no samples: these samples cannot be divided into these folds"},
-		{Scheme{Way: File}, ten, 0, "the folds come from a split file, but none is given: these samples cannot be divided into these folds"},
-		{Scheme{Way: File}, &Rows{Count: 10, File: &dataset.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0, "the split file lists 4 values, but the dataset of 10 samples needs 10"},
+		{Scheme{Way: ScikitLearn, Folds: 2, Repeats: 2, Seed: math.MaxUint32}, ten, 0,
+			"the last repeat needs seed 4294967296, but the largest seed of scikit-learn is 4294967295"},
+		{Scheme{Way: Groups, Folds: 3}, ten, 0, "folds of the kind groups take no number, seed or repeats: these samples " +
+			"cannot be divided into these folds"},
+		{Scheme{Way: Groups}, ten, 0, "the dataset has 10 samples, but groups for 0 samples: these samples cannot be " +
+			"divided into these folds"},
+		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0,
+			"all samples are in one group, so no samples are left to train on"},
+		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0,
+			"group 1, counted from 0, of 3 groups has no samples: these samples cannot be divided into these folds"},
+		{Scheme{Way: File}, ten, 0, "the folds come from a split file, but none is given: these samples cannot be divided " +
+			"into these folds"},
+		{Scheme{Way: File}, &Rows{Count: 10, File: &dataset.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0,
+			"the split file lists 4 values, but the dataset of 10 samples needs 10"},
 	} {
-		if _, err := c.scheme.Divide(c.rows, c.repeat); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, ErrFolds) {
+		if _, err := c.scheme.Divide(c.rows, c.repeat); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!errors.Is(err, ErrFolds) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ErrInterrupted is wrapped by the error of Do if its context ends while runs are computed. The results of runs that have
-// ended are in the folder.
+// ErrInterrupted is wrapped by the error of Do if its context ends while runs are computed. The results of runs that
+// have ended are in the folder.
 var ErrInterrupted = errors.New("the runs were interrupted")
 
 // Run is an experiment that is run in this process.
@@ -74,8 +74,8 @@ func (r *Run) repeats(has *experiment.Record) bool {
 	return r.RetryFailed && has.Outcome.Error != "" || r.RecordAgain && has.Lacks(&r.Spec.Record)
 }
 
-// Do computes the runs without a result, and the runs that are repeated, and returns the table. The result of each run is on
-// the disk once the run has ended. Notes tell what is kept, repeated, left out and failed.
+// Do computes the runs without a result, and the runs that are repeated, and returns the table. The result of each run
+// is on the disk once the run has ended. Notes tell what is kept, repeated, left out and failed.
 func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	folder, err := experiment.OpenFolder(r.Folder)
 	if err != nil {
@@ -144,8 +144,10 @@ func (r *Run) workOn(s *datasets.Set, records map[string]*experiment.Record, pla
 	return w, nil
 }
 
-// runMissing computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
-func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
+// runMissing computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier
+// runs.
+func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.Folder,
+	records map[string]*experiment.Record) error {
 	t := r.Layout.Fill(records)
 	g := overview.GridOf(t, r.Layout.Keys)
 	var methods []string
@@ -177,13 +179,15 @@ func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.
 			if c.Repeat > 0 {
 				fold = fmt.Sprintf("repeat %d, %s", c.Repeat, fold)
 			}
-			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.planned.Dataset.Name, t.Methods[c.Method].Name, fold, has.Outcome.Error))
+			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.planned.Dataset.Name, t.Methods[c.Method].Name, fold,
+				has.Outcome.Error))
 			return folder.Put(has)
 		},
 		Show: func(s Status) {
 			if left := s.Estimate.Seconds; s.Firsts && !told && left > 0 {
 				told = true
-				r.Note(fmt.Sprintf("about %s in all, estimated from the first run of each method on each dataset", units.Duration(time.Since(began).Seconds()+left)))
+				r.Note(fmt.Sprintf("about %s in all, estimated from the first run of each method on each dataset",
+					units.Duration(time.Since(began).Seconds()+left)))
 			}
 			r.Show(s, g.Lines)
 		},
@@ -206,11 +210,12 @@ func Read(folder, spec string) (*Experiment, error) {
 	}
 	t := c.Layout.Fill(c.Records)
 	addCommands(t, c.Layout, folder, spec)
-	return &Experiment{t, c.Layout, damagedNote(folder, c.Damaged, "coppice experiment run repeats the runs of these lines")}, nil
+	return &Experiment{t, c.Layout, damagedNote(folder, c.Damaged,
+		"coppice experiment run repeats the runs of these lines")}, nil
 }
 
-// addCommands adds to the failed runs of a table the commands that train one of them alone. spec is the file of the spec, or
-// empty.
+// addCommands adds to the failed runs of a table the commands that train one of them alone. spec is the file of the
+// spec, or empty.
 func addCommands(t *result.Table, l *experiment.Layout, folder, spec string) {
 	base := filepath.Dir(folder)
 	switch in := l.Inputs; {
@@ -233,5 +238,6 @@ func damagedNote(folder string, lines []int, then string) []string {
 	for _, n := range lines {
 		numbers = append(numbers, strconv.Itoa(n))
 	}
-	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder, experiment.SomeOf(numbers, ", "), then)}
+	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder,
+		experiment.SomeOf(numbers, ", "), then)}
 }

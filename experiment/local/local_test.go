@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newRun returns a run of a spec on one dataset in a folder, and its notes. The results are in dir/out, and the run agrees to
-// every plan.
+// newRun returns a run of a spec on one dataset in a folder, and its notes. The results are in dir/out, and the run
+// agrees to every plan.
 func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 	t.Helper()
 	var b strings.Builder
@@ -62,7 +62,8 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 
 const text = "name: e\nfolds: 3\nmeasures: [kl]\ndatasets: [a.csv]\nmethods: [aa-knn, ranking]\n"
 
-// TestDo: runs with a result are kept. Runs that the spec lacks need consent. The table that Read returns equals the table of Do.
+// TestDo: runs with a result are kept. Runs that the spec lacks need consent. The table that Read returns equals the
+// table of Do.
 func TestDo(t *testing.T) {
 	dir := t.TempDir()
 	planned := func(r *Run, runs, kept, orphaned int) {
@@ -83,7 +84,8 @@ func TestDo(t *testing.T) {
 	r, notes := newRun(t, dir, text)
 	planned(r, 3, 0, 0)
 	first := do(r)
-	if n := experiment.Count(first); n.Done != 3 || n.Failed != 3 || !strings.HasPrefix(first.Runs[slices.IndexFunc(first.Runs, failed)].Command, "coppice train ") {
+	if n := experiment.Count(first); n.Done != 3 || n.Failed != 3 ||
+		!strings.HasPrefix(first.Runs[slices.IndexFunc(first.Runs, failed)].Command, "coppice train ") {
 		t.Errorf("%+v", n)
 	}
 	if !slices.Contains(*notes, "3 runs to do, 0 runs ended before") {
@@ -126,7 +128,8 @@ func TestDo(t *testing.T) {
 
 // TestDoOnce: methods with equal keys are run once, and each has the results.
 func TestDoOnce(t *testing.T) {
-	r, notes := newRun(t, t.TempDir(), strings.Replace(text, "[aa-knn, ranking]", "[{algorithm: aa-knn, settings: {k: 3}}, {algorithm: aa-knn, preset: auto, settings: {k: 3, scaling: standard}}]", 1))
+	r, notes := newRun(t, t.TempDir(), strings.Replace(text, "[aa-knn, ranking]",
+		"[{algorithm: aa-knn, settings: {k: 3}}, {algorithm: aa-knn, preset: auto, settings: {k: 3, scaling: standard}}]", 1))
 	grid := ""
 	r.Show = func(_ Status, lines func(columns, lines int) []string) {
 		grid = strings.Join(lines(80, 20), "\n")
@@ -138,7 +141,8 @@ func TestDoOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := experiment.Count(table); n.Done != 6 || table.Methods[1].Same != table.Methods[0].Name || strings.Count(grid, "3/3") != 2 {
+	if n := experiment.Count(table); n.Done != 6 || table.Methods[1].Same != table.Methods[0].Name ||
+		strings.Count(grid, "3/3") != 2 {
 		t.Errorf("%+v, methods %+v, progress\n%s", n, table.Methods, grid)
 	}
 	e, err := experiment.ReadFolder(r.Folder)
@@ -186,7 +190,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := Read(r.Folder, r.File)
-	if err != nil || experiment.Count(e.Table).Missing != 1 || len(e.Notes) != 1 || !strings.HasPrefix(e.Notes[0], r.Folder+": line 2 of cells.log is damaged") {
+	if err != nil || experiment.Count(e.Table).Missing != 1 || len(e.Notes) != 1 ||
+		!strings.HasPrefix(e.Notes[0], r.Folder+": line 2 of cells.log is damaged") {
 		t.Errorf("%+v, error %v", e, err)
 	}
 }
@@ -203,8 +208,9 @@ func TestDamagedNote(t *testing.T) {
 	}
 }
 
-// TestCommandFolder: a command finds a relative path in the folder of the data, of the spec that is given, or of the spec that
-// was run, in this order, and otherwise next to the folder of the results. Without the file there is no command.
+// TestCommandFolder: a command finds a relative path in the folder of the data, of the spec that is given, or of the
+// spec that was run, in this order, and otherwise next to the folder of the results. Without the file there is no
+// command.
 func TestCommandFolder(t *testing.T) {
 	r, _ := newRun(t, t.TempDir(), text)
 	root := t.TempDir()
@@ -235,7 +241,9 @@ func TestCommandFolder(t *testing.T) {
 	table := r.Layout.Fill(nil)
 	addCommands(table, r.Layout, in("results", "out"), "")
 	run := &table.Runs[slices.IndexFunc(table.Runs, failed)]
-	if run.Command != "" || !strings.Contains(run.NoCommand, "needs the file a.csv of the spec, which is not known here") || !strings.Contains(run.NoCommand, "the key only of folds") {
+	if run.Command != "" || !strings.Contains(run.NoCommand,
+		"needs the file a.csv of the spec, which is not known here") ||
+		!strings.Contains(run.NoCommand, "the key only of folds") {
 		t.Errorf("command %q, no command %q", run.Command, run.NoCommand)
 	}
 }

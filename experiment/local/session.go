@@ -20,7 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// runAll computes the runs until all have ended, or their budgets are over, or ctx is done: what is being computed then is dropped.
+// runAll computes the runs until all have ended, or their budgets are over, or ctx is done: what is being computed then
+// is dropped.
 func runAll(ctx context.Context, works []*work, o sessionOptions) error {
 	kept := engine.NewDerivedMemory(engine.DerivedLimit)
 	parents := make(map[*work]*open.Job)
@@ -45,8 +46,9 @@ func runAll(ctx context.Context, works []*work, o sessionOptions) error {
 	return s.run(ctx)
 }
 
-// session computes runs as the tasks of one gather round, which has one worker: this process. It performs the actions of
-// package schedule, and decides nothing. One goroutine uses it; others compute runs and put records, and send events.
+// session computes runs as the tasks of one gather round, which has one worker: this process. It performs the actions
+// of package schedule, and decides nothing. One goroutine uses it; others compute runs and put records, and send
+// events.
 type session struct {
 	sessionOptions
 	compute func(context.Context, *run) (*pipeline.Outcome, error)
@@ -57,7 +59,8 @@ type session struct {
 	ctx    context.Context // of the runs
 	cancel context.CancelFunc
 	events chan event
-	// records are to be put, in this order. room has a token for each: a run that has ended keeps its lane until there is room.
+	// records are to be put, in this order. room has a token for each: a run that has ended keeps its lane until there is
+	// room.
 	records chan *run
 	room    chan struct{}
 
@@ -107,10 +110,12 @@ const (
 )
 
 // newSession returns the session that computes runs by a function.
-func newSession(works []*work, o sessionOptions, compute func(context.Context, *run) (*pipeline.Outcome, error)) *session {
+func newSession(works []*work, o sessionOptions,
+	compute func(context.Context, *run) (*pipeline.Outcome, error)) *session {
 	o.Lanes = max(1, o.Lanes)
 	s := &session{
-		sessionOptions: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes), room: make(chan struct{}, o.Lanes),
+		sessionOptions: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes),
+		room: make(chan struct{}, o.Lanes),
 	}
 	for _, w := range works {
 		number := make(map[int]int) // of the group, by method
@@ -120,7 +125,8 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 			if _, is := number[c.Method]; !is {
 				e := w.Ended[c.Method]
 				g := &group{work: w, method: c.Method}
-				g.runs = state.Runs{Method: s.Methods[c.Method], Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
+				g.runs = state.Runs{Method: s.Methods[c.Method], Dataset: w.planned.Dataset.Name,
+					Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
 				if e.Seconds > 0 {
 					g.begun = e.Runs > 0
 					g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
@@ -219,8 +225,8 @@ func (s *session) step(e schedule.Event) {
 	s.perform(s.job.Step(nil, time.Now(), e))
 }
 
-// perform performs actions. Only some of them mean anything in one process: it has the job and the data, and its results are
-// on their way to Put when the scheduler wants them stored.
+// perform performs actions. Only some of them mean anything in one process: it has the job and the data, and its
+// results are on their way to Put when the scheduler wants them stored.
 func (s *session) perform(actions []schedule.Action) {
 	var then []schedule.Event // actions are valid until the next step
 	for _, a := range actions {
@@ -349,8 +355,8 @@ func (s *session) show() {
 	s.Show(s.status)
 }
 
-// count counts the runs of each group that have ended, are computed or may begin. firsts is true if the first run of each
-// group has ended, or may not begin.
+// count counts the runs of each group that have ended, are computed or may begin. firsts is true if the first run of
+// each group has ended, or may not begin.
 func (s *session) count(now time.Time) (list []state.Runs, firsts bool) {
 	list, firsts = make([]state.Runs, 0, len(s.groups)), true
 	waits := s.job.View(now).Waits
@@ -384,14 +390,16 @@ type work struct {
 type Status struct {
 	Done, Failed, Running, Runs int
 	Estimate                    state.Estimate
-	// Firsts is true if the first run of each method on each dataset has ended, or is not to be run: the estimate is no guess.
+	// Firsts is true if the first run of each method on each dataset has ended, or is not to be run: the estimate is no
+	// guess.
 	Firsts bool
 }
 
 // Line describes in one line how far the runs are.
 func (s Status) Line() string {
 	ended := s.Done + s.Failed
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Runs)), units.Count(ended), units.Count(s.Runs), units.Count(s.Running))
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Runs)),
+		units.Count(ended), units.Count(s.Runs), units.Count(s.Running))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", units.Count(s.Failed))
 	}
@@ -402,8 +410,8 @@ func (s Status) Line() string {
 type sessionOptions struct {
 	Lanes   int      // runs at a time
 	Methods []string // names of the methods of the spec
-	// Budgets has the budget of each method of the spec; nil: the method has none. A run does not begin if nothing is left of its
-	// budget, and is stopped soon after it has taken all of it.
+	// Budgets has the budget of each method of the spec; nil: the method has none. A run does not begin if nothing is left
+	// of its budget, and is stopped soon after it has taken all of it.
 	Budgets []*budget
 	// Begin is told of each run that begins, one at a time.
 	Begin func(w *work, c *experiment.Run)

@@ -144,17 +144,20 @@ func TestSession(t *testing.T) {
 			}
 			ended := slices.Sorted(slices.Values(slices.Concat(w.put, w.dropped)))
 			slices.Sort(w.begun)
-			if !slices.Equal(w.begun, ended) || len(slices.Compact(ended)) != len(w.begun) || !bounded && (len(w.begun) != runs || len(w.dropped) > 0) {
+			if !slices.Equal(w.begun, ended) || len(slices.Compact(ended)) != len(w.begun) || !bounded &&
+				(len(w.begun) != runs || len(w.dropped) > 0) {
 				t.Errorf("seed %d: of %d runs began %v, were put %v and dropped %v", seed, runs, w.begun, w.put, w.dropped)
 			}
-			if l := w.last; l.Done+l.Failed != len(w.put) || l.Running != 0 || l.Runs != runs || l.Estimate.Seconds != 0 || !l.Firsts {
+			if l := w.last; l.Done+l.Failed != len(w.put) || l.Running != 0 || l.Runs != runs || l.Estimate.Seconds != 0 ||
+				!l.Firsts {
 				t.Errorf("seed %d: at the end %+v", seed, l)
 			}
 		})
 	}
 }
 
-// TestSessionOrder: the first run of each method on each dataset comes before any second run, and runs that ended earlier count.
+// TestSessionOrder: the first run of each method on each dataset comes before any second run, and runs that ended
+// earlier count.
 func TestSessionOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := worksOf([]int{20, 20}, []int{20})
@@ -163,17 +166,19 @@ func TestSessionOrder(t *testing.T) {
 		if err := newSession(works, o, byMethod(1, 1)).run(t.Context()); err != nil {
 			t.Error(err)
 		}
-		want := []string{"d0 row 0 fold 0", "d0 row 1 fold 0", "d0 row 0 fold 1", "d0 row 1 fold 1", "d0 row 0 fold 2", "d0 row 1 fold 2", "d1 row 0 fold 0"}
+		want := []string{"d0 row 0 fold 0", "d0 row 1 fold 0", "d0 row 0 fold 1", "d0 row 1 fold 1", "d0 row 0 fold 2",
+			"d0 row 1 fold 2", "d1 row 0 fold 0"}
 		if !slices.Equal(w.begun[:len(want)], want) {
 			t.Errorf("%q", w.begun[:len(want)])
 		}
 	})
 }
 
-// TestSessionShows: what is computed counts with what is left of it, as do runs that ended earlier. The times of runs that failed
-// are no ground for an estimate. Nobody waits for the first run of a method that has ended earlier.
+// TestSessionShows: what is computed counts with what is left of it, as do runs that ended earlier. The times of runs
+// that failed are no ground for an estimate. Nobody waits for the first run of a method that has ended earlier.
 func TestSessionShows(t *testing.T) {
-	well, failed := experiment.Ended{Runs: 2, Seconds: 20, Well: 2, WellSeconds: 20}, experiment.Ended{Runs: 1, Seconds: 50}
+	well, failed := experiment.Ended{Runs: 2, Seconds: 20, Well: 2, WellSeconds: 20}, experiment.Ended{Runs: 1,
+		Seconds: 50}
 	for _, c := range []struct {
 		name    string
 		lanes   int
@@ -233,8 +238,8 @@ func TestSessionBudget(t *testing.T) {
 	})
 }
 
-// TestSlowToStop: no run begins in the place of another one before that has stopped. A result that comes after the end of its budget
-// is not put.
+// TestSlowToStop: no run begins in the place of another one before that has stopped. A result that comes after the end
+// of its budget is not put.
 func TestSlowToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(1)
@@ -261,7 +266,8 @@ func TestSlowToStop(t *testing.T) {
 	})
 }
 
-// TestBudgetEndsBeforeItsRun: the budget of a run that waits for a lane may be over before the run begins. Nobody waits for its end.
+// TestBudgetEndsBeforeItsRun: the budget of a run that waits for a lane may be over before the run begins. Nobody waits
+// for its end.
 func TestBudgetEndsBeforeItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(1)
@@ -336,8 +342,8 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupted is the second command of the example in engine/schedule/DESIGN.md: methods x, y and z on two datasets, two folds,
-// a budget of 60 s for z, and records of the first five runs.
+// TestInterrupted is the second command of the example in engine/schedule/DESIGN.md: methods x, y and z on two
+// datasets, two folds, a budget of 60 s for z, and records of the first five runs.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := worksOf([]int{2, 2, 2}, []int{2, 2, 2})
@@ -374,7 +380,10 @@ func BenchmarkSession(b *testing.B) {
 			for b.Loop() {
 				_, o := watched(4)
 				o.Budgets = budgets
-				s := newSession(worksOf(methods, methods, methods, methods), o, func(context.Context, *run) (*pipeline.Outcome, error) { return new(pipeline.Outcome), nil })
+				s := newSession(worksOf(methods, methods, methods, methods), o,
+					func(context.Context, *run) (*pipeline.Outcome, error) {
+						return new(pipeline.Outcome), nil
+					})
 				if err := s.run(b.Context()); err != nil {
 					b.Fatal(err)
 				}
@@ -386,7 +395,8 @@ func BenchmarkSession(b *testing.B) {
 
 // TestLine: the line says how many runs have ended and failed, and when the rest will have.
 func TestLine(t *testing.T) {
-	s := Status{Done: 2, Failed: 1, Running: 2, Runs: 4000, Estimate: state.Estimate{Seconds: 90, From: "from 3 of 4,000 runs"}}
+	s := Status{Done: 2, Failed: 1, Running: 2, Runs: 4000, Estimate: state.Estimate{Seconds: 90,
+		From: "from 3 of 4,000 runs"}}
 	if got, want := s.Line(), "  0 %  3 of 4,000 runs, 2 running, 1 failed  ETA 1m30s, from 3 of 4,000 runs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -443,12 +453,13 @@ func TestPutBesideComputing(t *testing.T) {
 // TestPutFails: the run ends with the error, and nothing is written behind it.
 func TestPutFails(t *testing.T) {
 	full, put := errors.New("the disk is full"), 0
-	err := runAll(t.Context(), []*work{sixRuns(t)}, quiet(sessionOptions{Lanes: 2, Put: func(*work, *experiment.Run, *experiment.Record) error {
-		if put++; put == 2 {
-			return full
-		}
-		return nil
-	}}))
+	err := runAll(t.Context(), []*work{sixRuns(t)},
+		quiet(sessionOptions{Lanes: 2, Put: func(*work, *experiment.Run, *experiment.Record) error {
+			if put++; put == 2 {
+				return full
+			}
+			return nil
+		}}))
 	if !errors.Is(err, full) || put != 2 {
 		t.Errorf("%d records, error %v", put, err)
 	}
@@ -458,18 +469,19 @@ func TestPutFails(t *testing.T) {
 func TestRunIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	put := 0
-	err := runAll(ctx, []*work{sixRuns(t)}, quiet(sessionOptions{Lanes: 1, Put: func(*work, *experiment.Run, *experiment.Record) error {
-		put++
-		cancel()
-		return nil
-	}}))
+	err := runAll(ctx, []*work{sixRuns(t)},
+		quiet(sessionOptions{Lanes: 1, Put: func(*work, *experiment.Run, *experiment.Record) error {
+			put++
+			cancel()
+			return nil
+		}}))
 	if !errors.Is(err, context.Canceled) || put < 1 || put > 5 {
 		t.Errorf("%d records, error %v", put, err)
 	}
 }
 
-// TestSessionEndsAnytime: a session may be cancelled at any time, records may be slow to put and fail, runs may be slow to stop
-// and have no result. It ends soon, no goroutine is left, and what was put is counted.
+// TestSessionEndsAnytime: a session may be cancelled at any time, records may be slow to put and fail, runs may be slow
+// to stop and have no result. It ends soon, no goroutine is left, and what was put is counted.
 func TestSessionEndsAnytime(t *testing.T) {
 	broken, full := errors.New("a shard cannot be read"), errors.New("the disk is full")
 	for seed := range uint64(600) {
@@ -526,7 +538,8 @@ func TestSessionEndsAnytime(t *testing.T) {
 			switch {
 			case err == nil:
 				if len(w.put)+len(w.dropped) != len(w.begun) || o.Budgets == nil && len(w.begun) != runs {
-					t.Errorf("seed %d: %d of %d runs began, %d were put and %d dropped", seed, len(w.begun), runs, len(w.put), len(w.dropped))
+					t.Errorf("seed %d: %d of %d runs began, %d were put and %d dropped", seed, len(w.begun), runs, len(w.put),
+						len(w.dropped))
 				}
 			case !errors.Is(err, context.Canceled) && !errors.Is(err, broken) && !errors.Is(err, full):
 				t.Errorf("seed %d: %v", seed, err)

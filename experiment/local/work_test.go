@@ -9,10 +9,11 @@ import (
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
-// TestRunWithinBudget: runs do not begin if earlier runs have spent their budget. The runs of other methods are all run, also if
-// a lane has to wait for the time of the first one.
+// TestRunWithinBudget: runs do not begin if earlier runs have spent their budget. The runs of other methods are all
+// run, also if a lane has to wait for the time of the first one.
 func TestRunWithinBudget(t *testing.T) {
-	s, err := experiment.Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nmethods:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
+	s, err := experiment.Parse(t.Context(), "s.yaml",
+		[]byte("name: a\ndatasets: [b]\nfolds: 4\nmethods:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,9 @@ func (g *Grid) Lines(width, height int) []string {
 	columns := g.columns(methods, width-names-1)
 	list := []string{aligned(legends[legend], names, columns, func(c *column) string { return cutName(c.name, c.width) })}
 	for _, r := range methods {
-		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string { return countsText(c.of(g, r.methods)) }))
+		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string {
+			return countsText(c.of(g, r.methods))
+		}))
 	}
 	return list
 }
@@ -94,8 +96,8 @@ type line struct {
 	methods []int
 }
 
-// shownMethods returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
-// running or failed runs come first, then methods that have not ended. The last line has the rest.
+// shownMethods returns at most so many lines, in the order of the table. If there is no room for all methods, methods
+// with running or failed runs come first, then methods that have not ended. The last line has the rest.
 func (g *Grid) shownMethods(most int) (list []line) {
 	order := make([]int, len(g.methods))
 	for i := range order {

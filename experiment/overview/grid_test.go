@@ -47,13 +47,14 @@ func TestGrid(t *testing.T) {
 	g.Set("4", result.Running)
 	g.Set("4", result.Done)
 	g.Set("12", result.Running)
-	if got, want := g.at, [][]experiment.Counts{{{Done: 1, Failed: 1, Missing: 2}, {Done: 1, Missing: 3}}, {{Missing: 4}, {Running: 1, Missing: 3}}}; fmt.Sprint(got) != fmt.Sprint(want) {
+	if got, want := g.at, [][]experiment.Counts{{{Done: 1, Failed: 1, Missing: 2}, {Done: 1, Missing: 3}},
+		{{Missing: 4}, {Running: 1, Missing: 3}}}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// TestGridFits: no line is wider than the terminal, and the lines fit into its height. Methods and datasets without room are
-// added up, so that each run counts. Methods with running or failed runs are shown first.
+// TestGridFits: no line is wider than the terminal, and the lines fit into its height. Methods and datasets without
+// room are added up, so that each run counts. Methods with running or failed runs are shown first.
 func TestGridFits(t *testing.T) {
 	testkit.WithoutRace(t)
 	table := gridTable(40, 12)
@@ -98,7 +99,8 @@ func TestGridFits(t *testing.T) {
 		}
 	}
 	short := strings.Join(g.Lines(100, 8), "\n")
-	if !strings.Contains(short, "trees=37") || !strings.Contains(short, "trees=30") || !strings.Contains(short, "and 35 methods") {
+	if !strings.Contains(short, "trees=37") || !strings.Contains(short, "trees=30") ||
+		!strings.Contains(short, "and 35 methods") {
 		t.Errorf("rows that run or failed are not shown:\n%s", short)
 	}
 }

@@ -119,7 +119,8 @@ func writeFailures(w io.Writer, t *result.Table) {
 
 // Line describes in one line how far an experiment on a cluster is.
 func Line(x *protocol.Experiment) string {
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(x.Done)/float64(max(1, x.Runs)), units.Count(x.Done), units.Count(x.Runs))
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs", 100*float64(x.Done)/float64(max(1, x.Runs)), units.Count(x.Done),
+		units.Count(x.Runs))
 	if x.NotRun > 0 {
 		text += fmt.Sprintf(", %s not run", units.Count(x.NotRun))
 	}
@@ -141,7 +142,8 @@ func Line(x *protocol.Experiment) string {
 
 // Plan lists what a submission adds to an experiment.
 func Plan(p *protocol.ExperimentPlan) []string {
-	list := []string{fmt.Sprintf("experiment %s: %s, %s kept, %s orphaned", p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned))}
+	list := []string{fmt.Sprintf("experiment %s: %s, %s kept, %s orphaned", p.Name, units.Plural(p.Runs, "new run"),
+		units.Count(p.Kept), units.Count(p.Orphaned))}
 	for _, change := range p.Changes {
 		list = append(list, "changed: "+change)
 	}

@@ -13,7 +13,8 @@ import (
 // TestWrite: the grid is aligned under wide names, and equal failures are one line.
 func TestWrite(t *testing.T) {
 	table := &result.Table{
-		Name: "e", Datasets: []result.Dataset{{Name: "a"}, {Name: "日本"}}, Methods: []result.Method{{Name: "aa-knn"}, {Name: "r\x1bf"}},
+		Name: "e", Datasets: []result.Dataset{{Name: "a"}, {Name: "日本"}}, Methods: []result.Method{{Name: "aa-knn"},
+			{Name: "r\x1bf"}},
 		Spec: &result.Spec{File: "e.yaml", Digest: "0123456789abcdef", Data: "data"},
 	}
 	add := func(dataset, method int, c result.Run, n int) {
@@ -27,7 +28,8 @@ func TestWrite(t *testing.T) {
 	add(1, 1, result.Run{State: result.Failed, Error: "no scale", NoCommand: "no file"}, 1)
 	add(1, 0, result.Run{State: result.Running}, 1)
 	var b strings.Builder
-	o := Overview{Table: table, State: "running", Skipped: []string{"x", "y"}, Notes: []string{"old"}, Report: "coppice experiment report e"}
+	o := Overview{Table: table, State: "running", Skipped: []string{"x", "y"}, Notes: []string{"old"},
+		Report: "coppice experiment report e"}
 	o.Write(&b)
 	want := `experiment  e
 runs        1,234 done, 1 running, 3 failed
@@ -61,22 +63,26 @@ func TestWriteFailures(t *testing.T) {
 	var b strings.Builder
 	writeFailures(&b, table)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != maxListed+1 || lines[19] != "failed: a, b (1 run): 19" || lines[20] != "failed: and 3 more; -o json lists all" {
+	if len(lines) != maxListed+1 || lines[19] != "failed: a, b (1 run): 19" ||
+		lines[20] != "failed: and 3 more; -o json lists all" {
 		t.Errorf("%q", lines)
 	}
 }
 
 // TestPlan: at most 20 lines are about orphaned runs, and notes come last.
 func TestPlan(t *testing.T) {
-	p := &protocol.ExperimentPlan{Name: "e", Runs: 1, Kept: 2000, Orphaned: 30, Changes: []string{"x"}, Refused: []string{"y"}, Notes: []string{"z"}}
+	p := &protocol.ExperimentPlan{Name: "e", Runs: 1, Kept: 2000, Orphaned: 30, Changes: []string{"x"},
+		Refused: []string{"y"}, Notes: []string{"z"}}
 	for i := range maxListed + 2 {
 		p.Orphans = append(p.Orphans, fmt.Sprint(i))
 	}
 	got := Plan(p)
-	if first := "experiment e: 1 new run, 2,000 kept, 30 orphaned"; got[0] != first || got[1] != "changed: x" || got[2] != "orphaned: 0" {
+	if first := "experiment e: 1 new run, 2,000 kept, 30 orphaned"; got[0] != first || got[1] != "changed: x" ||
+		got[2] != "orphaned: 0" {
 		t.Errorf("%q", got)
 	}
-	if want := []string{"orphaned: 19", "orphaned: 2 more; -o json lists all", "refused: y", "z"}; !slices.Equal(got[len(got)-4:], want) {
+	if want := []string{"orphaned: 19", "orphaned: 2 more; -o json lists all", "refused: y",
+		"z"}; !slices.Equal(got[len(got)-4:], want) {
 		t.Errorf("%q, want %q", got[len(got)-4:], want)
 	}
 }

@@ -1,5 +1,5 @@
-// Package plots draws figures of trainings and predictions: learning curves, predicted and true distributions, cumulative
-// scores, confusion matrices and colour maps.
+// Package plots draws figures of trainings and predictions: learning curves, predicted and true distributions,
+// cumulative scores, confusion matrices and colour maps.
 package plots
 
 import (
@@ -27,13 +27,14 @@ type Evaluated struct {
 	Map             *figure.ColourMap // colour map of the predictions; nil if the rows are not points of a grid
 }
 
-// Figures draws the figures that suit the labels: predicted and true distributions, the cumulative score of numbers, the
-// confusion matrix of classes, and a colour map.
+// Figures draws the figures that suit the labels: predicted and true distributions, the cumulative score of numbers,
+// the confusion matrix of classes, and a colour map.
 func (e *Evaluated) Figures() (all []figure.Named, err error) {
 	for _, kind := range []struct {
 		name string
 		draw func() (*figure.Figure, error)
-	}{{"distributions", e.distributions}, {"cumulative-score", e.scores}, {"confusion", e.confusion}, {"colours", e.Map.Figure}} {
+	}{{"distributions", e.distributions}, {"cumulative-score", e.scores}, {"confusion", e.confusion},
+		{"colours", e.Map.Figure}} {
 		f, err := kind.draw()
 		if err != nil {
 			return nil, fmt.Errorf("figure %s: %w", kind.name, err)
@@ -104,7 +105,8 @@ func (e *Evaluated) distributions() (*figure.Figure, error) {
 	for _, i := range r.chosen() {
 		from, to := i*r.Labels, (i+1)*r.Labels
 		name := fmt.Sprintf("%s: K-L %s", r.Names[i], strconv.FormatFloat(r.kl(i), 'g', 2, 64))
-		d.Rows = append(d.Rows, figure.Compared{Name: name, True: wide(r.True[from:to]), Predicted: [][]float64{wide(r.Predicted[from:to])}})
+		d.Rows = append(d.Rows, figure.Compared{Name: name, True: wide(r.True[from:to]),
+			Predicted: [][]float64{wide(r.Predicted[from:to])}})
 	}
 	return d.Figure()
 }
@@ -124,7 +126,8 @@ const mostFolds = 10
 // points is empty, and each fold has a line. The line shows the validation loss, or the training loss if no fold has a
 // validation loss. The axis has no unit, because losses depend on the algorithm. An error wraps figure.ErrData.
 func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.Figure, error) {
-	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss", Wide: figure.WideLosses}}
+	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"},
+		Y: figure.Axis{Name: "loss", Wide: figure.WideLosses}}
 	training := func(p *curve.Point) float64 { return p.Training }
 	validation := func(p *curve.Point) float64 { return p.Validation }
 	add := func(name string, points []curve.Point, of func(*curve.Point) float64) {
@@ -240,15 +243,18 @@ func (p *Points) Map(title, x, y string) *figure.ColourMap {
 	}
 	m := &figure.ColourMap{
 		Title: title, X: figure.Axis{Name: x}, Y: figure.Axis{Name: y}, Columns: columns, Lines: len(list) / columns,
-		FromX: float64(list[0].x), ToX: float64(list[columns-1].x), FromY: float64(list[0].y), ToY: float64(list[len(list)-1].y),
+		FromX: float64(list[0].x), ToX: float64(list[columns-1].x), FromY: float64(list[0].y),
+		ToY:  float64(list[len(list)-1].y),
 		Maps: []figure.Map{{Name: "true"}, {Name: "predicted"}},
 	}
 	for i, point := range list {
 		line := i / columns * columns
-		if point.x != list[i%columns].x || point.y != list[line].y || i > 0 && point.x == list[i-1].x && point.y == list[i-1].y {
+		if point.x != list[i%columns].x || point.y != list[line].y || i > 0 && point.x == list[i-1].x &&
+			point.y == list[i-1].y {
 			return nil
 		}
-		m.Maps[0].Degrees, m.Maps[1].Degrees = append(m.Maps[0].Degrees, point.true), append(m.Maps[1].Degrees, point.predicted)
+		m.Maps[0].Degrees, m.Maps[1].Degrees = append(m.Maps[0].Degrees, point.true), append(m.Maps[1].Degrees,
+			point.predicted)
 	}
 	if !(m.FromX < m.ToX) || !(m.FromY < m.ToY) {
 		return nil

@@ -35,7 +35,8 @@ func TestCurve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := textOf(t, f); !strings.Contains(text, ">training<") || !strings.Contains(text, ">validation<") || !strings.Contains(text, ">loss<") {
+	if text := textOf(t, f); !strings.Contains(text, ">training<") || !strings.Contains(text, ">validation<") ||
+		!strings.Contains(text, ">loss<") {
 		t.Error(text)
 	}
 	var folds [][]curve.Point
@@ -45,7 +46,8 @@ func TestCurve(t *testing.T) {
 	if f, err = Curve("title", nil, folds); err != nil {
 		t.Fatal(err)
 	}
-	if text := textOf(t, f); !strings.Contains(text, ">fold 9<") || strings.Contains(text, ">fold 10<") || !strings.Contains(text, "the first 10 of 12 folds") || !strings.Contains(text, "validation loss") {
+	if text := textOf(t, f); !strings.Contains(text, ">fold 9<") || strings.Contains(text, ">fold 10<") ||
+		!strings.Contains(text, "the first 10 of 12 folds") || !strings.Contains(text, "validation loss") {
 		t.Error(text)
 	}
 	for _, none := range [][]curve.Point{nil, {point(1, nan, nan)}} {
@@ -87,9 +89,12 @@ func evaluated(kind dataset.LabelType, model *measures.Added, labels int) *Evalu
 // TestFigures: which figures go with which labels, and what their axes say.
 func TestFigures(t *testing.T) {
 	errs := measures.Errors{Scores: []float64{.1, .5, .9}}
-	ages := evaluated(dataset.LabelType{Scale: &dataset.Scale{Low: 20}}, &measures.Added{Scale: &measures.OnScale{Expected: errs, Median: errs, Mode: errs}}, 30)
-	classes := evaluated(dataset.LabelType{Classes: true}, &measures.Added{Classes: &measures.Classes{Confusion: [][]uint64{{1, 2}, {3, 4}}}}, 2)
-	numbers := &Evaluated{Title: "title", Type: dataset.LabelType{Scale: &dataset.Scale{}}, Model: &measures.Added{Number: &measures.OfNumber{Number: errs, Floored: errs}}}
+	ages := evaluated(dataset.LabelType{Scale: &dataset.Scale{Low: 20}},
+		&measures.Added{Scale: &measures.OnScale{Expected: errs, Median: errs, Mode: errs}}, 30)
+	classes := evaluated(dataset.LabelType{Classes: true},
+		&measures.Added{Classes: &measures.Classes{Confusion: [][]uint64{{1, 2}, {3, 4}}}}, 2)
+	numbers := &Evaluated{Title: "title", Type: dataset.LabelType{Scale: &dataset.Scale{}},
+		Model: &measures.Added{Number: &measures.OfNumber{Number: errs, Floored: errs}}}
 	plain := evaluated(dataset.LabelType{}, nil, 3)
 	var p Points
 	for y := range 3 {
@@ -148,7 +153,8 @@ func TestMap(t *testing.T) {
 	if m == nil || m.Columns != 4 || m.Lines != 3 || m.FromX != 0 || m.ToX != 3 || m.FromY != -2 || m.ToY != 0 {
 		t.Fatalf("%+v", m)
 	}
-	if d := m.Maps[0].Degrees; d[0] != [3]float64{0, 2, 0} || d[3] != [3]float64{3, 2, 0} || d[11] != [3]float64{3, 0, 0} || m.Maps[1].Degrees[3] != [3]float64{0, 6, 0} {
+	if d := m.Maps[0].Degrees; d[0] != [3]float64{0, 2, 0} || d[3] != [3]float64{3, 2, 0} ||
+		d[11] != [3]float64{3, 0, 0} || m.Maps[1].Degrees[3] != [3]float64{0, 6, 0} {
 		t.Errorf("%v", d)
 	}
 	for what, change := range map[string]func([]planePoint) []planePoint{

@@ -13,8 +13,10 @@ import (
 // TestGridSees: a run that is not run is missing, a failed run is done once another job has it, and what was
 // told again, or before the grid was read, counts once.
 func TestGridSees(t *testing.T) {
-	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Methods: []result.Method{{Name: "r"}}, Runs: make([]result.Run, 3000)}
-	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", keys: make(map[runOfJob]string), done: make(map[string]bool)}
+	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Methods: []result.Method{{Name: "r"}},
+		Runs: make([]result.Run, 3000)}
+	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", keys: make(map[runOfJob]string),
+		done: make(map[string]bool)}
 	keys := make([]string, len(table.Runs))
 	for i := range table.Runs {
 		table.Runs[i].State = result.Missing

@@ -33,8 +33,8 @@ type Experiment struct {
 	Notes  []string // about runs that have ended and are not in the table
 }
 
-// Read reads an experiment in the layout of its last submission. The error is submission.ErrNone if the cluster does not have
-// the experiment.
+// Read reads an experiment in the layout of its last submission. The error is submission.ErrNone if the cluster does
+// not have the experiment.
 func Read(ctx context.Context, cl *client.Client, name string, o Options) (*Experiment, error) {
 	e, err := submission.Read(ctx, source{cl}, name)
 	if err != nil {
@@ -77,7 +77,7 @@ func Read(ctx context.Context, cl *client.Client, name string, o Options) (*Expe
 		}
 		l.AddCommands(t, experiment.Sources{Sets: sets, Flags: o.Flags, File: experiment.FileIn(folder)})
 	}
-	return &Experiment{t, l, state.Of(jobs).State, experiment.LeftOutNote(leftOut)}, nil
+	return &Experiment{Table: t, Layout: l, State: state.Of(jobs).State, Notes: experiment.LeftOutNote(leftOut)}, nil
 }
 
 // source reads what a cluster has.

@@ -106,17 +106,23 @@ func (d *document) addChoices(choices []Choice) {
 	if len(choices) == 0 {
 		return
 	}
-	d.add(heading("Chosen settings"), paragraph("Each candidate is scored on training samples held out from its own training; test samples are never used. "+
-		"Values are ratios: a candidate's mean K-L over a dataset's runs, divided by the K-L of the mean baseline on their test samples. The criterion is the ratio's mean logarithm over datasets. "+
-		"A candidate's difference from the best has a standard error over datasets. The rule chooses the simplest candidate within one standard error of the best."))
+	d.add(heading("Chosen settings"), paragraph("Each candidate is scored on training samples held out from its own "+
+		"training; test samples are never used. "+
+		"Values are ratios: a candidate's mean K-L over a dataset's runs, divided by the K-L of the mean baseline on their "+
+		"test samples. The criterion is the ratio's mean logarithm over datasets. "+
+		"A candidate's difference from the best has a standard error over datasets. The rule chooses the simplest "+
+		"candidate within one standard error of the best."))
 	for i := range choices {
 		c := &choices[i]
 		best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
-		rule := fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method, best.Name, chosen.Name)
+		rule := fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method,
+			best.Name, chosen.Name)
 		if c.Best == c.Chosen {
-			rule = fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Method, best.Name)
+			rule = fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.",
+				c.Method, best.Name)
 		}
-		criterion := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
+		criterion := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio",
+			"above the best", "worst dataset", "runs that chose it"}}
 		for k, x := range c.Candidates {
 			mean, above := cell{text: fixed(x.Log, 4)}, fixed(x.Above, 4)
 			if k == c.Chosen {

@@ -18,12 +18,14 @@ import (
 // clipped degrees, which is another.
 func choosing(ratios [3][3]float64) *result.Table {
 	t := &result.Table{Name: "choosing", Measures: []string{"chebyshev", "kl"}, Methods: []result.Method{
-		{Name: "mean"}, {Name: "forest", Algorithm: "ensemble", Candidates: []string{"default", "trees=100", "trees=200"}, Settings: map[string]string{"members": "a,b,c", "weights": "best"}},
+		{Name: "mean"}, {Name: "forest", Algorithm: "ensemble", Candidates: []string{"default", "trees=100", "trees=200"},
+			Settings: map[string]string{"members": "a,b,c", "weights": "best"}},
 	}}
 	for d, name := range []string{"Movie", "Music", "Faces"} {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 20, Features: 2, Labels: 3, Folds: 2})
 		for fold, mean := range []float64{.1, .3} {
-			c := result.Run{Dataset: d, Method: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, 2 * mean}, Candidates: result.Candidates{MeanKL: mean}, Rows: 10}
+			c := result.Run{Dataset: d, Method: 1, Fold: fold, State: result.Done, Values: []float64{1, .05},
+				Mean: []float64{1, 2 * mean}, Candidates: result.Candidates{MeanKL: mean}, Rows: 10}
 			for _, r := range ratios {
 				c.CandidateKL = append(c.CandidateKL, .2*r[d])
 			}
@@ -44,10 +46,12 @@ func TestChoice(t *testing.T) {
 	}
 	c := s.Choices[0]
 	near := func(got number, want float64) bool { return math.Abs(float64(got)-want) < 1e-12 }
-	if c.Method != "forest" || c.Best != 2 || c.Chosen != 1 || !slices.Equal(c.Datasets, []string{"Movie", "Music", "Faces"}) {
+	if c.Method != "forest" || c.Best != 2 || c.Chosen != 1 ||
+		!slices.Equal(c.Datasets, []string{"Movie", "Music", "Faces"}) {
 		t.Errorf("%+v", c)
 	}
-	if a := c.Candidates[0]; !near(a.Ratios[2], x(.3)) || !near(a.Log, math.Log(.8)+.2) || !near(a.Above, .2) || !near(a.Error, .1/math.Sqrt(3)) || a.Runs != 0 {
+	if a := c.Candidates[0]; !near(a.Ratios[2], x(.3)) || !near(a.Log, math.Log(.8)+.2) || !near(a.Above, .2) ||
+		!near(a.Error, .1/math.Sqrt(3)) || a.Runs != 0 {
 		t.Errorf("%+v", a)
 	}
 	squares := (.01-.04/3)*(.01-.04/3) + (-.02-.04/3)*(-.02-.04/3) + (.05-.04/3)*(.05-.04/3)
@@ -126,7 +130,8 @@ func TestChoiceIsReported(t *testing.T) {
 	}
 }
 
-// TestChoiceOfEqualCandidates: of candidates whose scores differ by rounding alone the first is the best, and none has a difference.
+// TestChoiceOfEqualCandidates: of candidates whose scores differ by rounding alone the first is the best, and none has
+// a difference.
 func TestChoiceOfEqualCandidates(t *testing.T) {
 	a, b := .1+.2, .3
 	table := choosing([3][3]float64{{a, a, a}, {b, b, b}, {.9, .9, .9}})

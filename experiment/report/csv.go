@@ -13,8 +13,10 @@ import (
 
 // csvHeader names the columns of writeCSV.
 var csvHeader = []string{
-	"dataset", "measure", "method", "folds", "target_folds", "mean", "std", "place", "mean_baseline", "mean_baseline_std", "average_rank",
-	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size", "published", "published_std", "source",
+	"dataset", "measure", "method", "folds", "target_folds", "mean", "std", "place", "mean_baseline", "mean_baseline_std",
+	"average_rank",
+	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size",
+	"published", "published_std", "source",
 	"std_of", "friedman_chi_squared", "friedman_p", "critical_difference", "friedman_exact", "same_as",
 }
 
@@ -52,7 +54,8 @@ func writeCSV(w io.Writer, s *Summary) error {
 	return out.Error()
 }
 
-// csvLine returns the line of a method by the measure with number m. It has the first of the method's published figures.
+// csvLine returns the line of a method by the measure with number m. It has the first of the method's published
+// figures.
 func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	ranking, rank := &s.Rankings[m], ""
 	if at := slices.IndexFunc(ranking.Methods, func(own Ranked) bool { return own.Method == l.Method }); at >= 0 {
@@ -60,7 +63,8 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	}
 	against, published, friedman := make([]string, 8), make([]string, 3), make([]string, 4)
 	if a := l.Against; a != nil {
-		against = []string{spreadsheetText(a.Best), exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
+		against = []string{spreadsheetText(a.Best), exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm),
+			exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
 	}
 	at := slices.IndexFunc(s.Published, func(p result.Published) bool {
 		return p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method
@@ -76,7 +80,8 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 		friedman = []string{exact(f.ChiSquared), exact(f.P), exact(f.CriticalDifference), strconv.FormatBool(f.Exact)}
 	}
 	return slices.Concat([]string{
-		spreadsheetText(r.Dataset), r.Measure, spreadsheetText(l.Method), strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
+		spreadsheetText(r.Dataset), r.Measure, spreadsheetText(l.Method), strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted),
+		exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
 		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), rank,
 	}, against, published, []string{s.Deviations}, friedman, []string{spreadsheetText(l.Same)})
 }

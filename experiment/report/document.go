@@ -69,8 +69,8 @@ type cell struct {
 	value bool // it is a measure
 }
 
-// picture is a figure with its caption, or only a caption. Formats without pictures leave it out, because paragraphs say the
-// same.
+// picture is a figure with its caption, or only a caption. Formats without pictures leave it out, because paragraphs
+// say the same.
 type picture struct {
 	*Picture
 	caption string // without a figure
@@ -102,15 +102,16 @@ func (d *document) addFigures(title string, figures []Picture) {
 	d.add(heading(title))
 	for i := range figures {
 		if d.figures == mostFigures {
-			d.add(picture{caption: fmt.Sprintf("A report has at most %d figures. Not shown: %s.", mostFigures, units.Plural(len(figures)-i, "more figure"))})
+			d.add(picture{caption: fmt.Sprintf("A report has at most %d figures. Not shown: %s.", mostFigures,
+				units.Plural(len(figures)-i, "more figure"))})
 			return
 		}
 		d.addFigure(&figures[i])
 	}
 }
 
-// addFigure adds a figure. The name of the figure begins with its number, and hyphens replace the characters that names of files
-// cannot have.
+// addFigure adds a figure. The name of the figure begins with its number, and hyphens replace the characters that names
+// of files cannot have.
 func (d *document) addFigure(f *Picture) {
 	d.figures++
 	name := strings.Map(func(r rune) rune {
@@ -168,8 +169,8 @@ func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
 	return all
 }
 
-// cellStyles are the texts of a format around the best and the second best value of a column, and behind a value that a test
-// finds worse than the best.
+// cellStyles are the texts of a format around the best and the second best value of a column, and behind a value that a
+// test finds worse than the best.
 type cellStyles struct {
 	best, second [2]string
 	worse        string

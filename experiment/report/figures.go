@@ -26,7 +26,8 @@ func (g *grid) learned() (all []Learned) {
 	for d := range g.table.Datasets {
 		for _, loss := range []string{trainingLoss, validationLoss} {
 			for _, method := range listed(g.table.Methods) {
-				own := Learned{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name, Loss: loss, Wanted: len(g.folds[d])}
+				own := Learned{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name, Loss: loss,
+					Wanted: len(g.folds[d])}
 				sums, counts := make(map[uint64]float64), make(map[uint64]int) // by step
 				for _, c := range g.runs(d, method) {
 					if addLosses(c.Curve, loss, sums, counts) {
@@ -69,12 +70,13 @@ func addLosses(c *result.Curve, loss string, sums map[uint64]float64, counts map
 	return found
 }
 
-// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure. An axis is logarithmic
-// if some methods would not be seen on a linear axis next to others.
+// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure. An axis is
+// logarithmic if some methods would not be seen on a linear axis next to others.
 func learningFigures(curves []Learned) (all []Picture) {
 	for _, p := range partsOf(curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
 		dataset, loss := p.items[0].Dataset, p.items[0].Loss
-		lines := figure.Lines{Title: dataset + p.text, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L", Unit: "nats", Wide: figure.WideLosses}}
+		lines := figure.Lines{Title: dataset + p.text, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L",
+			Unit: "nats", Wide: figure.WideLosses}}
 		first, shortest, longest := math.Inf(1), math.Inf(1), 0.0
 		for _, l := range p.items {
 			s := figure.Series{Name: l.Method, Y: floatsOf(l.Losses)}
@@ -91,7 +93,8 @@ func learningFigures(curves []Learned) (all []Picture) {
 		lines.X.Log = first > 0 && longest > wideSweep*shortest
 		all = append(all, Picture{
 			Name: dataset + "-" + loss + "-loss",
-			Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, at the steps that all folds of a method have. Each algorithm defines its own step.",
+			Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, at the steps that all "+
+				"folds of a method have. Each algorithm defines its own step.",
 				dataset, p.text, loss),
 			Draw: lines.Figure,
 		})
@@ -123,8 +126,8 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 	return all
 }
 
-// methodsShown returns the methods with predictions, the best by the first measure, at most mostShown. They have predictions of
-// the same samples.
+// methodsShown returns the methods with predictions, the best by the first measure, at most mostShown. They have
+// predictions of the same samples.
 func (s *Summary) methodsShown(g *grid, d int) (methods []int) {
 	for _, method := range s.listed() {
 		if len(g.tested(d, []int{method})) > 0 {
@@ -180,7 +183,8 @@ func (r *ShownSample) add(c *result.Run, row uint32) {
 	}
 	for i := range c.Predictions {
 		if p := &c.Predictions[i]; p.Row == row {
-			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)), append(r.KL, number(measures.OfRow(p.True, p.Predicted)[klIndex]))
+			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)),
+				append(r.KL, number(measures.OfRow(p.True, p.Predicted)[klIndex]))
 			return
 		}
 	}
@@ -225,7 +229,8 @@ func shownFigures(shown []Shown) (all []Picture) {
 		}
 		all = append(all, Picture{
 			Name: of.Dataset + "-predictions",
-			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first. Each sample was tested in one fold: %s.",
+			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and "+
+				"sorted by the K-L of %s, smallest first. Each sample was tested in one fold: %s.",
 				of.Dataset, of.Methods[0], strings.Join(folds, ", ")),
 			Draw: f.Figure,
 		})
@@ -261,7 +266,8 @@ func (g *grid) scored() (all []Scored) {
 	return all
 }
 
-// confused returns the confusion matrices, by dataset and then by method. It leaves out a run if its matrix has another size.
+// confused returns the confusion matrices, by dataset and then by method. It leaves out a run if its matrix has another
+// size.
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
 		for _, method := range listed(g.table.Methods) {
@@ -282,7 +288,8 @@ func (g *grid) confused() (all []Confused) {
 				}
 			}
 			if sum != nil {
-				all = append(all, Confused{g.table.Datasets[d].Name, g.table.Methods[method].Name, g.table.Datasets[d].Classes, sum})
+				all = append(all, Confused{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name,
+					Classes: g.table.Datasets[d].Classes, Counts: sum})
 			}
 		}
 	}
@@ -299,7 +306,9 @@ func scoreFigures(scored []Scored) (all []Picture) {
 		}
 		dataset := p.items[0].Dataset
 		all = append(all, Picture{
-			Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + p.text + ": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A predicted distribution counts by its expected number.",
+			Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + p.text +
+				": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A " +
+				"predicted distribution counts by its expected number.",
 			Draw: func() (*figure.Figure, error) {
 				return figure.CumulativeScores(dataset+p.text, names, scores)
 			},
@@ -308,13 +317,15 @@ func scoreFigures(scored []Scored) (all []Picture) {
 	return all
 }
 
-// confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure. Classes without names
-// have numbers from 0.
+// confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure. Classes without
+// names have numbers from 0.
 func (s *Summary) confusionFigures() (all []Picture) {
 	for d := range s.Datasets {
 		set, lines := &s.Datasets[d], s.at(d, 0).Lines
 		best := slices.IndexFunc(lines, func(l Line) bool { return l.Place == 1 })
-		at := slices.IndexFunc(s.Confusion, func(c Confused) bool { return best >= 0 && c.Dataset == set.Name && c.Method == lines[best].Method })
+		at := slices.IndexFunc(s.Confusion, func(c Confused) bool {
+			return best >= 0 && c.Dataset == set.Name && c.Method == lines[best].Method
+		})
 		if at < 0 {
 			continue
 		}
@@ -326,7 +337,9 @@ func (s *Summary) confusionFigures() (all []Picture) {
 			}
 		}
 		all = append(all, Picture{
-			Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Method, numbered),
+			Name: c.Dataset + "-confusion", Caption: fmt.Sprintf(
+				"Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all "+
+					"folds.%s", c.Dataset, c.Method, numbered),
 			Draw: (&figure.Confusion{Title: c.Dataset + ": " + c.Method, Classes: names, Counts: c.Counts}).Figure,
 		})
 	}

@@ -36,7 +36,8 @@ func writeText(w io.Writer, s *Summary) error {
 }
 
 // marksInText says how styles look in text.
-var marksInText = strings.NewReplacer("The best value is bold and the second best underlined", "The best value has a star (*) and the second best a plus (+)")
+var marksInText = strings.NewReplacer("The best value is bold and the second best underlined",
+	"The best value has a star (*) and the second best a plus (+)")
 
 // broken breaks a text between words.
 func broken(text string, columns int) string {
@@ -177,7 +178,8 @@ func writeMarkdownTable(out *bufio.Writer, t table) {
 }
 
 // specialInMarkdown are the characters that mean something in Markdown.
-var specialInMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`)
+var specialInMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "&",
+	"&amp;", "`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`)
 
 // markdown returns a text on one line without Markdown syntax.
 func markdown(text string) string { return specialInMarkdown.Replace(oneLine(text)) }
@@ -203,14 +205,17 @@ figure { margin: 0; } figure svg { width: 100%; max-width: 30em; height: auto; }
 @media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, tr, figure { break-inside: avoid; } table.long { break-inside: auto; } th, td { padding: .1em .45em; } .figures { grid-template-columns: 84mm 84mm; gap: 5mm 6mm; } figure svg { max-width: 84mm; } th:first-child { position: static; } }
 `
 
-var htmlCells = cellStyles{best: [2]string{"<strong>", "</strong>"}, second: [2]string{"<u>", "</u>"}, worse: `<span class="worse"> •</span>`}
+var htmlCells = cellStyles{best: [2]string{"<strong>", "</strong>"}, second: [2]string{"<u>", "</u>"},
+	worse: `<span class="worse"> •</span>`}
 
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
 func writeHTML(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
 	title := html.EscapeString(d.title)
-	out.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" + title + "</title>\n<style>" + htmlStyle + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>\n")
+	out.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" " +
+		"content=\"width=device-width, initial-scale=1\">\n<title>" + title + "</title>\n<style>" + htmlStyle +
+		"</style>\n</head>\n<body>\n<h1>" + title + "</h1>\n")
 	side := false // pictures stand beside each other
 	for _, b := range d.blocks {
 		if _, is := b.(picture); is != side {
@@ -264,7 +269,8 @@ func writeHTMLTable(out *bufio.Writer, t table) {
 	if len(t.lines) > longTable {
 		classes = append(classes, "long")
 	}
-	out.WriteString("<div class=\"wide\"><table class=\"" + strings.Join(classes, " ") + "\">\n<caption>" + html.EscapeString(t.caption) + "</caption>\n<thead><tr>")
+	out.WriteString("<div class=\"wide\"><table class=\"" + strings.Join(classes, " ") + "\">\n<caption>" +
+		html.EscapeString(t.caption) + "</caption>\n<thead><tr>")
 	for _, h := range t.header {
 		out.WriteString("<th scope=\"col\">" + html.EscapeString(h) + "</th>")
 	}

@@ -34,8 +34,10 @@ func (d *document) addHyperparameters(s *Summary) {
 	if len(s.hyperparameters) == 0 {
 		return
 	}
-	d.add(heading("Hyperparameters"), paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ between methods or between datasets. "+
-		"The report in JSON has the values that differ by dataset. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters."))
+	d.add(heading("Hyperparameters"), paragraph("A method has the same hyperparameters in all folds of a dataset. "+
+		"Tables list the values that the spec sets, and values that differ between methods or between datasets. "+
+		"The report in JSON has the values that differ by dataset. The members of an ensemble are listed by name. The text "+
+		"below a table lists all other hyperparameters."))
 	for i := range s.hyperparameters {
 		h := &s.hyperparameters[i]
 		used := make(map[int][]map[string]string) // values, by method
@@ -55,7 +57,9 @@ func (d *document) addHyperparameters(s *Summary) {
 			first := used[methods[0]][0][name]
 			compared := name == presetName || slices.ContainsFunc(methods, func(method int) bool {
 				_, set := s.Methods[method].Settings[name]
-				return set || slices.ContainsFunc(used[method], func(values map[string]string) bool { return values[name] != first })
+				return set || slices.ContainsFunc(used[method], func(values map[string]string) bool {
+					return values[name] != first
+				})
 			})
 			if !compared {
 				others = append(others, name+"="+first)

@@ -21,12 +21,15 @@ func resolved(t *result.Table) {
 		{
 			Algorithm: "ldlf", Names: []string{"preset", "trees", "depth", "outputs", "steps"},
 			Methods: []result.MethodValues{
-				on(0, "preset=auto trees=5 depth=9 outputs=64 steps=100", 0, 1), on(0, "preset=auto trees=5 depth=9 outputs=128 steps=100", 2, 3, 4),
+				on(0, "preset=auto trees=5 depth=9 outputs=64 steps=100", 0, 1),
+				on(0, "preset=auto trees=5 depth=9 outputs=128 steps=100", 2, 3, 4),
 				on(1, "preset=paper trees=5 depth=7 outputs=64 steps=100", 0, 1, 2, 3, 4),
 			},
 		},
-		{Algorithm: "structrf", Names: []string{"preset", "trees"}, Methods: []result.MethodValues{on(2, "preset=paper trees=50", 0, 1, 2, 4)}},
-		{Algorithm: "sa-bfgs", Names: []string{"preset", "steps"}, Methods: []result.MethodValues{on(3, "preset=auto steps=10", 0, 1, 2, 3, 4)}},
+		{Algorithm: "structrf", Names: []string{"preset", "trees"},
+			Methods: []result.MethodValues{on(2, "preset=paper trees=50", 0, 1, 2, 4)}},
+		{Algorithm: "sa-bfgs", Names: []string{"preset", "steps"},
+			Methods: []result.MethodValues{on(3, "preset=auto steps=10", 0, 1, 2, 3, 4)}},
 	}
 }
 
@@ -52,11 +55,15 @@ func TestHyperparametersOfDatasets(t *testing.T) {
 	}
 	all := []string{"Movie", "SJAFFE", "Yeast_alpha", "Yeast_spo5", "Music"}
 	want := []Used{
-		{"ldlf", "ldlf", "auto", all[:2], pairsOf("preset=auto trees=5 depth=9 outputs=64 steps=100")},
-		{"ldlf", "ldlf", "auto", all[2:], pairsOf("preset=auto trees=5 depth=9 outputs=128 steps=100")},
-		{"ldlf_paper", "ldlf", "paper", all, pairsOf("preset=paper trees=5 depth=7 outputs=64 steps=100")},
-		{"structrf", "structrf", "paper", []string{"Movie", "SJAFFE", "Yeast_alpha", "Music"}, pairsOf("preset=paper trees=50")},
-		{"sa-bfgs", "sa-bfgs", "auto", all, pairsOf("preset=auto steps=10")},
+		{Method: "ldlf", Algorithm: "ldlf", Preset: "auto", Datasets: all[:2],
+			Values: pairsOf("preset=auto trees=5 depth=9 outputs=64 steps=100")},
+		{Method: "ldlf", Algorithm: "ldlf", Preset: "auto", Datasets: all[2:],
+			Values: pairsOf("preset=auto trees=5 depth=9 outputs=128 steps=100")},
+		{Method: "ldlf_paper", Algorithm: "ldlf", Preset: "paper", Datasets: all,
+			Values: pairsOf("preset=paper trees=5 depth=7 outputs=64 steps=100")},
+		{Method: "structrf", Algorithm: "structrf", Preset: "paper", Datasets: []string{"Movie", "SJAFFE", "Yeast_alpha",
+			"Music"}, Values: pairsOf("preset=paper trees=50")},
+		{Method: "sa-bfgs", Algorithm: "sa-bfgs", Preset: "auto", Datasets: all, Values: pairsOf("preset=auto steps=10")},
 	}
 	if d := cmp.Diff(want, got.Hyperparameters); d != "" {
 		t.Error(d)
@@ -64,16 +71,18 @@ func TestHyperparametersOfDatasets(t *testing.T) {
 	contains(t, written(t, table, "table", Options{}), []string{"outputs by dataset 64"})
 }
 
-// TestHyperparametersOfManyMethods: more methods than columns stand in several tables. A method that is the same as another one has no column,
-// members are listed by name, and candidates are counted.
+// TestHyperparametersOfManyMethods: more methods than columns stand in several tables. A method that is the same as
+// another one has no column, members are listed by name, and candidates are counted.
 func TestHyperparametersOfManyMethods(t *testing.T) {
-	table := &result.Table{Name: "many", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Rows: 10, Features: 2, Labels: 3, Folds: 2}}}
+	table := &result.Table{Name: "many", Measures: []string{"kl"},
+		Datasets: []result.Dataset{{Name: "Movie", Rows: 10, Features: 2, Labels: 3, Folds: 2}}}
 	h := result.Hyperparameters{
 		Algorithm: "ensemble", Names: []string{"members", "folds"},
 	}
 	for i := range 6 {
 		table.Methods = append(table.Methods, result.Method{Name: fmt.Sprintf("m%d", i), Algorithm: "ensemble"})
-		h.Methods = append(h.Methods, result.MethodValues{Method: i, Datasets: []int{0}, Values: pairsOf(fmt.Sprintf("members=rf:trees=%d,ldlf:depth=2 folds=5", i))})
+		h.Methods = append(h.Methods, result.MethodValues{Method: i, Datasets: []int{0},
+			Values: pairsOf(fmt.Sprintf("members=rf:trees=%d,ldlf:depth=2 folds=5", i))})
 		table.Runs = append(table.Runs, result.Run{Method: i, State: result.Missing})
 	}
 	table.Methods[0].Settings = pairsOf("members=rf:trees=0,ldlf:depth=2")

@@ -33,7 +33,8 @@ const (
 	longText = 55
 )
 
-var latexCells = cellStyles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"}, worse: ` $\bullet$`}
+var latexCells = cellStyles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"},
+	worse: ` $\bullet$`}
 
 // writeLaTeX writes a report as a document of LaTeX. A picture is as wide as it was drawn.
 func writeLaTeX(w io.Writer, s *Summary) error {
@@ -63,7 +64,8 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 				out.WriteString(latex(b.caption) + "\n")
 				break
 			}
-			out.WriteString("\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" + s.options.Pictures + "/" + b.Name + ".png}}\n\\caption{" + latex(b.Caption) + "}\n\\end{figure}\n")
+			out.WriteString("\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" +
+				s.options.Pictures + "/" + b.Name + ".png}}\n\\caption{" + latex(b.Caption) + "}\n\\end{figure}\n")
 		}
 		if floats == mostWaiting {
 			out.WriteString("\\clearpage\n")
@@ -76,7 +78,9 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 
 func writeLaTeXTable(out *bufio.Writer, t table) {
 	columns, long := latexColumns(&t)
-	fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\caption{%s}\n\\begin{tabular}{@{}%s@{}}\n\\toprule\n", latex(t.caption), columns)
+	fmt.Fprintf(out,
+		"\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"+
+			"\\caption{%s}\n\\begin{tabular}{@{}%s@{}}\n\\toprule\n", latex(t.caption), columns)
 	for i, h := range t.header {
 		if i > 0 {
 			out.WriteString(" & ")
@@ -112,7 +116,8 @@ func noArgument(text string) string {
 	return text
 }
 
-// latexColumns returns the specification of the columns of a table. long is true for a column if its texts are broken into lines.
+// latexColumns returns the specification of the columns of a table. long is true for a column if its texts are broken
+// into lines.
 func latexColumns(t *table) (columns string, long []bool) {
 	for i := range t.header {
 		longest := 0
@@ -137,13 +142,15 @@ func latexColumns(t *table) (columns string, long []bool) {
 
 // latexOf are characters that LaTeX needs in another way.
 var latexOf = map[rune]string{
-	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`, '~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
-	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '²': `$^2$`, 'χ': `$\chi$`, 'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
+	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
+	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
+	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '²': `$^2$`, 'χ': `$\chi$`,
+	'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }
 
-// latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such as
-// U+4E2D.
+// latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such
+// as U+4E2D.
 func latex(text string) string {
 	var b strings.Builder
 	for _, r := range oneLine(text) {

@@ -50,7 +50,8 @@ func (d *document) addOverview(s *Summary) {
 		}
 	}
 	if c.Done < c.All {
-		text += ". Runs that are not done are listed at the end; a method that lacks folds shows how many folds it has, and is not compared"
+		text += ". Runs that are not done are listed at the end; a method that lacks folds shows how many folds it has, " +
+			"and is not compared"
 	}
 	if s.Spec != nil {
 		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
@@ -64,7 +65,8 @@ func (d *document) addOverview(s *Summary) {
 	}
 	sets := table{caption: "Datasets", header: []string{"dataset", "samples", "features", "labels", "folds", "digest"}}
 	for _, set := range s.Datasets {
-		sets.lines = append(sets.lines, line{cells: plain(set.Name, strconv.Itoa(set.Rows), strconv.Itoa(set.Features), strconv.Itoa(set.Labels), strconv.Itoa(set.Folds), set.Digest[:min(12, len(set.Digest))])})
+		sets.lines = append(sets.lines, line{cells: plain(set.Name, strconv.Itoa(set.Rows), strconv.Itoa(set.Features),
+			strconv.Itoa(set.Labels), strconv.Itoa(set.Folds), set.Digest[:min(12, len(set.Digest))])})
 	}
 	methods := table{caption: "Methods", header: []string{"method", "algorithm", "preset", "settings"}, texts: true}
 	for _, r := range s.Methods {
@@ -79,19 +81,25 @@ func (d *document) addOverview(s *Summary) {
 		if r.Same != "" {
 			settings = append(settings, "(the same as "+r.Same+")")
 		}
-		methods.lines = append(methods.lines, line{cells: plain(r.Name, r.Algorithm, cmp.Or(r.Preset, none), cmp.Or(strings.Join(settings, " "), none))})
+		methods.lines = append(methods.lines, line{cells: plain(r.Name, r.Algorithm, cmp.Or(r.Preset, none),
+			cmp.Or(strings.Join(settings, " "), none))})
 	}
 	d.add(sets, methods)
 }
 
 // addMeasures adds the tables of all measures, below a text that says what the values mean.
 func (d *document) addMeasures(s *Summary) {
-	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats with equal weights. ± is the %s standard deviation "+
-		"over folds. The best value is bold and the second best underlined, by values before rounding. • marks a method that is worse than the best by the corrected "+
-		"resampled t-test (Nadeau and Bengio 2003), Holm-adjusted within a dataset, at the level %v. The mean baseline predicts "+
+	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats with equal "+
+		"weights. ± is the %s standard deviation "+
+		"over folds. The best value is bold and the second best underlined, by values before rounding. • marks a method "+
+		"that is worse than the best by the corrected "+
+		"resampled t-test (Nadeau and Bengio 2003), Holm-adjusted within a dataset, at the level %v. The mean baseline "+
+		"predicts "+
 		"the mean label distribution of the training samples.", s.Deviations, s.Level)
 	single := func(l Line) bool { return l.Folds == 1 }
-	if slices.ContainsFunc(s.Results, func(r Result) bool { return r.MeanPredictor.Folds == 1 || slices.ContainsFunc(r.Lines, single) }) {
+	if slices.ContainsFunc(s.Results, func(r Result) bool {
+		return r.MeanPredictor.Folds == 1 || slices.ContainsFunc(r.Lines, single)
+	}) {
 		text += " A single fold has no standard deviation."
 	}
 	if s.Clip != "" {
@@ -104,7 +112,8 @@ func (d *document) addMeasures(s *Summary) {
 		if measure.HigherIsBetter {
 			direction = "higher is better"
 		}
-		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"}, lines: s.measureLines(m)}
+		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"},
+			lines: s.measureLines(m)}
 		for _, set := range s.Datasets {
 			t.header = append(t.header, set.Name)
 		}
@@ -126,11 +135,14 @@ func (d *document) addUnbeaten(s *Summary) {
 	if len(s.Unbeaten) == 0 {
 		return
 	}
-	t := table{caption: "Methods that are not better than the mean baseline", header: []string{"dataset", "method", "K-L difference", "standard error", "compared with the baseline"}}
+	t := table{caption: "Methods that are not better than the mean baseline", header: []string{"dataset", "method",
+		"K-L difference", "standard error", "compared with the baseline"}}
 	for _, u := range s.Unbeaten {
-		t.lines = append(t.lines, line{cells: plain(u.Dataset, u.Method, fmt.Sprintf("%+.6f", u.Difference.Mean), fmt.Sprintf("%.6f", u.StandardError), string(u.Verdict))})
+		t.lines = append(t.lines, line{cells: plain(u.Dataset, u.Method, fmt.Sprintf("%+.6f", u.Difference.Mean),
+			fmt.Sprintf("%.6f", u.StandardError), string(u.Verdict))})
 	}
-	d.add(t, paragraph("The K-L difference is the K-L of the method minus the K-L of the mean baseline, averaged over the test samples of all folds. "+
+	d.add(t, paragraph("The K-L difference is the K-L of the method minus the K-L of the mean baseline, averaged over "+
+		"the test samples of all folds. "+
 		"A method is not better if the difference is at most one standard error, and worse if its K-L is higher by more."))
 }
 
@@ -143,7 +155,8 @@ func (s *Summary) measureLines(m int) (lines []line) {
 		for d := range s.Datasets {
 			r := s.at(d, m)
 			own := &r.Lines[row]
-			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.format()), place: own.Place, worse: own.isWorse(s.Level)})
+			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.format()), place: own.Place,
+				worse: own.isWorse(s.Level)})
 		}
 		lines = append(lines, l)
 		names := s.names(row)
@@ -170,16 +183,21 @@ func (s *Summary) measureLines(m int) (lines []line) {
 // addTests adds a table of tests for each dataset.
 func (d *document) addTests(s *Summary, m int) {
 	measure, _ := measures.Find(s.Measures[m])
-	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both methods have; values in brackets are Holm-adjusted over the "+
-		"methods of the table. Read the corrected t-test: folds share training samples, which the paired t-test and Wilcoxon's signed-rank test ignore. "+
-		"The table has these two because papers print them. The effect size is Cohen's d: the mean of the paired differences, divided by their sample standard deviation."))
+	d.add(heading("Tests against the best: "+measure.Title),
+		paragraph("P-values are two-sided, over the folds that both methods have; values in brackets are Holm-adjusted "+
+			"over the "+
+			"methods of the table. Read the corrected t-test: folds share training samples, which the paired t-test and "+
+			"Wilcoxon's signed-rank test ignore. "+
+			"The table has these two because papers print them. The effect size is Cohen's d: the mean of the paired "+
+			"differences, divided by their sample standard deviation."))
 	for set := range s.Datasets {
 		r := s.at(set, m)
 		t := table{header: []string{"method", "corrected t", "paired t", "Wilcoxon", "effect size"}}
 		for i := range r.Lines {
 			if a := r.Lines[i].Against; a != nil {
 				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Best)
-				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Method, both(a.CorrectedT, a.CorrectedTHolm), both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), effectText(a.EffectSize))})
+				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Method, both(a.CorrectedT, a.CorrectedTHolm),
+					both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), effectText(a.EffectSize))})
 			}
 		}
 		if len(t.lines) > 0 {
@@ -296,7 +314,8 @@ func (d *document) addTimes(s *Summary) {
 		return
 	}
 	d.add(heading("Times"))
-	t := table{caption: "Computing time in seconds: the sum over all runs, and the mean of a run by dataset", header: []string{"method", "all runs"}}
+	t := table{caption: "Computing time in seconds: the sum over all runs, and the mean of a run by dataset",
+		header: []string{"method", "all runs"}}
 	for _, set := range s.Datasets {
 		t.header = append(t.header, set.Name)
 	}

@@ -15,7 +15,8 @@ import (
 // third method has no curve, and on the second dataset one fold alone.
 func curved() *result.Table {
 	t := &result.Table{
-		Name: "curved", Measures: []string{"kl"}, Methods: []result.Method{{Name: "slow"}, {Name: "quick, with a name that is long enough to be cut somewhere"}, {Name: "none"}},
+		Name: "curved", Measures: []string{"kl"}, Methods: []result.Method{{Name: "slow"},
+			{Name: "quick, with a name that is long enough to be cut somewhere"}, {Name: "none"}},
 		Datasets: []result.Dataset{
 			{Name: "faces", Rows: 20, Labels: 3, Folds: 2, Axis: &result.Labels{Names: []string{"happy", "sad", "surprised"}}},
 			{Name: "ages", Rows: 20, Labels: 30, Folds: 2, Axis: &result.Labels{Scale: true, First: 16}},
@@ -24,7 +25,8 @@ func curved() *result.Table {
 	for d := range 2 {
 		for method := range 3 {
 			for fold := range 2 {
-				c := result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done, Values: []float64{.1 * float64(3-method)}, Mean: []float64{.3}, Rows: 10}
+				c := result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done,
+					Values: []float64{.1 * float64(3-method)}, Mean: []float64{.3}, Rows: 10}
 				if method < 2 {
 					c.Curve = curveOf(method, fold)
 				}
@@ -53,7 +55,8 @@ func curveOf(method, fold int) *result.Curve {
 		}
 		c.Validation = append(c.Validation, v)
 	}
-	c.Steps, c.Training, c.Validation = append(c.Steps, 2001), append(c.Training, 9), append(c.Validation, 9) // of the refit
+	// of the refit
+	c.Steps, c.Training, c.Validation = append(c.Steps, 2001), append(c.Training, 9), append(c.Validation, 9)
 	if method > 0 {
 		c.Validation = nil
 	}
@@ -99,9 +102,11 @@ func TestLearned(t *testing.T) {
 	}
 	var got []string
 	for _, c := range s.Curves {
-		got = append(got, fmt.Sprintf("%s %.5s %s %d of %d to %d", c.Dataset, c.Method, c.Loss, c.Folds, c.Wanted, c.Steps[len(c.Steps)-1]))
+		got = append(got, fmt.Sprintf("%s %.5s %s %d of %d to %d", c.Dataset, c.Method, c.Loss, c.Folds, c.Wanted,
+			c.Steps[len(c.Steps)-1]))
 	}
-	want := []string{"faces slow training 2 of 2 to 1800", "faces quick training 2 of 2 to 36", "faces slow validation 2 of 2 to 1800"}
+	want := []string{"faces slow training 2 of 2 to 1800", "faces quick training 2 of 2 to 36",
+		"faces slow validation 2 of 2 to 1800"}
 	for _, text := range want {
 		want = append(want, strings.Replace(text, "faces", "ages", 1))
 	}
@@ -128,7 +133,8 @@ func TestShown(t *testing.T) {
 	var numbers []uint32
 	for i, r := range faces.Tested {
 		numbers = append(numbers, r.Number)
-		if i > 0 && r.KL[0] < faces.Tested[i-1].KL[0] || !(r.KL[2] > r.KL[0]) || r.Fold != int(r.Number/10) || len(r.Predicted) != 3 {
+		if i > 0 && r.KL[0] < faces.Tested[i-1].KL[0] || !(r.KL[2] > r.KL[0]) || r.Fold != int(r.Number/10) ||
+			len(r.Predicted) != 3 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -142,7 +148,8 @@ func TestShown(t *testing.T) {
 			}
 		}
 	}
-	if s, err = Summarize(table, Options{}); err != nil || len(s.Shown[0].Methods) != 1 || s.Shown[0].Methods[0] != "none" {
+	if s, err = Summarize(table, Options{}); err != nil || len(s.Shown[0].Methods) != 1 ||
+		s.Shown[0].Methods[0] != "none" {
 		t.Errorf("%+v, error %v", s.Shown[0], err)
 	}
 }
@@ -165,7 +172,8 @@ func TestRecordedFigures(t *testing.T) {
 		}
 		drawn = append(drawn, figures[i].Name+text)
 	}
-	for _, want := range []string{"faces-training-loss training loss, K-L (nats)", "faces-validation-loss slow", "ages-training-loss 1000", "faces-predictions surprised", "ages-predictions number", "ages-predictions true"} {
+	for _, want := range []string{"faces-training-loss training loss, K-L (nats)", "faces-validation-loss slow",
+		"ages-training-loss 1000", "faces-predictions surprised", "ages-predictions number", "ages-predictions true"} {
 		name, text, _ := strings.Cut(want, " ")
 		found := false
 		for _, d := range drawn {

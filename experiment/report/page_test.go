@@ -21,11 +21,12 @@ func pageTables() map[string]*result.Table {
 			long.Methods[i].Settings[name] = "1000"
 		}
 	}
-	return map[string]*result.Table{"sample": sample(), "swept": papered(), "besides": besides(), "curved": curved(), "long": long}
+	return map[string]*result.Table{"sample": sample(), "swept": papered(), "besides": besides(), "curved": curved(),
+		"long": long}
 }
 
-// TestPageInBrowser: on wide and on narrow screens no page is wider than the window, and in no figure do texts overlap or
-// leave it.
+// TestPageInBrowser: on wide and on narrow screens no page is wider than the window, and in no figure do texts overlap
+// or leave it.
 func TestPageInBrowser(t *testing.T) {
 	testkit.WithoutRace(t)
 	for name, table := range pageTables() {

@@ -17,7 +17,8 @@ import (
 // obeyed reports whether a text has anything but itself to show: what a terminal obeys, or broken bytes.
 func obeyed(text string) bool {
 	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 &&
+			r <= 0x2069
 	})
 }
 

@@ -95,8 +95,10 @@ func (d *document) addRankings(s *Summary) {
 	if len(s.Datasets) < 2 || len(s.listed()) < 2 {
 		return
 	}
-	d.add(heading("Ranks over datasets"), paragraph("The best method has rank 1; tied methods share the mean of their ranks. Friedman's test checks whether the methods differ at all. "+
-		"If Friedman's test finds a difference, two methods differ if their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
+	d.add(heading("Ranks over datasets"), paragraph("The best method has rank 1; tied methods share the mean of their "+
+		"ranks. Friedman's test checks whether the methods differ at all. "+
+		"If Friedman's test finds a difference, two methods differ if their average ranks are farther apart than Nemenyi's "+
+		"critical difference."), s.ranksTable())
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
 		d.add(paragraph(r.text(s.Level)))
@@ -104,9 +106,11 @@ func (d *document) addRankings(s *Summary) {
 			continue
 		}
 		measure, _ := measures.Find(r.Measure)
-		caption := fmt.Sprintf("Average ranks by %s. A bar joins methods that do not differ at the level %v.", measure.Title, s.Level)
+		caption := fmt.Sprintf("Average ranks by %s. A bar joins methods that do not differ at the level %v.",
+			measure.Title, s.Level)
 		if !r.Friedman.compared() {
-			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.", measure.Title, s.Level)
+			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.",
+				measure.Title, s.Level)
 		}
 		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, Draw: r.figure})
 	}
@@ -151,7 +155,8 @@ func (r *Ranking) text(level float64) string {
 		why   string
 		names []string
 	}{
-		{"methods lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"methods have no value there", r.NoValue},
+		{"methods lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured},
+		{"methods have no value there", r.NoValue},
 	} {
 		if len(left.names) > 0 {
 			others = append(others, fmt.Sprintf("because %s: %s", left.why, strings.Join(left.names, ", ")))
@@ -179,7 +184,8 @@ func (r *Ranking) text(level float64) string {
 			units.Plural(len(r.Methods), "method"), units.Plural(len(r.Datasets), "dataset"), pText(f.Least), level)
 	}
 	if !f.compared() {
-		return text + fmt.Sprintf(" The test finds no difference at the level %v, so pairs of methods are not compared.", level)
+		return text + fmt.Sprintf(" The test finds no difference at the level %v, so pairs of methods are not compared.",
+			level)
 	}
 	text += fmt.Sprintf(" Nemenyi's critical difference is %s.", fixed(f.CriticalDifference, 2))
 	switch {

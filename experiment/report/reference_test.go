@@ -272,7 +272,8 @@ func TestReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(goldenReference, append(bytes.ReplaceAll(b, []byte("},{"), []byte("},\n{")), '\n'), 0o644); err != nil {
+		if err := os.WriteFile(goldenReference, append(bytes.ReplaceAll(b, []byte("},{"), []byte("},\n{")), '\n'),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -306,7 +307,8 @@ func pythonWithSciPy(t *testing.T) string {
 	}
 	version, err := exec.Command(path, filepath.Join("testdata", "reference.py"), "version").Output()
 	if err != nil || !strings.HasPrefix(string(version), "1.17.") {
-		t.Skipf("%s has no SciPy 1.17 (%q); COPPICE_TEST_PYTHON names a Python that has it", path, strings.TrimSpace(string(version)))
+		t.Skipf("%s has no SciPy 1.17 (%q); COPPICE_TEST_PYTHON names a Python that has it", path,
+			strings.TrimSpace(string(version)))
 	}
 	return path
 }

@@ -74,7 +74,8 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		return nil, err
 	}
 	s := &Summary{
-		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Methods: t.Methods, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
+		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Methods: t.Methods,
+		Measures: t.Measures, Clip: t.Clip, Published: t.Published,
 		Runs: runsOf(t, !o.NoTimes), options: o,
 	}
 	if o.Sample {

@@ -33,16 +33,20 @@ var (
 func sample() *result.Table {
 	t := &result.Table{Name: "Trees & networks: 100% of <them>", Measures: []string{"kl", "cosine"}}
 	for i, name := range []string{"Movie", "SJAFFE", "Yeast_alpha", "Yeast_spo5", "Music"} {
-		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 400 * (i + 1), Features: 24, Labels: 6, Folds: 5, Digest: strings.Repeat(fmt.Sprint(i), 64)})
+		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 400 * (i + 1), Features: 24, Labels: 6, Folds: 5,
+			Digest: strings.Repeat(fmt.Sprint(i), 64)})
 	}
 	t.Methods = []result.Method{
-		{Name: "ldlf", Algorithm: "ldlf", Preset: "auto"}, {Name: "ldlf_paper", Algorithm: "ldlf", Preset: "paper", Settings: map[string]string{"trees": "5", "depth": "7"}},
-		{Name: "structrf", Algorithm: "structrf"}, {Name: "sa-bfgs", Algorithm: "sa-bfgs"}, {Name: "numbers", Algorithm: "mlp-regression"},
+		{Name: "ldlf", Algorithm: "ldlf", Preset: "auto"}, {Name: "ldlf_paper", Algorithm: "ldlf", Preset: "paper",
+			Settings: map[string]string{"trees": "5", "depth": "7"}},
+		{Name: "structrf", Algorithm: "structrf"}, {Name: "sa-bfgs", Algorithm: "sa-bfgs"},
+		{Name: "numbers", Algorithm: "mlp-regression"},
 	}
 	for d := range t.Datasets {
 		for method := range t.Methods {
 			for fold := range t.Datasets[d].Folds {
-				c := result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done, Rows: t.Datasets[d].Rows / 5, Seconds: 1.25 * float64(method+1), Digest: "ab"}
+				c := result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done, Rows: t.Datasets[d].Rows / 5,
+					Seconds: 1.25 * float64(method+1), Digest: "ab"}
 				wave := .004 * math.Sin(float64(7*d+3*fold)+.4*float64(method))
 				kl := .05*float64(d+1)/float64(1+3*(d%2)) + .003*float64((method+d)%3) + wave
 				c.Values, c.Mean = []float64{kl, 1 - kl/2}, []float64{kl*1.5 + .01, .9}
@@ -88,7 +92,8 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if format == "html" || format == "json" || format == "csv" { // the last digits of p-values may differ between processors
+		// the last digits of p-values may differ between processors
+		if format == "html" || format == "json" || format == "csv" {
 			continue
 		}
 		path := filepath.Join("testdata", "report."+format)
@@ -132,7 +137,8 @@ func TestClip(t *testing.T) {
 	for _, clip := range []string{"", "pyldl"} {
 		table.Clip = clip
 		var b bytes.Buffer
-		if err := Write(&b, table, "md", Options{}); err != nil || strings.Contains(b.String(), "(clip: pyldl)") != (clip != "") {
+		if err := Write(&b, table, "md", Options{}); err != nil ||
+			strings.Contains(b.String(), "(clip: pyldl)") != (clip != "") {
 			t.Errorf("clip %q: error %v\n%s", clip, err, b.String())
 		}
 	}
@@ -146,7 +152,8 @@ func TestByHand(t *testing.T) {
 	}
 	for method, values := range [][]float64{{.9, .8, .7}, {.9, .8, .7}, {.8, .7, .5}, {.99, .99}} {
 		for fold, v := range values {
-			table.Runs = append(table.Runs, result.Run{Method: method, Fold: fold, State: result.Done, Values: []float64{v}, Mean: []float64{.5}, Rows: 10})
+			table.Runs = append(table.Runs, result.Run{Method: method, Fold: fold, State: result.Done, Values: []float64{v},
+				Mean: []float64{.5}, Rows: 10})
 		}
 	}
 	table.Runs = append(table.Runs, result.Run{Method: 3, Fold: 2, State: result.Missing})
@@ -155,7 +162,8 @@ func TestByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Results[0].Lines[0]; math.Abs(float64(got.Mean)-.8) > 1e-12 || math.Abs(float64(got.Deviation)-want) > 1e-12 {
+		if got := s.Results[0].Lines[0]; math.Abs(float64(got.Mean)-.8) > 1e-12 ||
+			math.Abs(float64(got.Deviation)-want) > 1e-12 {
 			t.Errorf("sample %v: %v ± %v, want 0.8 ± %v", sample, got.Mean, got.Deviation, want)
 		}
 	}
@@ -164,7 +172,8 @@ func TestByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := s.Results[0].Lines
-	if lines[0].Place != 1 || lines[1].Place != 1 || lines[2].Place != 2 || lines[3].Place != 0 || lines[3].Folds != 2 || lines[3].Against != nil || lines[0].Against != nil {
+	if lines[0].Place != 1 || lines[1].Place != 1 || lines[2].Place != 2 || lines[3].Place != 0 || lines[3].Folds != 2 ||
+		lines[3].Against != nil || lines[0].Against != nil {
 		t.Errorf("%+v", lines)
 	}
 	if a := lines[1].Against; a == nil || a.CorrectedT != 1 || a.Wilcoxon != 1 || a.EffectSize != 0 {
@@ -173,7 +182,8 @@ func TestByHand(t *testing.T) {
 	// Differences -.1, -.1, -.2: mean -.4/3, deviation .1/sqrt(3), so t = -.4/3 / (.1/sqrt(3) · sqrt(1/3 + 10/20))
 	// = -2.52982; twice the tail of Student's t with 2 degrees of freedom is 1 - |t|/sqrt(2 + t²) = 0.12713.
 	a := lines[2].Against
-	if math.Abs(float64(a.CorrectedT)-.12713) > 1e-5 || math.Abs(float64(a.CorrectedTHolm)-2*.12713) > 1e-5 || math.Abs(float64(a.EffectSize)+4/math.Sqrt(3)) > 1e-9 || a.Wilcoxon != .25 {
+	if math.Abs(float64(a.CorrectedT)-.12713) > 1e-5 || math.Abs(float64(a.CorrectedTHolm)-2*.12713) > 1e-5 ||
+		math.Abs(float64(a.EffectSize)+4/math.Sqrt(3)) > 1e-9 || a.Wilcoxon != .25 {
 		t.Errorf("%+v", a)
 	}
 	if r := s.Rankings[0]; len(r.Datasets) != 0 || len(r.LeftOut) != 1 || r.Friedman != nil {
@@ -190,10 +200,12 @@ func TestMeanPredictor(t *testing.T) {
 	if f := s.Results[0].MeanPredictor; f.Folds != 5 || !(f.Mean > .05 && f.Mean < .2) {
 		t.Errorf("%+v", f)
 	}
-	if c := s.Runs; c.All != 125 || c.Done != 122 || c.Failed != 1 || c.Missing != 1 || c.Running != 1 || len(c.Failures) != 1 || len(c.Gaps) != 2 {
+	if c := s.Runs; c.All != 125 || c.Done != 122 || c.Failed != 1 || c.Missing != 1 || c.Running != 1 ||
+		len(c.Failures) != 1 || len(c.Gaps) != 2 {
 		t.Errorf("%+v", c)
 	}
-	if r := s.Rankings[0]; len(r.Methods) != 4 || len(r.Datasets) != 4 || strings.Join(r.LeftOut, "") != "Movie" || r.Friedman == nil {
+	if r := s.Rankings[0]; len(r.Methods) != 4 || len(r.Datasets) != 4 || strings.Join(r.LeftOut, "") != "Movie" ||
+		r.Friedman == nil {
 		t.Errorf("%+v", r)
 	}
 }
@@ -209,19 +221,22 @@ func TestWellFormed(t *testing.T) {
 	for _, r := range records[1:] {
 		deviations[r[at-1]+" "+r[at]] = true
 	}
-	if want := map[string]bool{" ": true, "0.073 0.005": true, "0.0412 ": true, "0.1 ": true}; !maps.Equal(deviations, want) {
+	if want := map[string]bool{" ": true, "0.073 0.005": true, "0.0412 ": true,
+		"0.1 ": true}; !maps.Equal(deviations, want) {
 		t.Errorf("published figures with their deviations: %v, want %v", deviations, want)
 	}
 	var s struct {
 		Results []struct{ Lines []struct{ Mean *float64 } }
 		Times   []struct{}
 	}
-	if err := json.Unmarshal([]byte(written(t, sample(), "json", Options{})), &s); err != nil || len(s.Results) != 10 || len(s.Times) != 25 || s.Results[0].Lines[4].Mean != nil {
+	if err := json.Unmarshal([]byte(written(t, sample(), "json", Options{})), &s); err != nil || len(s.Results) != 10 ||
+		len(s.Times) != 25 || s.Results[0].Lines[4].Mean != nil {
 		t.Errorf("%v: %+v", err, s)
 	}
 	page := written(t, sample(), "html", Options{})
 	for _, bad := range []string{"<script", "http:", "src=", "@import", "url(", "<them>"} {
-		if strings.Contains(strings.ReplaceAll(strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""), `xmlns:xlink="http://www.w3.org/1999/xlink"`, ""), bad) {
+		if strings.Contains(strings.ReplaceAll(strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""),
+			`xmlns:xlink="http://www.w3.org/1999/xlink"`, ""), bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
@@ -245,17 +260,26 @@ func TestRefusals(t *testing.T) {
 		o      Options
 		change func(*result.Table)
 	}{
-		`format "pdf": want one of table, md`:                                                                       {"pdf", Options{}, func(*result.Table) {}},
-		"level: want a number from 1e-09 to below 1, got 2: the report is not possible":                             {"table", Options{Level: 2}, func(*result.Table) {}},
-		"level: want a number from 1e-09 to below 1, got 1e-17: the report is not possible":                         {"html", Options{Level: 1e-17}, func(*result.Table) {}},
-		`unknown measure "odd": the measures are kl, euclidean, sorensen, chi2, fidelity, intersection, chebyshev,`: {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
+		`format "pdf": want one of table, md`: {"pdf",
+			Options{}, func(*result.Table) {}},
+		"level: want a number from 1e-09 to below 1, got 2: the report is not possible": {"table",
+			Options{Level: 2}, func(*result.Table) {}},
+		"level: want a number from 1e-09 to below 1, got 1e-17: the report is not possible": {"html",
+			Options{Level: 1e-17}, func(*result.Table) {}},
+		`unknown measure "odd": the measures are kl, euclidean, sorensen, chi2, fidelity, intersection, chebyshev,`: {"table",
+			Options{}, func(t *result.Table) {
+				t.Measures[0] = "odd"
+			}},
 		"0 methods": {"table", Options{}, func(t *result.Table) { t.Methods = nil }},
-		"run 0: there is no dataset 9, counted from 0: the table has 5 datasets": {"table", Options{}, func(t *result.Table) { t.Runs[0].Dataset = 9 }},
+		"run 0: there is no dataset 9, counted from 0: the table has 5 datasets": {"table", Options{}, func(t *result.Table) {
+			t.Runs[0].Dataset = 9
+		}},
 	} {
 		table := sample()
 		c.change(table)
 		err := Write(io.Discard, table, c.format, c.o)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrOptions) && !errors.Is(err, result.ErrTable) {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrOptions) &&
+			!errors.Is(err, result.ErrTable) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

@@ -27,7 +27,8 @@ type grid struct {
 }
 
 func newGrid(t *result.Table) *grid {
-	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets)), divided: make([][][]place, len(t.Datasets))}
+	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets)),
+		divided: make([][][]place, len(t.Datasets))}
 	seen := make([]map[place]bool, len(t.Datasets))
 	for d := range t.Datasets {
 		seen[d], g.done[d] = make(map[place]bool), make([]map[place]*result.Run, len(t.Methods))
@@ -47,7 +48,9 @@ func newGrid(t *result.Table) *grid {
 		}
 	}
 	for d, folds := range g.folds {
-		slices.SortFunc(folds, func(a, b place) int { return cmp.Or(cmp.Compare(a.repeat, b.repeat), cmp.Compare(a.fold, b.fold)) })
+		slices.SortFunc(folds, func(a, b place) int {
+			return cmp.Or(cmp.Compare(a.repeat, b.repeat), cmp.Compare(a.fold, b.fold))
+		})
 		// Folds of one division go together, in the order of the first of them.
 		set, at := &t.Datasets[d], make(map[int]int)
 		for i, p := range folds {
@@ -71,10 +74,13 @@ func (g *grid) anyDone(dataset int) bool {
 
 // allDone reports whether all runs of some methods on a dataset have ended well.
 func (g *grid) allDone(dataset int, methods []int) bool {
-	return !slices.ContainsFunc(methods, func(method int) bool { return len(g.done[dataset][method]) < len(g.folds[dataset]) })
+	return !slices.ContainsFunc(methods, func(method int) bool {
+		return len(g.done[dataset][method]) < len(g.folds[dataset])
+	})
 }
 
-// values returns a method's measure on each division, in order: the mean over its folds. It is NaN if a fold has no value.
+// values returns a method's measure on each division, in order: the mean over its folds. It is NaN if a fold has no
+// value.
 func (g *grid) values(dataset, method, measure int) []float64 {
 	return g.observed(dataset, true, func(p place) float64 {
 		if c := g.done[dataset][method][p]; c != nil {
@@ -96,8 +102,8 @@ func (g *grid) means(dataset, measure int) []float64 {
 	})
 }
 
-// value returns a value of a measure. It returns 0 for a correlation that differs from 0 only by rounding: it is a mean of
-// numbers up to 1 with both signs.
+// value returns a value of a measure. It returns 0 for a correlation that differs from 0 only by rounding: it is a mean
+// of numbers up to 1 with both signs.
 func (g *grid) value(measure int, v float64) float64 {
 	if g.table.Measures[measure] == "spearman" && statistics.Equal(1+v, 1) {
 		return 0
@@ -105,8 +111,8 @@ func (g *grid) value(measure int, v float64) float64 {
 	return v
 }
 
-// observed returns for each division the mean over the folds that have a finite value. It is NaN if no fold has one, or if all
-// is true and a fold lacks it.
+// observed returns for each division the mean over the folds that have a finite value. It is NaN if no fold has one, or
+// if all is true and a fold lacks it.
 func (g *grid) observed(dataset int, all bool, of func(place) float64) (values []float64) {
 	for _, folds := range g.divided[dataset] {
 		var own []float64
@@ -149,9 +155,9 @@ func (g *grid) runs(d, method int) (list []*result.Run) {
 	return list
 }
 
-// format returns the format of the values of one dataset and measure. Values have 4 decimals, as in papers. There are more
-// decimals if the least value would have fewer than two digits, and fewer if it would have more than five. There are also more
-// if a marked value would look like another value.
+// format returns the format of the values of one dataset and measure. Values have 4 decimals, as in papers. There are
+// more decimals if the least value would have fewer than two digits, and fewer if it would have more than five. There
+// are also more if a marked value would look like another value.
 func (r *Result) format() format {
 	least, means, places := math.Inf(1), []number(nil), []int(nil)
 	for i := range r.Lines {
@@ -254,7 +260,9 @@ func (s *Summary) result(g *grid, d, m int) Result {
 		l.Figure = s.figure(finiteOf(g.values(d, method, m)))
 		r.Lines = append(r.Lines, l)
 	}
-	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })
+	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool {
+		return l.Folds > 0
+	})
 	means := make([]float64, len(r.Lines)) // of the methods that are compared
 	for i := range r.Lines {
 		means[i] = math.NaN()

@@ -16,7 +16,8 @@ func besides() *result.Table {
 	for d := range 2 {
 		for row := range 2 {
 			for fold := range 2 {
-				c := result.Run{Dataset: d, Method: row, Fold: fold, State: result.Done, Values: []float64{.1 * float64(2-row)}, Mean: []float64{.3}, Rows: 10}
+				c := result.Run{Dataset: d, Method: row, Fold: fold, State: result.Done, Values: []float64{.1 * float64(2-row)},
+					Mean: []float64{.3}, Rows: 10}
 				if d == 0 {
 					c.Scores = []float64{.25 * float64(row), .5 + .5*float64(fold)}
 				} else {
@@ -36,10 +37,12 @@ func TestBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Scores) != 2 || s.Scores[1].Method != "two" || s.Scores[1].Within[0] != .25 || s.Scores[1].Within[1] != .75 || s.Scores[1].Folds != 2 {
+	if len(s.Scores) != 2 || s.Scores[1].Method != "two" || s.Scores[1].Within[0] != .25 || s.Scores[1].Within[1] != .75 ||
+		s.Scores[1].Folds != 2 {
 		t.Errorf("%+v", s.Scores)
 	}
-	if len(s.Confusion) != 2 || s.Confusion[1].Method != "two" || s.Confusion[1].Counts[0][0] != 8 || s.Confusion[1].Counts[1][0] != 2 {
+	if len(s.Confusion) != 2 || s.Confusion[1].Method != "two" || s.Confusion[1].Counts[0][0] != 8 ||
+		s.Confusion[1].Counts[1][0] != 2 {
 		t.Errorf("%+v", s.Confusion)
 	}
 	figures, err := Figures(besides(), Options{})
@@ -59,11 +62,13 @@ func TestBeside(t *testing.T) {
 
 // TestPictures: formats with text alone show the pictures of a folder where there is one.
 func TestPictures(t *testing.T) {
-	for format, want := range map[string]string{"md": "](<out/02-ages-cumulative-score.svg>)", "latex": `\includegraphics[width=84mm]{\detokenize{out/02-ages-cumulative-score.png}}`} {
+	for format, want := range map[string]string{"md": "](<out/02-ages-cumulative-score.svg>)",
+		"latex": `\includegraphics[width=84mm]{\detokenize{out/02-ages-cumulative-score.png}}`} {
 		if text := written(t, besides(), format, Options{Pictures: "out"}); !strings.Contains(text, want) {
 			t.Errorf("%s has no %q", format, want)
 		}
-		if text := written(t, besides(), format, Options{}); strings.Contains(text, "cumulative-score") || strings.Contains(text, "Confusion") {
+		if text := written(t, besides(), format, Options{}); strings.Contains(text, "cumulative-score") ||
+			strings.Contains(text, "Confusion") {
 			t.Errorf("%s shows pictures that are nowhere", format)
 		}
 	}

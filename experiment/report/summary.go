@@ -74,11 +74,13 @@ func (o Options) check(t *result.Table) (Options, error) {
 	}
 	for _, name := range t.Measures {
 		if _, ok := measures.Find(name); !ok {
-			return o, fmt.Errorf("unknown measure %q: the measures are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
+			return o, fmt.Errorf("unknown measure %q: the measures are %s: %w", name, strings.Join(measures.Names(), ", "),
+				ErrOptions)
 		}
 	}
 	if slices.Contains([]int{len(t.Datasets), len(t.Methods), len(t.Measures)}, 0) {
-		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w", len(t.Datasets), len(t.Methods), len(t.Measures), ErrOptions)
+		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w",
+			len(t.Datasets), len(t.Methods), len(t.Measures), ErrOptions)
 	}
 	return o, t.Validate()
 }
@@ -153,8 +155,8 @@ type Against struct {
 	EffectSize number `json:"effect_size"`
 }
 
-// Unbeaten is a method that is not better than the mean baseline on a dataset: over the test samples of all folds, its K-L is
-// not lower by more than one standard error of the mean paired difference.
+// Unbeaten is a method that is not better than the mean baseline on a dataset: over the test samples of all folds, its
+// K-L is not lower by more than one standard error of the mean paired difference.
 type Unbeaten struct {
 	Dataset string `json:"dataset"`
 	Method  string `json:"method"`
@@ -164,10 +166,10 @@ type Unbeaten struct {
 // Ranking are the average ranks of methods over datasets by one measure, and the tests of them.
 type Ranking struct {
 	Measure string `json:"measure"`
-	// Every method of Methods has the measure on all folds of Datasets. On the other datasets, methods lack folds (LeftOut), the
-	// measure does not apply to the labels (NotMeasured), or methods have ended without a value (NoValue). No list has a
-	// dataset that is a second name of another, or that has the samples, folds and values of another. Methods has no
-	// method that is a second name of another.
+	// Every method of Methods has the measure on all folds of Datasets. On the other datasets, methods lack folds
+	// (LeftOut), the measure does not apply to the labels (NotMeasured), or methods have ended without a value (NoValue).
+	// No list has a dataset that is a second name of another, or that has the samples, folds and values of another.
+	// Methods has no method that is a second name of another.
 	Datasets    []string `json:"datasets"`
 	LeftOut     []string `json:"left_out,omitempty"`
 	NotMeasured []string `json:"not_measured,omitempty"`
@@ -342,7 +344,8 @@ func (s *Summary) title(method int) string {
 // mostNames bounds the length of the names of one method, in letters.
 const mostNames = 60
 
-// listed lists the numbers of the methods that tables have: methods that are the same as an earlier method are left out.
+// listed lists the numbers of the methods that tables have: methods that are the same as an earlier method are left
+// out.
 func (s *Summary) listed() []int { return listed(s.Methods) }
 
 func listed(all []result.Method) (methods []int) {

@@ -34,8 +34,9 @@ type point struct {
 	value  float64
 }
 
-// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order of their first methods.
-// A sweep has at least leastSweep different values. A value that stands twice, in methods that are not the same, is no sweep.
+// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order of their first
+// methods. A sweep has at least leastSweep different values. A value that stands twice, in methods that are not the
+// same, is no sweep.
 func sweepsOf(methods []result.Method) (all []sweep) {
 	at := make(map[string]int)
 	for i := range methods {
@@ -135,8 +136,8 @@ func (f family) lineName(s *sweep) string {
 	return "default"
 }
 
-// title names the algorithm and the setting. If other families have the same algorithm and setting, it also has the settings
-// that differ.
+// title names the algorithm and the setting. If other families have the same algorithm and setting, it also has the
+// settings that differ.
 func (f family) title(among []family) string {
 	text := f[0].algorithm + " by " + f[0].setting
 	var alike []sweep
@@ -156,14 +157,17 @@ func (f family) title(among []family) string {
 // same are the settings that all sweeps of the family have, as text.
 func (f family) same() string {
 	own, names := differing(f), slices.Collect(maps.Keys(f[0].others))
-	text := settingsText(only(f[0].others, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(own, name) })))
+	text := settingsText(only(f[0].others, slices.DeleteFunc(names, func(name string) bool {
+		return slices.Contains(own, name)
+	})))
 	if text == "" {
 		return ""
 	}
 	return " All runs have " + strings.ReplaceAll(text, " ", ", ") + "."
 }
 
-// axis is the axis of the setting. It is logarithmic if the values of a sweep are far apart. The value 0 has a place of its own.
+// axis is the axis of the setting. It is logarithmic if the values of a sweep are far apart. The value 0 has a place of
+// its own.
 func (f family) axis() figure.Axis {
 	a := figure.Axis{Name: f[0].setting}
 	for _, s := range f {
@@ -209,7 +213,8 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	}
 	published := ""
 	if len(papers) > 0 {
-		lines.Series, published = append(lines.Series, papers[:min(len(papers), mostPapers)]...), " Diamonds are values printed in papers."
+		lines.Series, published = append(lines.Series, papers[:min(len(papers), mostPapers)]...),
+			" Diamonds are values printed in papers."
 	}
 	return Picture{
 		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
@@ -300,7 +305,8 @@ func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name 
 			at, list = len(list), append(list, figure.Series{Name: title, Marks: true, Line: line})
 		}
 		own := &list[at]
-		own.X, own.Y, own.Deviation = append(own.X, s.points[method].value), append(own.Y, p.Value), append(own.Deviation, p.Deviation)
+		own.X, own.Y, own.Deviation = append(own.X, s.points[method].value), append(own.Y, p.Value),
+			append(own.Deviation, p.Deviation)
 	}
 	for i := range list {
 		if !slices.ContainsFunc(list[i].Deviation, func(v float64) bool { return v > 0 }) {

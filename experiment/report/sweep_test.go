@@ -15,15 +15,18 @@ import (
 
 // swept is a table whose methods go through two settings of one algorithm.
 func swept() *result.Table {
-	t := &result.Table{Name: "swept", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Rows: 20, Folds: 2}}}
+	t := &result.Table{Name: "swept", Measures: []string{"kl"},
+		Datasets: []result.Dataset{{Name: "Movie", Rows: 20, Folds: 2}}}
 	for _, trees := range []string{"100", "1", "10", "many"} {
 		for _, depth := range []string{"3", "5"} {
-			t.Methods = append(t.Methods, result.Method{Name: "trees " + trees + " depth " + depth, Algorithm: "rf", Preset: "paper", Settings: map[string]string{"trees": trees, "depth": depth}})
+			t.Methods = append(t.Methods, result.Method{Name: "trees " + trees + " depth " + depth, Algorithm: "rf",
+				Preset: "paper", Settings: map[string]string{"trees": trees, "depth": depth}})
 		}
 	}
 	for method := range t.Methods {
 		for fold := range 2 {
-			t.Runs = append(t.Runs, result.Run{Method: method, Fold: fold, State: result.Done, Values: []float64{.1 + .01*float64(method+fold)}, Mean: []float64{.3}, Rows: 10})
+			t.Runs = append(t.Runs, result.Run{Method: method, Fold: fold, State: result.Done,
+				Values: []float64{.1 + .01*float64(method+fold)}, Mean: []float64{.3}, Rows: 10})
 		}
 	}
 	return t
@@ -114,7 +117,8 @@ func TestManyFigures(t *testing.T) {
 	if len(names) != len(figures) || !names["02-Movie-rf-by-trees-kl"] || !names["03-set-0-rf-by-trees-kl"] {
 		t.Errorf("%v", names)
 	}
-	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "Not shown: 2 more figures.") {
+	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures ||
+		!strings.Contains(page, "Not shown: 2 more figures.") {
 		t.Errorf("the page has %d figures", strings.Count(page, "<svg"))
 	}
 }
@@ -138,7 +142,8 @@ func TestOneFold(t *testing.T) {
 			}
 		}
 	}
-	if text := written(t, table, "table", Options{NoTimes: true}); !strings.Contains(text, " *\n") || !strings.Contains(text, " +\n") {
+	if text := written(t, table, "table", Options{NoTimes: true}); !strings.Contains(text, " *\n") ||
+		!strings.Contains(text, " +\n") {
 		t.Errorf("neither the best nor the second is marked:\n%s", text)
 	}
 	records, err := csv.NewReader(strings.NewReader(written(t, table, "csv", Options{}))).ReadAll()
@@ -152,7 +157,8 @@ func TestOneFold(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(written(t, table, "html", Options{NoTimes: true}), "<svg"); n != strings.Count(written(t, swept(), "html", Options{NoTimes: true}), "<svg") {
+	if n := strings.Count(written(t, table, "html", Options{NoTimes: true}), "<svg"); n != strings.Count(written(t,
+		swept(), "html", Options{NoTimes: true}), "<svg") {
 		t.Errorf("%d figures", n)
 	}
 }
@@ -180,8 +186,10 @@ func TestSweepFigures(t *testing.T) {
 // papered is swept with figures of papers.
 func papered() *result.Table {
 	table := swept()
-	for i, method := range []string{"trees 10 depth 3", "trees 50 depth 3", "trees 10 depth 5", "trees some depth 3", "tree 7", "trees 100 depth 5"} {
-		table.Published = append(table.Published, result.Published{Dataset: "Movie", Method: method, Measure: "kl", Value: .01 * float64(i+1), Source: "Fig. 4"})
+	for i, method := range []string{"trees 10 depth 3", "trees 50 depth 3", "trees 10 depth 5", "trees some depth 3",
+		"tree 7", "trees 100 depth 5"} {
+		table.Published = append(table.Published, result.Published{Dataset: "Movie", Method: method, Measure: "kl",
+			Value: .01 * float64(i+1), Source: "Fig. 4"})
 	}
 	table.Published[5].Source, table.Published[5].Deviation = "", .5
 	return table
@@ -200,7 +208,8 @@ func TestPapers(t *testing.T) {
 			got = append(got, fmt.Sprint(p.Name, p.X, p.Y, p.Deviation, p.Line))
 		}
 	}
-	if diff := cmp.Diff([]string{"published: Fig. 4, x[10] [0.01] [] 0", "published: Fig. 4, x[10] [0.03] [] 1", "published: x[100] [0.06] [0.5] 1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"published: Fig. 4, x[10] [0.01] [] 0", "published: Fig. 4, x[10] [0.03] [] 1",
+		"published: x[100] [0.06] [0.5] 1"}, got); diff != "" {
 		t.Error(diff)
 	}
 	figures, err := Figures(table, Options{})
@@ -211,13 +220,14 @@ func TestPapers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") || !strings.Contains(figures[0].Caption, "Diamonds are values printed in papers.") {
+	if text, err := f.Element(); err != nil || !strings.Contains(text, ">published: Fig. 4, depth=3<") ||
+		!strings.Contains(figures[0].Caption, "Diamonds are values printed in papers.") {
 		t.Errorf("%s, error %v: %s", figures[0].Caption, err, text)
 	}
 }
 
-// TestSweepFromZero: a sweep that goes far from 0 on has a logarithmic axis with a place for 0, and one with values below 0 a
-// linear one.
+// TestSweepFromZero: a sweep that goes far from 0 on has a logarithmic axis with a place for 0, and one with values
+// below 0 a linear one.
 func TestSweepFromZero(t *testing.T) {
 	for _, c := range []struct {
 		values []string
@@ -236,7 +246,9 @@ func TestSweepFromZero(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", c.values, got, c.want)
 		}
 	}
-	methods := []result.Method{{Name: "a", Settings: map[string]string{"k": "3"}}, {Name: "b", Settings: map[string]string{"k": "03"}, Same: "a"}, {Name: "c", Settings: map[string]string{"k": "4"}}, {Name: "d", Settings: map[string]string{"k": "5"}}}
+	methods := []result.Method{{Name: "a", Settings: map[string]string{"k": "3"}},
+		{Name: "b", Settings: map[string]string{"k": "03"}, Same: "a"}, {Name: "c", Settings: map[string]string{"k": "4"}},
+		{Name: "d", Settings: map[string]string{"k": "5"}}}
 	if all := sweepsOf(methods); len(all) != 1 || len(all[0].points) != 3 {
 		t.Errorf("a value in two spellings: %+v", all)
 	}

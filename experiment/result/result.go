@@ -103,11 +103,11 @@ type Method struct {
 	// Candidates are the settings that each run chooses among, from the simplest on; empty: it
 	// does not choose.
 	Candidates []string `json:"candidates,omitempty"`
-	// Same is the name of an earlier method with the same runs on all datasets: the method is the earlier one under another
-	// name.
+	// Same is the name of an earlier method with the same runs on all datasets: the method is the earlier one under
+	// another name.
 	Same string `json:"same_as,omitempty"`
-	// Budget is the time that the runs of the method, and of others with the same budget, may take. Missing runs were not begun
-	// or did not end within it.
+	// Budget is the time that the runs of the method, and of others with the same budget, may take. Missing runs were not
+	// begun or did not end within it.
 	Budget string `json:"budget,omitempty"`
 }
 
@@ -143,7 +143,8 @@ type Run struct {
 	Confusion [][]uint64 `json:"confusion,omitempty"`
 	// Curve is the learning curve, if the experiment records it.
 	Curve *Curve `json:"curve,omitempty"`
-	// Predictions has predictions for some test rows, if the experiment records them and the method predicts distributions.
+	// Predictions has predictions for some test rows, if the experiment records them and the method predicts
+	// distributions.
 	Predictions []Predicted `json:"predictions,omitempty"`
 	Candidates
 }
@@ -193,12 +194,13 @@ type Name struct {
 
 // Compare orders names: by dataset, method, repeat and fold.
 func (n Name) Compare(other Name) int {
-	return cmp.Or(cmp.Compare(n.Dataset, other.Dataset), cmp.Compare(n.Method, other.Method), cmp.Compare(n.Repeat, other.Repeat), cmp.Compare(n.Fold, other.Fold))
+	return cmp.Or(cmp.Compare(n.Dataset, other.Dataset), cmp.Compare(n.Method, other.Method),
+		cmp.Compare(n.Repeat, other.Repeat), cmp.Compare(n.Fold, other.Fold))
 }
 
 // NameOf returns the name of a run of a valid table.
 func (t *Table) NameOf(c *Run) Name {
-	return Name{t.Datasets[c.Dataset].Name, t.Methods[c.Method].Name, c.Repeat, c.Fold}
+	return Name{Dataset: t.Datasets[c.Dataset].Name, Method: t.Methods[c.Method].Name, Repeat: c.Repeat, Fold: c.Fold}
 }
 
 // String names the run in errors and reports.
@@ -233,17 +235,23 @@ func (t *Table) SameNotes() (list []string) {
 		if n := len(others) - maxSame; n > 0 {
 			text += " = " + units.Plural(n, "other")
 		}
-		list = append(list, text+": they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.")
+		list = append(list, text+": they have the same hyperparameters on every dataset. Tables, tests and ranks list and "+
+			"count the method once.")
 	}
 	for i := range t.Datasets {
 		d := &t.Datasets[i]
 		if d.Same != "" {
-			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two datasets once.", d.Same, d.Name))
-		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool { return d.Digest != "" && b.Digest == d.Digest }); b >= 0 {
-			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))
+			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two "+
+				"datasets once.", d.Same, d.Name))
+		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool {
+			return d.Digest != "" && b.Digest == d.Digest
+		}); b >= 0 {
+			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another "+
+				"kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))
 		}
 		if len(d.Divisions) > 0 {
-			list = append(list, fmt.Sprintf("Dataset %s: repeats have the same folds. Results of equal folds are averaged first, so the repeats add no evidence to the tests.", d.Name))
+			list = append(list, fmt.Sprintf("Dataset %s: repeats have the same folds. Results of equal folds are averaged "+
+				"first, so the repeats add no evidence to the tests.", d.Name))
 		}
 	}
 	return list

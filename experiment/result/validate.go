@@ -16,7 +16,8 @@ var ErrTable = errors.New("the table of the experiment is not valid")
 // Validate returns an error, which names the field at fault, if a name is missing or stands
 // twice, an index is out of range, a list has the wrong length, or two runs are the same one.
 func (t *Table) Validate() error {
-	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkRuns, t.checkPublished, t.checkHyperparameters} {
+	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkRuns, t.checkPublished,
+		t.checkHyperparameters} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", err, ErrTable)
 		}
@@ -59,15 +60,20 @@ func (t *Table) checkDatasets() error {
 	for i := range t.Datasets {
 		d := &t.Datasets[i]
 		if d.Rows < 0 || d.Features < 0 || d.Labels < 0 || d.Folds < 1 {
-			return fmt.Errorf("dataset %q has %d samples, %d features, %d labels and %d folds, want at least 1 fold and no negative number", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
+			return fmt.Errorf("dataset %q has %d samples, %d features, %d labels and %d folds, want at least 1 fold and no "+
+				"negative number", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
 		}
-		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
+		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool {
+			return of.Name == d.Same && of.Same == ""
+		}) {
 			return fmt.Errorf("dataset %q is marked as the same as %q, but no earlier dataset has that name", d.Name, d.Same)
 		}
 	}
 	for i := range t.Methods {
 		r := &t.Methods[i]
-		if r.Same != "" && !slices.ContainsFunc(t.Methods[:i], func(of Method) bool { return of.Name == r.Same && of.Same == "" }) {
+		if r.Same != "" && !slices.ContainsFunc(t.Methods[:i], func(of Method) bool {
+			return of.Name == r.Same && of.Same == ""
+		}) {
 			return fmt.Errorf("method %q is marked as the same as %q, but no earlier method has that name", r.Name, r.Same)
 		}
 	}
@@ -84,7 +90,7 @@ func (t *Table) checkRuns() error {
 		if err := t.checkRun(c); err != nil {
 			return fmt.Errorf("run %d: %w", i, err)
 		}
-		p := place{c.Dataset, c.Method, c.Repeat, c.Fold}
+		p := place{dataset: c.Dataset, method: c.Method, repeat: c.Repeat, fold: c.Fold}
 		if first, twice := seen[p]; twice {
 			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.NameOf(c).String())
 		}
@@ -102,9 +108,12 @@ func (t *Table) checkRun(c *Run) error {
 	case c.Repeat < 0:
 		return fmt.Errorf("want a repeat of at least 0, got %d", c.Repeat)
 	case c.Fold < 0 || c.Fold >= t.Datasets[c.Dataset].Folds:
-		return fmt.Errorf("there is no fold %d, counted from 0: the dataset has %d folds", c.Fold, t.Datasets[c.Dataset].Folds)
-	case len(t.Datasets[c.Dataset].Divisions) > 0 && c.Repeat*t.Datasets[c.Dataset].Folds+c.Fold >= len(t.Datasets[c.Dataset].Divisions):
-		return fmt.Errorf("repeat %d and fold %d are outside the dataset's list of %d divisions", c.Repeat, c.Fold, len(t.Datasets[c.Dataset].Divisions))
+		return fmt.Errorf("there is no fold %d, counted from 0: the dataset has %d folds", c.Fold,
+			t.Datasets[c.Dataset].Folds)
+	case len(t.Datasets[c.Dataset].Divisions) > 0 && c.Repeat*t.Datasets[c.Dataset].Folds+
+		c.Fold >= len(t.Datasets[c.Dataset].Divisions):
+		return fmt.Errorf("repeat %d and fold %d are outside the dataset's list of %d divisions", c.Repeat, c.Fold,
+			len(t.Datasets[c.Dataset].Divisions))
 	case c.Rows < 0 || !(c.Seconds >= 0 && c.Seconds <= math.MaxFloat64):
 		return fmt.Errorf("want at least 0 test samples and 0 seconds, got %d test samples and %v seconds", c.Rows, c.Seconds)
 	}
@@ -123,7 +132,8 @@ func (c *Run) checkBeside() error {
 	}
 	for i, line := range c.Confusion {
 		if len(line) != len(c.Confusion) {
-			return fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields", len(c.Confusion), i, len(line))
+			return fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields", len(c.Confusion),
+				i, len(line))
 		}
 	}
 	return nil
@@ -137,17 +147,20 @@ func (c *Run) checkRecorded(labels int) error {
 	if v := c.Curve; v != nil {
 		n := len(v.Steps)
 		if n == 0 || len(v.Training) != n || v.Validation != nil && len(v.Validation) != n {
-			return fmt.Errorf("the learning curve has %d steps, %d training losses and %d validation losses, want as many losses as steps, and at least one", n, len(v.Training), len(v.Validation))
+			return fmt.Errorf("the learning curve has %d steps, %d training losses and %d validation losses, want as many "+
+				"losses as steps, and at least one", n, len(v.Training), len(v.Validation))
 		}
 		for i := 1; i < n; i++ {
 			if v.Steps[i] <= v.Steps[i-1] {
-				return fmt.Errorf("the steps of the learning curve do not increase: step %d is %d, after %d", i, v.Steps[i], v.Steps[i-1])
+				return fmt.Errorf("the steps of the learning curve do not increase: step %d is %d, after %d", i, v.Steps[i],
+					v.Steps[i-1])
 			}
 		}
 	}
 	for i := range c.Predictions {
 		if p := &c.Predictions[i]; len(p.True) != labels || len(p.Predicted) != labels {
-			return fmt.Errorf("prediction %d has %d true and %d predicted probabilities, want one of each for %d labels", i, len(p.True), len(p.Predicted), labels)
+			return fmt.Errorf("prediction %d has %d true and %d predicted probabilities, want one of each for %d labels", i,
+				len(p.True), len(p.Predicted), labels)
 		}
 	}
 	return nil
@@ -167,10 +180,12 @@ func (t *Table) checkState(c *Run) error {
 		return fmt.Errorf("unknown state %q: want %s, %s, %s or %s", c.State, Done, Failed, Missing, Running)
 	}
 	if n := len(c.CandidateKL); n > 0 && (want == 0 || n != len(t.Methods[c.Method].Candidates)) {
-		return fmt.Errorf("the run is %s and has K-L values of %d candidates, but its method has %d candidates; only finished runs have such values", c.State, n, len(t.Methods[c.Method].Candidates))
+		return fmt.Errorf("the run is %s and has K-L values of %d candidates, but its method has %d candidates; only "+
+			"finished runs have such values", c.State, n, len(t.Methods[c.Method].Candidates))
 	}
 	if len(c.Values) != want || len(c.Mean) != want {
-		return fmt.Errorf("the run is %s and has %d values and %d values of the mean baseline, want %d of each", c.State, len(c.Values), len(c.Mean), want)
+		return fmt.Errorf("the run is %s and has %d values and %d values of the mean baseline, want %d of each", c.State,
+			len(c.Values), len(c.Mean), want)
 	}
 	return nil
 }
@@ -187,7 +202,8 @@ func (t *Table) checkPublished() error {
 		case p.Method == "":
 			return fmt.Errorf("published value %d names no method", i)
 		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || !(p.Deviation >= 0 && p.Deviation <= math.MaxFloat64):
-			return fmt.Errorf("published value %d: want a finite number and a standard deviation of at least 0, got %v ± %v", i, p.Value, p.Deviation)
+			return fmt.Errorf("published value %d: want a finite number and a standard deviation of at least 0, got %v ± %v", i,
+				p.Value, p.Deviation)
 		}
 	}
 	return nil
@@ -200,14 +216,17 @@ func (t *Table) checkHyperparameters() error {
 		h := &t.Hyperparameters[i]
 		for _, m := range h.Methods {
 			if m.Method < 0 || m.Method >= len(t.Methods) {
-				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods", h.Algorithm, m.Method, len(t.Methods))
+				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods",
+					h.Algorithm, m.Method, len(t.Methods))
 			}
 			for _, d := range m.Datasets {
 				if d < 0 || d >= len(t.Datasets) {
-					return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets", h.Algorithm, d, len(t.Datasets))
+					return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets",
+						h.Algorithm, d, len(t.Datasets))
 				}
 				if seen[at{m.Method, d}] {
-					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Methods[m.Method].Name, t.Datasets[d].Name)
+					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Methods[m.Method].Name,
+						t.Datasets[d].Name)
 				}
 				seen[at{m.Method, d}] = true
 			}

@@ -19,22 +19,35 @@ func TestEstimateOf(t *testing.T) {
 		{"nothing", nil, 1, Estimate{}},
 		{"all have ended", []Runs{{Method: "a", All: 3, Ended: 3}}, 1, Estimate{}},
 		{"one method", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}}, 4, Estimate{6, "from 2 of 10 runs"}},
-		{"no time of its own", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}, {Method: "b", Dataset: "d", All: 1}}, 1, Estimate{0, "no run of b on d has ended yet"}},
-		{"a dataset of another size", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100}, {Method: "a", Dataset: "d", All: 1, Size: 500}}, 1, Estimate{0, "no run of a on d has ended yet"}},
-		{"a dataset whose size is not known", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8}, {Method: "a", Dataset: "d", All: 1, Size: 3}}, 1, Estimate{0, "no run of a on d has ended yet"}},
-		{"runs of an earlier submission", []Runs{{Method: "a", Dataset: "d", All: 4, Ended: 2}}, 1, Estimate{0, "no run of a on d has ended well yet"}},
-		{"not run", []Runs{{Method: "a", All: 10, Ended: 10}, {Method: "b", All: 4, Ended: 1, Timed: 1, Seconds: 5}}, 1, Estimate{15, "from 1 of 4 runs of b, which has most left"}},
-		{"the longest run", []Runs{{Method: "a", All: 10, Ended: 9, Timed: 9, Seconds: 90}}, 8, Estimate{10, "from 9 of 10 runs"}},
-		{"running", []Runs{{Method: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4, 20}}}, 1, Estimate{15 + 11 + 2, "from 1 of 4 runs"}},
-		{"another dataset", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100}, {Method: "a", Dataset: "d", All: 1, Size: 300}}, 1, Estimate{12, "from 2 of 3 runs, scaled to the size of d"}},
+		{"no time of its own", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6},
+			{Method: "b", Dataset: "d", All: 1}}, 1, Estimate{0, "no run of b on d has ended yet"}},
+		{"a dataset of another size", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100},
+			{Method: "a", Dataset: "d", All: 1, Size: 500}}, 1, Estimate{0, "no run of a on d has ended yet"}},
+		{"a dataset whose size is not known", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8},
+			{Method: "a", Dataset: "d", All: 1, Size: 3}}, 1, Estimate{0, "no run of a on d has ended yet"}},
+		{"runs of an earlier submission", []Runs{{Method: "a", Dataset: "d", All: 4, Ended: 2}}, 1,
+			Estimate{0, "no run of a on d has ended well yet"}},
+		{"not run", []Runs{{Method: "a", All: 10, Ended: 10}, {Method: "b", All: 4, Ended: 1, Timed: 1, Seconds: 5}}, 1,
+			Estimate{15, "from 1 of 4 runs of b, which has most left"}},
+		{"the longest run", []Runs{{Method: "a", All: 10, Ended: 9, Timed: 9, Seconds: 90}}, 8,
+			Estimate{10, "from 9 of 10 runs"}},
+		{"running", []Runs{{Method: "a", All: 4, Ended: 1, Timed: 1, Seconds: 10, Running: []float64{4, 20}}}, 1,
+			Estimate{15 + 11 + 2, "from 1 of 4 runs"}},
+		{"another dataset", []Runs{{Method: "a", All: 2, Ended: 2, Timed: 2, Seconds: 8, Size: 100},
+			{Method: "a", Dataset: "d", All: 1, Size: 300}}, 1, Estimate{12, "from 2 of 3 runs, scaled to the size of d"}},
 		{"other datasets, growing with the square", []Runs{
-			{Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 1, Size: 100}, {Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 4, Size: 200}, {Method: "a", Dataset: "d", All: 1, Size: 400},
+			{Method: "a", All: 1, Ended: 1, Timed: 1, Seconds: 1, Size: 100}, {Method: "a", All: 1, Ended: 1, Timed: 1,
+				Seconds: 4, Size: 200}, {Method: "a", Dataset: "d", All: 1, Size: 400},
 		}, 1, Estimate{16, "from 2 of 3 runs, scaled to the size of d"}},
-		{"a method that fails", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}, {Method: "b", Dataset: "d", All: 3, Ended: 2}}, 4,
+		{"a method that fails", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6},
+			{Method: "b", Dataset: "d", All: 3, Ended: 2}}, 4,
 			Estimate{6, "from 2 of 10 runs of a, which has most left; without b on d, because no run of it has ended well"}},
-		{"methods that fail", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6}, {Method: "b", Dataset: "d", All: 3, Ended: 2}, {Method: "c", Dataset: "d", All: 3, Ended: 1}}, 4,
-			Estimate{6, "from 2 of 10 runs of a, which has most left; without b on d and 1 more, because no run of them has ended well"}},
-		{"a method that fails, and a method without a time", []Runs{{Method: "b", Dataset: "d", All: 3, Ended: 2}, {Method: "a", Dataset: "d", All: 10}}, 4, Estimate{0, "no run of a on d has ended yet"}},
+		{"methods that fail", []Runs{{Method: "a", All: 10, Ended: 2, Timed: 2, Seconds: 6},
+			{Method: "b", Dataset: "d", All: 3, Ended: 2}, {Method: "c", Dataset: "d", All: 3, Ended: 1}}, 4,
+			Estimate{6, "from 2 of 10 runs of a, which has most left; without b on d and 1 more, because no run of them has " +
+				"ended well"}},
+		{"a method that fails, and a method without a time", []Runs{{Method: "b", Dataset: "d", All: 3, Ended: 2},
+			{Method: "a", Dataset: "d", All: 10}}, 4, Estimate{0, "no run of a on d has ended yet"}},
 	} {
 		got := EstimateOf(c.runs, c.slots)
 		if math.Abs(got.Seconds-c.want.Seconds) > 1e-9 || got.From != c.want.From {
@@ -69,7 +82,8 @@ func makePlan(r *rand.Rand, methods, datasets, folds int) *plan {
 }
 
 // TestEstimateAgainstTruth lets made-up experiments run. From a tenth of the work on, an estimate is within a factor of
-// two of the truth, or within a tenth of the whole time. Few experiments have none then: those with hardly more runs than slots.
+// two of the truth, or within a tenth of the whole time. Few experiments have none then: those with hardly more runs
+// than slots.
 func TestEstimateAgainstTruth(t *testing.T) {
 	shares := []float64{0.1, 0.25, 0.5, 0.75}
 	none := make([]int, len(shares))
@@ -82,8 +96,10 @@ func TestEstimateAgainstTruth(t *testing.T) {
 			switch {
 			case strings.HasPrefix(e.From, "no run of") && e.Seconds == 0:
 				none[i]++
-			case !strings.HasPrefix(e.From, "from ") || (e.Seconds < truths[i]/2 || e.Seconds > 2*truths[i]) && math.Abs(e.Seconds-truths[i]) > whole/10:
-				t.Errorf("seed %d, %d slots, %.0f %% of the work: %+v, and it took %.3g s of %.3g", seed, slots, 100*shares[i], e, truths[i], whole)
+			case !strings.HasPrefix(e.From, "from ") || (e.Seconds < truths[i]/2 || e.Seconds > 2*truths[i]) &&
+				math.Abs(e.Seconds-truths[i]) > whole/10:
+				t.Errorf("seed %d, %d slots, %.0f %% of the work: %+v, and it took %.3g s of %.3g", seed, slots, 100*shares[i], e,
+					truths[i], whole)
 			}
 		}
 	}
@@ -92,8 +108,8 @@ func TestEstimateAgainstTruth(t *testing.T) {
 	}
 }
 
-// follow computes the runs as a cluster does: by fold, and the longest first once little waits. It returns the estimates
-// at shares of the work, what it took from there on, and in all.
+// follow computes the runs as a cluster does: by fold, and the longest first once little waits. It returns the
+// estimates at shares of the work, what it took from there on, and in all.
 func (p *plan) follow(slots int, shares []float64) (estimates []Estimate, left []float64, whole float64) {
 	type computing struct {
 		of         int

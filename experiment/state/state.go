@@ -1,4 +1,5 @@
-// Package state says how far an experiment is. It is pure: the leader, runs with --local and tests give it what they know.
+// Package state says how far an experiment is. It is pure: the leader, runs with --local and tests give it what they
+// know.
 package state
 
 import (
@@ -18,13 +19,15 @@ type Job struct {
 }
 
 // order lists states of jobs: the state of an experiment is the first that one of its jobs has.
-var order = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled, protocol.Done}
+var order = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paused, protocol.Failed, protocol.Cancelled,
+	protocol.Done}
 
 // Of says how far the experiment of some jobs is; the newest job comes first, and there is one at least. If a later
 // submission has a job on the same dataset, only the runs that have ended count of a job that failed or was cancelled,
 // and runs that were not run do not count: the later job has the others.
 func Of(jobs []Job) *protocol.Experiment {
-	x := &protocol.Experiment{Name: jobs[0].Experiment, Ownership: protocol.Ownership{Owner: jobs[0].Owner}, State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
+	x := &protocol.Experiment{Name: jobs[0].Experiment, Ownership: protocol.Ownership{Owner: jobs[0].Owner},
+		State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
 	newest := make(map[string]*protocol.JobInfo) // of the last submission, by dataset
 	oldest := make(map[string]int)               // the first job, by contents of a dataset
 	for i := range jobs {
@@ -151,9 +154,10 @@ func (e Estimate) Text() string {
 }
 
 // EstimateOf estimates when the runs will have ended if slots of them are computed at a time. A run takes as long as
-// the mean of its method on its dataset; runs that already take longer count in the mean. If no such run has ended, the times of the method on datasets of a similar size
-// count, scaled by their sizes. The time of another method never counts: without a time there is no estimate. But runs of a
-// method do not count if all that have ended failed, and the estimate says so.
+// the mean of its method on its dataset; runs that already take longer count in the mean. If no such run has ended, the
+// times of the method on datasets of a similar size count, scaled by their sizes. The time of another method never
+// counts: without a time there is no estimate. But runs of a method do not count if all that have ended failed, and the
+// estimate says so.
 func EstimateOf(all []Runs, slots int) Estimate {
 	ended, runs := 0, 0
 	most, mostLeft := -1, 0.0 // the runs with most time left

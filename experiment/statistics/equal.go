@@ -109,8 +109,8 @@ func Sum(values []float64) float64 {
 	return rounded(parts)
 }
 
-// rounded adds numbers that do not overlap, the greatest first, until one is lost. If the lost number is half of the last bit, the
-// next number decides in which direction to round.
+// rounded adds numbers that do not overlap, the greatest first, until one is lost. If the lost number is half of the
+// last bit, the next number decides in which direction to round.
 func rounded(parts []float64) float64 {
 	n := len(parts)
 	if n == 0 {

@@ -49,8 +49,10 @@ func TestEqual(t *testing.T) {
 		a, b float64
 		want bool
 	}{
-		{.1 + .2, .3, true}, {4.3e-14, 1.2e-13, false}, {4.3e-14, 4.3e-14 * (1 + 1e-14), true}, {0, 1e-300, false}, {0, math.Copysign(0, -1), true},
-		{1, 1 + 1e-9, false}, {math.Inf(1), math.Inf(1), true}, {math.Inf(1), 1, false}, {math.NaN(), math.NaN(), false}, {-1, 1, false},
+		{.1 + .2, .3, true}, {4.3e-14, 1.2e-13, false}, {4.3e-14, 4.3e-14 * (1 + 1e-14), true}, {0, 1e-300, false},
+		{0, math.Copysign(0, -1), true},
+		{1, 1 + 1e-9, false}, {math.Inf(1), math.Inf(1), true}, {math.Inf(1), 1, false}, {math.NaN(), math.NaN(), false},
+		{-1, 1, false},
 	} {
 		if Equal(c.a, c.b) != c.want || Equal(c.b, c.a) != c.want {
 			t.Errorf("%v and %v: equal is %v", c.a, c.b, !c.want)
@@ -158,11 +160,13 @@ func TestExactFriedmanOfMany(t *testing.T) {
 			}
 			values = append(values, row)
 		}
-		if got, err := Friedman(values); err != nil || !got.Exact || !(got.P > 0 && got.P <= 1) || got.Least > got.P*(1+1e-9) {
+		if got, err := Friedman(values); err != nil || !got.Exact || !(got.P > 0 && got.P <= 1) ||
+			got.Least > got.P*(1+1e-9) {
 			t.Errorf("%d models on %d datasets: %+v, %v", k, n, got, err)
 		}
 	}
-	if got, err := Friedman([][]float64{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}); err != nil || got.Exact || got.Least != 0 {
+	if got, err := Friedman([][]float64{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}); err != nil ||
+		got.Exact || got.Least != 0 {
 		t.Errorf("nine models: %+v, %v", got, err)
 	}
 }

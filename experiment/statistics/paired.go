@@ -55,8 +55,8 @@ func PairedT(d []float64) Test {
 }
 
 // CorrectedT is the corrected resampled t-test of Nadeau and Bengio 2003: PairedT with the
-// variance deviation² (1/n + ratio) instead of deviation²/n. ratio is the number of test samples divided by the number of training
-// samples: 1/9 for ten folds.
+// variance deviation² (1/n + ratio) instead of deviation²/n. ratio is the number of test samples divided by the number
+// of training samples: 1/9 for ten folds.
 func CorrectedT(d []float64, ratio float64) Test {
 	return tTest(d, 1/float64(len(d))+ratio)
 }
@@ -141,9 +141,9 @@ func signedRanks(d []float64) *signed {
 // statistic is the smaller sum of ranks.
 func (s *signed) statistic() float64 { return min(s.plus, s.total-s.plus) }
 
-// WilcoxonExact is the exact signed-rank test. It counts all 2^n choices of signs of the n differences that are not 0, with
-// their ranks, ties included. P is twice the fraction of choices with a sum of positive ranks of at most the statistic, at
-// most 1. Zeros are left out. P is 1 if nothing is left.
+// WilcoxonExact is the exact signed-rank test. It counts all 2^n choices of signs of the n differences that are not 0,
+// with their ranks, ties included. P is twice the fraction of choices with a sum of positive ranks of at most the
+// statistic, at most 1. Zeros are left out. P is 1 if nothing is left.
 func WilcoxonExact(d []float64) Test {
 	s := signedRanks(d)
 	// Twice a mean of ranks is a whole number: shares[j] is the fraction of choices with the sum j/2.
@@ -164,8 +164,8 @@ func WilcoxonExact(d []float64) Test {
 	return Test{s.statistic(), min(1, 2*low)}
 }
 
-// WilcoxonApproximate is the signed-rank test by the normal distribution, with the variance corrected for ties and without a
-// correction for continuity. Zeros are left out. P is 1 if nothing is left.
+// WilcoxonApproximate is the signed-rank test by the normal distribution, with the variance corrected for ties and
+// without a correction for continuity. Zeros are left out. P is 1 if nothing is left.
 func WilcoxonApproximate(d []float64) Test {
 	s := signedRanks(d)
 	n := float64(len(s.ranks))
@@ -197,8 +197,8 @@ func ranked(values []float64) (ranks []float64, cubes float64) {
 	return ranks, cubes
 }
 
-// The distributions of the tests. The package distuv of gonum has them too, but its imports add all of BLAS and LAPACK to
-// the binary.
+// The distributions of the tests. The package distuv of gonum has them too, but its imports add all of BLAS and LAPACK
+// to the binary.
 
 // halfLogTwoPi is log(2π)/2.
 const halfLogTwoPi = 0.91893853320467274178

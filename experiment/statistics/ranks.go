@@ -28,9 +28,9 @@ func AverageRanks(values [][]float64, higherIsBetter bool) []float64 {
 	return mean
 }
 
-// CriticalDifference is Nemenyi's critical difference. Two of k models differ at the level alpha if their average ranks over n
-// datasets are farther apart than q sqrt(k (k + 1) / (6 n)). q is the 1 - alpha quantile of the studentised range of k values
-// with infinitely many degrees of freedom, divided by √2 (Demšar 2006, section 3.2.2).
+// CriticalDifference is Nemenyi's critical difference. Two of k models differ at the level alpha if their average ranks
+// over n datasets are farther apart than q sqrt(k (k + 1) / (6 n)). q is the 1 - alpha quantile of the studentised
+// range of k values with infinitely many degrees of freedom, divided by √2 (Demšar 2006, section 3.2.2).
 func CriticalDifference(k, n int, alpha float64) float64 {
 	return RangeQuantile(1-alpha, k) * rankError(k, n)
 }
@@ -40,12 +40,12 @@ func rankError(k, n int) float64 {
 	return math.Sqrt(float64(k*(k+1)) / float64(12*n))
 }
 
-// Clique is a sequence of models, in the order of their average ranks, in which no two models differ by more than the critical
-// difference. First and Last count from 0 in that order.
+// Clique is a sequence of models, in the order of their average ranks, in which no two models differ by more than the
+// critical difference. First and Last count from 0 in that order.
 type Clique struct{ First, Last int }
 
-// Cliques returns the longest sequences of at least two models with sorted ranks within the critical difference. None is part of
-// another.
+// Cliques returns the longest sequences of at least two models with sorted ranks within the critical difference. None
+// is part of another.
 func Cliques(sorted []float64, difference float64) []Clique {
 	var all []Clique
 	end := 0
@@ -75,7 +75,8 @@ func Holm(p []float64) []float64 {
 }
 
 // ErrShape is what errors about tables of values wrap.
-var ErrShape = errors.New("the Friedman test needs at least two methods and two datasets, with a value of each method on each dataset")
+var ErrShape = errors.New("the Friedman test needs at least two methods and two datasets, with a value of each " +
+	"method on each dataset")
 
 // FriedmanTest is the outcome of Friedman's test: Statistic is χ².
 type FriedmanTest struct {
@@ -92,9 +93,9 @@ type FriedmanTest struct {
 var exactUpTo = map[int]int{2: 1000, 3: 50, 4: 15, 5: 6, 6: 3, 7: 2, 8: 2}
 
 // Friedman is Friedman's test over N datasets (the rows of values) of k models (its columns): χ² with
-// the correction for ties, as in scipy.stats.friedmanchisquare. For few datasets P is exact: the fraction of all ways to permute
-// the ranks of each dataset that give at least this χ². For two models this is the sign test, which leaves ties out. P is 1 if
-// all models tie on all datasets.
+// the correction for ties, as in scipy.stats.friedmanchisquare. For few datasets P is exact: the fraction of all ways
+// to permute the ranks of each dataset that give at least this χ². For two models this is the sign test, which leaves
+// ties out. P is 1 if all models tie on all datasets.
 func Friedman(values [][]float64) (FriedmanTest, error) {
 	if len(values) < 2 || len(values[0]) < 2 {
 		return FriedmanTest{}, ErrShape
@@ -137,9 +138,9 @@ const mostExact = 8
 // rankSums are twice the sums of the ranks of at most mostExact models, ascending. χ² does not depend on their order.
 type rankSums [mostExact]int
 
-// exactFriedman returns the fraction of the ways to permute the ranks of each dataset that give at least the sum of squares of
-// these ranks, and the fraction that gives the greatest sum of squares. For given ties, χ² grows with the squares of the rank
-// sums.
+// exactFriedman returns the fraction of the ways to permute the ranks of each dataset that give at least the sum of
+// squares of these ranks, and the fraction that gives the greatest sum of squares. For given ties, χ² grows with the
+// squares of the rank sums.
 func exactFriedman(ranks [][]float64) (p, least float64) {
 	k := len(ranks[0])
 	var have rankSums

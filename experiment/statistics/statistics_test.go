@@ -52,9 +52,12 @@ func TestT(t *testing.T) {
 // integers(-4, 6, 60).
 var (
 	long = []float64{
-		2.341, -2.256, .718, -.268, -.153, .084, -1.72, .068, -.565, 3.623, .526, -.053, .019, -.368, -.755, -.091, .782, .061, 1.258, .1,
-		.324, 1.846, .845, -.205, .117, .841, 2.235, .03, .056, 1.302, -.586, .008, 1.183, .88, .392, .97, -2.528, 1.321, -.66, -1.369,
-		.576, 1.001, -.145, -.776, .326, .247, 1.706, 1.047, .494, 1.412, .094, -.626, .884, .883, .085, -.483, .529, -2.194, .99, .791,
+		2.341, -2.256, .718, -.268, -.153, .084, -1.72, .068, -.565, 3.623, .526, -.053, .019, -.368, -.755, -.091, .782,
+		.061, 1.258, .1,
+		.324, 1.846, .845, -.205, .117, .841, 2.235, .03, .056, 1.302, -.586, .008, 1.183, .88, .392, .97, -2.528, 1.321,
+		-.66, -1.369,
+		.576, 1.001, -.145, -.776, .326, .247, 1.706, 1.047, .494, 1.412, .094, -.626, .884, .883, .085, -.483, .529,
+		-2.194, .99, .791,
 	}
 	longTies = []float64{
 		-4, 3, -3, 3, -1, 1, 5, 5, 0, -2, -2, 4, 1, -3, 4, 5, 5, 2, 5, 2, 1, 5, 2, 3, -1, 3, 5, -4, 1, -1,
@@ -73,7 +76,8 @@ func TestWilcoxon(t *testing.T) {
 		statistic                float64
 		auto, approximate, exact float64 // exact NaN: SciPy has none
 	}{
-		{"plain", []float64{1.5, -2.25, 3, 4.5, -.75, 6, 7.125, 8, -9.5, 10.25}, 13, 0.16015625, 0.13941397332153205, 0.16015625},
+		{"plain", []float64{1.5, -2.25, 3, 4.5, -.75, 6, 7.125, 8, -9.5, 10.25}, 13, 0.16015625, 0.13941397332153205,
+			0.16015625},
 		{"ties", []float64{1, -1, 2, 2, -2, 3, 3, 3, -3, 4, 5, 5}, 13, 0.04443359375, 0.04014281805589284, 0.04443359375},
 		{"zeros", []float64{0, 0, 1, -2, 3, 4, -5, 6, 7, 8, 9}, 7, 0.07421875, 0.0663160312989308, 0.07421875},
 		{"both", []float64{0, 0, 0, 1, 1, -1, 2, 2, -3, 3, 4, 4, 5}, 8.5, 0.0625, 0.05171208795573794, 0.0625},
@@ -87,7 +91,8 @@ func TestWilcoxon(t *testing.T) {
 			what string
 			test Test
 			want float64
-		}{{"auto", Wilcoxon(c.d), c.auto}, {"approximate", WilcoxonApproximate(c.d), c.approximate}, {"exact", WilcoxonExact(c.d), c.exact}} {
+		}{{"auto", Wilcoxon(c.d), c.auto}, {"approximate", WilcoxonApproximate(c.d), c.approximate},
+			{"exact", WilcoxonExact(c.d), c.exact}} {
 			if !near(got.test.Statistic, c.statistic) || !near(got.test.P, got.want) && !math.IsNaN(got.want) {
 				t.Errorf("%s, %s: %v, want %v and %v", c.what, got.what, got.test, c.statistic, got.want)
 			}
@@ -166,7 +171,8 @@ func TestFriedman(t *testing.T) {
 		more = append(more, over...)
 	}
 	got, err := Friedman(more)
-	if want := (Test{18.81818181818182, 0.0002981138005575838}); err != nil || got.Exact || !near(got.Statistic, want.Statistic) || !near(got.P, want.P) {
+	if want := (Test{18.81818181818182, 0.0002981138005575838}); err != nil || got.Exact ||
+		!near(got.Statistic, want.Statistic) || !near(got.P, want.P) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	if got, err := Friedman([][]float64{{1, 1}, {2, 2}}); err != nil || got.P != 1 {
@@ -206,7 +212,8 @@ func TestRange(t *testing.T) {
 		q    float64
 		k    int
 		want float64
-	}{{1, 3, 0.7592873587706612}, {3.5, 4, 0.06387633385690328}, {5, 10, 0.014857437887783598}, {.2, 5, 0.9999102168567932}} {
+	}{{1, 3, 0.7592873587706612}, {3.5, 4, 0.06387633385690328}, {5, 10, 0.014857437887783598},
+		{.2, 5, 0.9999102168567932}} {
 		if got := 1 - RangeCDF(c.q, c.k); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("beyond %v of %d: %v, want %v", c.q, c.k, got, c.want)
 		}

@@ -55,9 +55,10 @@ type Job struct {
 	Manifest *dataset.Manifest
 }
 
-// Add decides which runs of a spec are added to an experiment: the runs that no job has or will have, and runs to repeat.
-// skipped are the datasets of the spec without a plan.
-func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, skipped []string, o Options) (*Submission, error) {
+// Add decides which runs of a spec are added to an experiment: the runs that no job has or will have, and runs to
+// repeat. skipped are the datasets of the spec without a plan.
+func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, skipped []string,
+	o Options) (*Submission, error) {
 	var list []*experiment.Plan
 	for _, p := range plans {
 		list = append(list, p.Plan)
@@ -89,7 +90,8 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	if err != nil { // there is no layout, or it is lost: this submission brings it
 		before = nil
 	}
-	sub := &Submission{Name: s.Name, Plan: *layout.Plan(s, before, known.Known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
+	sub := &Submission{Name: s.Name, Plan: *layout.Plan(s, before, known.Known), Outline: hex.EncodeToString(sum[:]),
+		Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
 	last := ""
 	for _, j := range e.Jobs {
 		sub.After, last = max(sub.After, j.Index), j.Outline
@@ -129,18 +131,21 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 		return nil, err
 	}
 	on := e.datasets()
-	sub := &Submission{Name: e.Name, Plan: *layout.Plan(s, nil, known.Known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
+	sub := &Submission{Name: e.Name, Plan: *layout.Plan(s, nil, known.Known), Outline: e.Jobs[len(e.Jobs)-1].Outline,
+		Layout: layout, jobs: e.states()}
 	sub.Plan.Notes = nil
 	spent := make([]float64, len(s.Methods)) // of budgets, which there are not
 	for i := range outline.Sets {
 		set, d := &outline.Sets[i], &outline.Table.Datasets[i]
-		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Methods: set.Methods, Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
+		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Methods: set.Methods,
+			Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
 		before := len(sub.Jobs)
 		if err := e.addJob(sub, s, Plan{p, on[d.Name]}, known, spent); err != nil {
 			return nil, err
 		}
 		if len(sub.Jobs) > before && on[d.Name] == "" {
-			return nil, requestErrorf("experiment %s has no job on dataset %s; coppice experiment run SPEC submits its runs", e.Name, d.Name)
+			return nil, requestErrorf("experiment %s has no job on dataset %s; coppice experiment run SPEC submits its runs",
+				e.Name, d.Name)
 		}
 	}
 	sub.Empty = len(sub.Jobs) == 0

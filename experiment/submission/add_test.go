@@ -73,7 +73,8 @@ func (c *cluster) ReadBlob(_ context.Context, digest string) ([]byte, error) {
 }
 
 // submit submits a spec, and runs what is new: the runs of each method that fails tells fail.
-func (c *cluster) submit(t *testing.T, text string, o Options, fails string, state protocol.JobState, runs int) *Submission {
+func (c *cluster) submit(t *testing.T, text string, o Options, fails string,
+	state protocol.JobState, runs int) *Submission {
 	t.Helper()
 	s, err := experiment.Parse(t.Context(), "e.yaml", []byte(text))
 	if err != nil {
@@ -101,7 +102,8 @@ func (c *cluster) submit(t *testing.T, text string, o Options, fails string, sta
 	}
 	for _, r := range sub.Jobs {
 		id := uint64(len(c.jobs) + 1)
-		j := protocol.JobInfo{ID: id, Index: id, Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: state, Dataset: r.Dataset, Job: r.Job, Spec: r.Spec}
+		j := protocol.JobInfo{ID: id, Index: id, Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: state,
+			Dataset: r.Dataset, Job: r.Job, Spec: r.Spec}
 		c.jobs, c.outcomes[id] = append(c.jobs, j), make(map[int][]byte)
 		of, err := experiment.DecodeJobSpec(r.Spec)
 		if err != nil {
@@ -158,8 +160,8 @@ func TestOutlineUnread(t *testing.T) {
 
 const all = 1000 // more runs than any job has
 
-// TestStates: States has the states, the errors and the runs that are left out as Table has them, whatever ended in which
-// job.
+// TestStates: States has the states, the errors and the runs that are left out as Table has them, whatever ended in
+// which job.
 func TestStates(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
 	spec := func(methods string) string { return "name: e\ndatasets: [b]\nfolds: 4\nmethods: [" + methods + "]\n" }
@@ -203,7 +205,8 @@ func TestStates(t *testing.T) {
 
 // BenchmarkAdd measures a submission of 20,000 runs, and the same submission again, which adds nothing.
 func BenchmarkAdd(b *testing.B) {
-	text := "name: e\nfolds: {k: 10, repeats: 50}\ndatasets: [{dataset: a}, {dataset: b}, {dataset: c}, {dataset: d}]\nmethods:\n"
+	text := "name: e\nfolds: {k: 10, repeats: 50}\ndatasets: [{dataset: a}, {dataset: b}, {dataset: c}, {dataset: " +
+		"d}]\nmethods:\n"
 	for k := range 10 {
 		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
 	}
@@ -234,7 +237,8 @@ func BenchmarkAdd(b *testing.B) {
 	sub := add(&cluster{}, 20_000)
 	c := &cluster{blobs: map[string][]byte{sub.Outline: sub.Blobs[0]}}
 	for i, r := range sub.Jobs {
-		c.jobs = append(c.jobs, protocol.JobInfo{ID: uint64(i + 1), Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: protocol.Running, Job: r.Job, Spec: r.Spec})
+		c.jobs = append(c.jobs, protocol.JobInfo{ID: uint64(i + 1), Name: r.Name, Experiment: s.Name, Outline: sub.Outline,
+			State: protocol.Running, Job: r.Job, Spec: r.Spec})
 	}
 	b.Run("new", func(b *testing.B) {
 		b.ReportAllocs()
@@ -265,24 +269,32 @@ func TestAdd(t *testing.T) {
 		names         string
 		note          string
 	}{
-		{what: "the first submission", methods: "aa-knn, rf", fails: "rf", state: protocol.Done, runs: all, want: 8, names: "e.b"},
+		{what: "the first submission", methods: "aa-knn, rf", fails: "rf", state: protocol.Done, runs: all, want: 8,
+			names: "e.b"},
 		{what: "the same again", methods: "aa-knn, rf", want: 0},
 		{what: "a method more", methods: "aa-knn, rf, sa-bfgs", state: protocol.Cancelled, runs: 1, want: 4, names: "e.b.2"},
-		{what: "what was cancelled", methods: "aa-knn, rf, sa-bfgs", state: protocol.Running, runs: 2, want: 3, names: "e.b.3"},
+		{what: "what was cancelled", methods: "aa-knn, rf, sa-bfgs", state: protocol.Running, runs: 2, want: 3,
+			names: "e.b.3"},
 		{what: "while the last job runs", methods: "aa-knn, rf, sa-bfgs", want: 0},
-		{what: "failed runs", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, state: protocol.Done, runs: all, want: 4, names: "e.b.4"},
+		{what: "failed runs", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, state: protocol.Done, runs: all,
+			want: 4, names: "e.b.4"},
 		{what: "no failed runs any more", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, want: 0},
-		{what: "two equal methods", methods: "aa-knn, rf, sa-bfgs, {algorithm: aa-knn, settings: {k: 2}}, {algorithm: aa-knn, name: same, preset: auto, settings: {k: 2}}",
+		{what: "two equal methods", methods: "aa-knn, rf, sa-bfgs, {algorithm: aa-knn, settings: {k: 2}}, {algorithm: " +
+			"aa-knn, name: same, preset: auto, settings: {k: 2}}",
 			state: protocol.Done, runs: all, want: 4, names: "e.b.5", note: `Methods "aa-knn k=2" = "same"`},
-		{what: "other settings under the same name", methods: "{algorithm: aa-knn, name: aa-knn, settings: {k: 3}}", state: protocol.Done, runs: all, want: 4, names: "e.b.6", note: "4 runs are repeated, because their data, settings, folds or seed have changed"},
+		{what: "other settings under the same name", methods: "{algorithm: aa-knn, name: aa-knn, settings: {k: 3}}",
+			state: protocol.Done, runs: all, want: 4, names: "e.b.6",
+			note: "4 runs are repeated, because their data, settings, folds or seed have changed"},
 	} {
 		sub := c.submit(t, spec(step.methods), step.o, step.fails, step.state, step.runs)
 		var names []string
 		for _, j := range sub.Jobs {
 			names = append(names, j.Name)
 		}
-		if sub.Plan.Runs != step.want || strings.Join(names, " ") != step.names || sub.Empty != (step.want == 0) || !strings.Contains(strings.Join(sub.Plan.Notes, "\n"), step.note) {
-			t.Fatalf("%s: %d runs in %q, empty %v, want %d in %q; notes %q", step.what, sub.Plan.Runs, names, sub.Empty, step.want, step.names, sub.Plan.Notes)
+		if sub.Plan.Runs != step.want || strings.Join(names, " ") != step.names || sub.Empty != (step.want == 0) ||
+			!strings.Contains(strings.Join(sub.Plan.Notes, "\n"), step.note) {
+			t.Fatalf("%s: %d runs in %q, empty %v, want %d in %q; notes %q", step.what, sub.Plan.Runs, names, sub.Empty,
+				step.want, step.names, sub.Plan.Notes)
 		}
 		if step.what == "failed runs" && sub.Jobs[0].Job.Cells.Again != 4 {
 			t.Errorf("%d runs are repeated", sub.Jobs[0].Job.Cells.Again)
@@ -309,8 +321,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestRetry: failed runs of the last submission are repeated, and runs that a cancelled job did not do, unless only failed
-// ones are wanted. Runs that a job will have are not.
+// TestRetry: failed runs of the last submission are repeated, and runs that a cancelled job did not do, unless only
+// failed ones are wanted. Runs that a job will have are not.
 func TestRetry(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
 	spec := "name: e\ndatasets: [b]\nfolds: 4\nbudget: 1s\nmethods: [aa-knn, rf]\n"
@@ -328,7 +340,8 @@ func TestRetry(t *testing.T) {
 			t.Fatal(err)
 		}
 		sub, err := e.Retry(t.Context(), step.o)
-		if err != nil || sub.Plan.Runs != step.want || sub.Outline != c.jobs[0].Outline || sub.Jobs[0].Dataset != "d" || len(sub.Jobs[0].Job.Cells.Budgets) > 0 {
+		if err != nil || sub.Plan.Runs != step.want || sub.Outline != c.jobs[0].Outline || sub.Jobs[0].Dataset != "d" ||
+			len(sub.Jobs[0].Job.Cells.Budgets) > 0 {
 			t.Errorf("%+v: %+v, error %v", step.o, sub, err)
 		}
 	}
@@ -358,7 +371,8 @@ func TestAddRecorded(t *testing.T) {
 	plain := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [rf]\n"
 	c.submit(t, plain, Options{}, "", protocol.Done, all)
 	sub := c.submit(t, plain+"record: curve\n", Options{}, "", protocol.Done, all)
-	if sub.Plan.Runs != 0 || !slices.Contains(sub.Plan.Notes, "4 runs ended without the data that are recorded now; --record-again repeats them") {
+	if sub.Plan.Runs != 0 || !slices.Contains(sub.Plan.Notes,
+		"4 runs ended without the data that are recorded now; --record-again repeats them") {
 		t.Errorf("%d runs, notes %q", sub.Plan.Runs, sub.Plan.Notes)
 	}
 	sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all)
@@ -368,7 +382,8 @@ func TestAddRecorded(t *testing.T) {
 	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Plan.Runs != 0 {
 		t.Errorf("%d runs are repeated once more", sub.Plan.Runs)
 	}
-	c.submit(t, strings.Replace(plain, "[rf]", "[rf, aa-knn]", 1), Options{}, "", protocol.Done, all) // a later job without curves
+	// a later job without curves
+	c.submit(t, strings.Replace(plain, "[rf]", "[rf, aa-knn]", 1), Options{}, "", protocol.Done, all)
 	if sub = c.submit(t, plain+"record: curve\n", Options{RecordAgain: true}, "", protocol.Done, all); sub.Plan.Runs != 0 {
 		t.Errorf("%d runs are repeated after another submission", sub.Plan.Runs)
 	}
@@ -409,7 +424,8 @@ func FuzzOutcome(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if n := experiment.Count(table); run < 0 || run > 1 || n.Done+n.Failed != 1 || table.Runs[run].State == result.Missing {
+			if n := experiment.Count(table); run < 0 || run > 1 || n.Done+n.Failed != 1 ||
+				table.Runs[run].State == result.Missing {
 				t.Fatalf("run %d: %+v", run, n)
 			}
 		})

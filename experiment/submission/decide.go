@@ -27,12 +27,13 @@ type Cluster interface {
 	ReadSent(ctx context.Context, digest string) ([]byte, error)
 }
 
-// Decide reads the spec of a request and decides which of its runs are added to the experiment. A check also takes datasets
-// that the cluster does not have, and its submission is not to be sent. The error is experiment.Errors if the spec or its
-// data have mistakes: all of them.
+// Decide reads the spec of a request and decides which of its runs are added to the experiment. A check also takes
+// datasets that the cluster does not have, and its submission is not to be sent. The error is experiment.Errors if the
+// spec or its data have mistakes: all of them.
 func Decide(ctx context.Context, on Cluster, r *protocol.ExperimentRequest, check bool) (*Submission, error) {
 	if len(r.Spec) > experiment.MaxBytes {
-		return nil, requestErrorf("the spec has %s bytes; at most %s are allowed", units.Count(len(r.Spec)), units.Count(experiment.MaxBytes))
+		return nil, requestErrorf("the spec has %s bytes; at most %s are allowed", units.Count(len(r.Spec)),
+			units.Count(experiment.MaxBytes))
 	}
 	if len(r.File) > maxPath || len(r.Data) > maxPath || strings.ContainsFunc(r.File+r.Data, unicode.IsControl) {
 		return nil, requestErrorf("file and data: want names of at most %d bytes without control characters", maxPath)
@@ -69,9 +70,11 @@ func Decide(ctx context.Context, on Cluster, r *protocol.ExperimentRequest, chec
 	if err != nil {
 		return nil, err
 	}
-	sub, err := e.Add(ctx, s, plans, skipped, Options{RetryFailed: r.RetryFailed, RecordAgain: r.RecordAgain, Models: r.KeepModels})
+	sub, err := e.Add(ctx, s, plans, skipped, Options{RetryFailed: r.RetryFailed, RecordAgain: r.RecordAgain,
+		Models: r.KeepModels})
 	if err == nil && sub.Empty && len(e.Jobs) == 0 {
-		err = requestErrorf("%s: no method supports any dataset, so there is nothing to run: %s", r.File, strings.Join(sub.Plan.Refused, "; "))
+		err = requestErrorf("%s: no method supports any dataset, so there is nothing to run: %s", r.File,
+			strings.Join(sub.Plan.Refused, "; "))
 	}
 	if err == nil {
 		sub.digests = make(map[string]string)
@@ -99,14 +102,16 @@ func (s *Submission) Current(ctx context.Context, on Cluster) (bool, error) {
 
 // planAll plans the runs of each dataset. Skipped are the names of the datasets without a file. The error lists what is
 // wrong with every dataset.
-func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.ExperimentRequest, check bool) (plans []Plan, skipped []string, err error) {
+func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.ExperimentRequest,
+	check bool) (plans []Plan, skipped []string, err error) {
 	var mistakes experiment.Errors
 	for i := range s.Datasets {
 		d := &s.Datasets[i]
 		sent := r.Datasets[d.Name]
 		if sent.Missing && d.On == "" {
 			if !s.SkipMissing {
-				mistakes.Add(s.Error(d.At, "dataset %s: its file is missing; missing files can be skipped with {key missing=skip} in the spec", d.Name))
+				mistakes.Add(s.Error(d.At, "dataset %s: its file is missing; missing files can be skipped with {key "+
+					"missing=skip} in the spec", d.Name))
 			}
 			skipped = append(skipped, d.Name)
 			continue
@@ -127,7 +132,8 @@ func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.Ex
 const maxList = 256 << 20
 
 // planOne plans the runs of a dataset.
-func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.Dataset, sent *protocol.ExperimentData, check bool) (none Plan, _ error) {
+func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.Dataset, sent *protocol.ExperimentData,
+	check bool) (none Plan, _ error) {
 	name := d.On
 	if name == "" {
 		name = sent.Dataset
@@ -140,12 +146,14 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 		}
 		there = on.FindDataset(d.Name)
 		if there != nil && there.Digest != data.Manifest.Digest() {
-			return none, s.Error(d.At, "a dataset %q with other content exists on the cluster; give this experiment another name with the key name", d.Name)
+			return none, s.Error(d.At, "a dataset %q with other content exists on the cluster; give this experiment another "+
+				"name with the key name", d.Name)
 		}
 	case data.Manifest != nil:
 		return none, requestErrorf("dataset %s: only a check takes a manifest; import the dataset and send its name", d.Name)
 	case name == "":
-		return none, s.Error(d.At, "dataset %s is a file, which a coordinator does not read; import it and send its name on the cluster", d.Name)
+		return none, s.Error(d.At, "dataset %s is a file, which a coordinator does not read; import it and send its name "+
+			"on the cluster", d.Name)
 	case there == nil:
 		return none, s.Located(d.At, fmt.Errorf("%w %q", ErrNoDataset, name))
 	default:
@@ -166,7 +174,8 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 	if d.Folds.Way == folds.File {
 		f := sent.Folds
 		if f == nil {
-			return none, s.Error(d.Folds.At, "the folds of dataset %s are a file, which a coordinator does not read; upload the list as a blob and send its digest", d.Name)
+			return none, s.Error(d.Folds.At, "the folds of dataset %s are a file, which a coordinator does not read; upload "+
+				"the list as a blob and send its digest", d.Name)
 		}
 		if !blobs.Valid(f.Digest) {
 			return none, requestErrorf("the folds of dataset %s: %.80q is not a digest", d.Name, f.Digest)

@@ -98,7 +98,8 @@ func (e *Experiment) outline(ctx context.Context) (*experiment.Outline, error) {
 	}
 	digest := e.Jobs[len(e.Jobs)-1].Outline
 	if digest == "" {
-		return nil, requestErrorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC records the list again", e.Name)
+		return nil, requestErrorf("the jobs of experiment %s do not have its list of runs; coppice experiment run SPEC "+
+			"records the list again", e.Name)
 	}
 	b, err := e.source.ReadBlob(ctx, digest)
 	if err != nil && !errors.Is(err, blobs.ErrMissing) {
@@ -133,9 +134,10 @@ func (e *Experiment) datasets() map[string]string {
 	return on
 }
 
-// Table fills the table of the layout with the runs that have ended, and returns it. LeftOut are the runs that have ended and are not in
-// the layout.
-func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
+// Table fills the table of the layout with the runs that have ended, and returns it. LeftOut are the runs that have
+// ended and are not in the layout.
+func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name,
+	err error) {
 	filling, others := l.Filling(), make(map[string]result.Name)
 	for _, j := range e.Jobs {
 		err := e.eachRecord(ctx, j, l.Record.Any(), func(run *experiment.Run, r *experiment.Record) {
@@ -150,9 +152,10 @@ func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result
 	return l.Table, slices.SortedFunc(maps.Values(others), result.Name.Compare), nil
 }
 
-// eachRecord calls take with the record of each run of a job that has ended. With records, the outcomes have the learning
-// curves and predictions that the job keeps.
-func (e *Experiment) eachRecord(ctx context.Context, j *experiment.ClusterJob, records bool, take func(*experiment.Run, *experiment.Record)) error {
+// eachRecord calls take with the record of each run of a job that has ended. With records, the outcomes have the
+// learning curves and predictions that the job keeps.
+func (e *Experiment) eachRecord(ctx context.Context, j *experiment.ClusterJob, records bool,
+	take func(*experiment.Run, *experiment.Record)) error {
 	runs, err := j.Runs()
 	if err != nil {
 		return err
@@ -175,7 +178,8 @@ func (e *Experiment) eachRecord(ctx context.Context, j *experiment.ClusterJob, r
 }
 
 // States is Table without values: each run of the table has its state and its error. No outcome is read.
-func (e *Experiment) States(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
+func (e *Experiment) States(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name,
+	err error) {
 	type end struct {
 		why      string // empty: it ended well
 		name     result.Name
@@ -233,9 +237,10 @@ type endedRun struct {
 	job uint64
 }
 
-// ended reads the runs that have ended in the jobs for which of is true, by their keys. A run may have ended in several jobs: a
-// later outcome counts if the earlier one failed or has less. Record.Attempts counts the jobs that were read.
-func (e *Experiment) ended(ctx context.Context, records bool, of func(*experiment.ClusterJob) bool) (map[string]endedRun, error) {
+// ended reads the runs that have ended in the jobs for which of is true, by their keys. A run may have ended in several
+// jobs: a later outcome counts if the earlier one failed or has less. Record.Attempts counts the jobs that were read.
+func (e *Experiment) ended(ctx context.Context, records bool,
+	of func(*experiment.ClusterJob) bool) (map[string]endedRun, error) {
 	all := make(map[string]endedRun)
 	for _, j := range e.Jobs {
 		if !of(j) {

@@ -59,15 +59,20 @@ func withRuns(b *testing.B, repeats int, record string) *equalRuns {
 		b.Fatal(err)
 	}
 	r := sub.Jobs[0]
-	c.jobs = []protocol.JobInfo{{ID: 1, Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: protocol.Running, Job: r.Job, Spec: r.Spec}}
+	c.jobs = []protocol.JobInfo{{ID: 1, Name: r.Name, Experiment: s.Name, Outline: sub.Outline, State: protocol.Running,
+		Job: r.Job, Spec: r.Spec}}
 	c.blobs = map[string][]byte{sub.Outline: sub.Blobs[0]}
 	more := &measures.Added{Distribution: new(measures.OfDistribution)}
 	o := &pipeline.Outcome{
-		ModelDigest: strings.Repeat("a", 64), Steps: 100, Loss: 1. / 3, EvaluatedOn: "test samples", Rows: pipeline.Counts{Train: 900, Test: 100},
-		Added: &pipeline.Added{Model: more, MeanPredictor: more}, Clipped: &pipeline.Clipped{Model: &measures.Clipped{More: more.Distribution}, MeanPredictor: &measures.Clipped{More: more.Distribution}},
+		ModelDigest: strings.Repeat("a", 64), Steps: 100, Loss: 1. / 3, EvaluatedOn: "test samples",
+		Rows:  pipeline.Counts{Train: 900, Test: 100},
+		Added: &pipeline.Added{Model: more, MeanPredictor: more},
+		Clipped: &pipeline.Clipped{Model: &measures.Clipped{More: more.Distribution},
+			MeanPredictor: &measures.Clipped{More: more.Distribution}},
 	}
 	for i := range o.Measures {
-		o.Measures[i], o.MeanPredictor[i] = measures.Stat{Mean: 1 / float64(i+3), Std: .125}, measures.Stat{Mean: 1 / float64(i+2), Std: .25}
+		o.Measures[i], o.MeanPredictor[i] = measures.Stat{Mean: 1 / float64(i+3), Std: .125},
+			measures.Stat{Mean: 1 / float64(i+2), Std: .25}
 	}
 	if c.outcome.Outcome, err = json.Marshal(o); err != nil {
 		b.Fatal(err)

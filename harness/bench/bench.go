@@ -162,9 +162,11 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec) (p *Pair, runs []r
 		seconds += r.cluster * float64(b.Turns)
 	}
 	p.Computed = computedIn(workers, workersNow) / jobs
-	p.Sent, p.Received = delta(workers, workersNow, "coppice_nats_received_bytes_total")/jobs, delta(workers, workersNow, "coppice_nats_sent_bytes_total")/jobs
+	p.Sent, p.Received = delta(workers, workersNow, "coppice_nats_received_bytes_total")/jobs, delta(workers, workersNow,
+		"coppice_nats_sent_bytes_total")/jobs
 	p.Raft = raftOf(leader, leaderNow, seconds)
-	p.Leader, p.Workers, p.Phases = costsOf(leader, leaderNow, jobs), costsOf(workers, workersNow, jobs), phasesOf(leader, leaderNow, jobs)
+	p.Leader, p.Workers, p.Phases = costsOf(leader, leaderNow, jobs), costsOf(workers, workersNow, jobs),
+		phasesOf(leader, leaderNow, jobs)
 	return p, runs, nil
 }
 
@@ -276,8 +278,9 @@ func computedIn(before, after proc.Series) (seconds float64) {
 // raftOf returns the share that commits had in seconds of jobs on the cluster.
 func raftOf(before, after proc.Series, seconds float64) Raft {
 	return Raft{
-		Flight:   delta(before, after, `coppice_phase_seconds_sum{phase="commit"}`) / seconds,
-		Wait:     delta(before, after, "coppice_commit_wait_seconds_total") / seconds,
-		Proposal: delta(before, after, "coppice_raft_commit_seconds_sum") / max(1, delta(before, after, "coppice_raft_commit_seconds_count")),
+		Flight: delta(before, after, `coppice_phase_seconds_sum{phase="commit"}`) / seconds,
+		Wait:   delta(before, after, "coppice_commit_wait_seconds_total") / seconds,
+		Proposal: delta(before, after, "coppice_raft_commit_seconds_sum") /
+			max(1, delta(before, after, "coppice_raft_commit_seconds_count")),
 	}
 }

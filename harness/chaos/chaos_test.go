@@ -79,7 +79,8 @@ func TestChaosWithTLS(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
 	cmdtest.Chaos(t, tmp, []string{"worker-join", "nats-restart"}, "--tls", "--keep")
-	for _, name := range []string{"embedded/certs/coordinator-a", "embedded/certs/worker-w2", "external/certs/coordinator-nats"} {
+	for _, name := range []string{"embedded/certs/coordinator-a", "embedded/certs/worker-w2",
+		"external/certs/coordinator-nats"} {
 		if found, err := filepath.Glob(filepath.Join(tmp, "*", name, certs.CertFile)); err != nil || len(found) != 1 {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}

@@ -117,7 +117,8 @@ func (c *clients) twice(ctx context.Context, t *task, name string) error {
 		return failed
 	}
 	if j.ID != other.ID {
-		return fmt.Errorf("%w: the submission %s was sent twice and made two jobs, %d and %d", ErrFailed, name, j.ID, other.ID)
+		return fmt.Errorf("%w: the submission %s was sent twice and made two jobs, %d and %d", ErrFailed, name,
+			j.ID, other.ID)
 	}
 	_, err = c.follow(ctx, j, t, func(*protocol.JobInfo) {})
 	return err
@@ -163,7 +164,8 @@ func (c *clients) delete(ctx context.Context, t *task, name string) error {
 	again, err := c.via(0).Jobs().SubmitRequest(ctx, protocol.SubmitRequest{Token: name, Spec: t.named(name)})
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w: the job %s (%d) was deleted, but its repeated submission made a new job, %d", ErrFailed, name, j.ID, again.ID)
+		return fmt.Errorf("%w: the job %s (%d) was deleted, but its repeated submission made a new job, %d", ErrFailed, name,
+			j.ID, again.ID)
 	case !client.IsConflict(err) || !strings.Contains(err.Error(), "was deleted"):
 		return fmt.Errorf("submitting %s again: %w", name, err)
 	}
@@ -256,7 +258,8 @@ func (c *clients) submit(ctx context.Context, first int, t *task, name string) (
 
 // follow watches a job to its end and checks what it gave: with progress that
 // never goes back.
-func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
+func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task,
+	see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	var last uint64
 	var back error
 	end, err := c.client.Jobs().Watch(ctx, idOf(j), func(j *protocol.JobInfo) {
@@ -379,7 +382,8 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 	records := make(map[string]*experiment.Record)
 	err := c.client.Experiments().Outcomes(ctx, j.ID, false, func(o protocol.CellOutcome) error {
 		if o.Task < 0 || o.Task >= len(y.cells) {
-			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Task, len(y.cells), j.Name)
+			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Task,
+				len(y.cells), j.Name)
 		}
 		r := &experiment.Record{Key: y.cells[o.Task].Key, Outcome: new(pipeline.Outcome)}
 		records[r.Key] = r
@@ -393,7 +397,8 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 		return err
 	}
 	if !bytes.Equal(got, y.report) {
-		return fmt.Errorf("%w: the report of the experiment %s differs from the report without faults:\n%s\nwithout faults:\n%s", ErrFailed, j.Name, got, y.report)
+		return fmt.Errorf("%w: the report of the experiment %s differs from the report without faults:\n%s\nwithout "+
+			"faults:\n%s", ErrFailed, j.Name, got, y.report)
 	}
 	return nil
 }

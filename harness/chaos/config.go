@@ -46,7 +46,8 @@ type Config struct {
 	// machine can have, each at least once: faults with a measured recovery in two rounds of five,
 	// faults that last or wait for several recoveries in one of twenty, others in one of ten.
 	Faults []string
-	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others and of networks.
+	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others and of
+	// networks.
 	Algorithm string
 	Workers   int
 	// Hold is how long a partition lasts; 0: DefaultHold.

@@ -16,7 +16,8 @@ func aStrike(seed uint64) *strike { return &strike{rng: rand.New(rand.NewPCG(see
 func TestFlipBlob(t *testing.T) {
 	dir := t.TempDir()
 	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	files := map[string]string{first: "hello", second: "world", "FORMAT": "1", first + ".corrupt": "x", strings.Repeat("z", 64): "no digest"}
+	files := map[string]string{first: "hello", second: "world", "FORMAT": "1", first + ".corrupt": "x",
+		strings.Repeat("z", 64): "no digest"}
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}

@@ -19,8 +19,10 @@ import (
 
 // catalog lists the faults, in the order of documentation.
 var catalog = append([]*fault{
-	{name: "worker-kill", doc: "a worker is killed (SIGKILL), and started again later", measured: true, hit: killing((*strike).worker)},
-	{name: "worker-stop", doc: "a worker is frozen (SIGSTOP), and continues later", measured: true, hit: stopping((*strike).worker)},
+	{name: "worker-kill", doc: "a worker is killed (SIGKILL), and started again later", measured: true,
+		hit: killing((*strike).worker)},
+	{name: "worker-stop", doc: "a worker is frozen (SIGSTOP), and continues later", measured: true,
+		hit: stopping((*strike).worker)},
 	{name: "worker-slow", doc: "a worker is slowed down: it runs only a fifth of the time", hit: slowWorker},
 	{name: "worker-join", doc: "another worker joins, and leaves later", hit: joinWorker},
 	{name: "worker-restart", doc: "a worker is stopped (SIGTERM) and started again at once", hit: restartWorker},
@@ -28,20 +30,33 @@ var catalog = append([]*fault{
 	{name: "leader-stop", doc: "the leading coordinator is frozen", measured: true, hit: stopping((*strike).head)},
 	{name: "follower-kill", doc: "another coordinator is killed", hit: killing((*strike).follower)},
 	{name: "follower-stop", doc: "another coordinator is frozen", hit: stopping((*strike).follower)},
-	{name: "majority-kill", doc: "two coordinators are killed; recovery time counts from their restart", hit: killMajority},
-	{name: "all-kill", doc: "every process is killed; recovery time counts from the restart", measured: true, hit: killAll},
-	{name: "folder-wipe", doc: "a coordinator's folder is emptied while another lags behind and the leader is down; recovery time counts from the leader's restart", hit: wipeFolder},
-	{name: "random-wipes", doc: "coordinators are killed at random, and two folders are deleted while all coordinators are ready; recovery time counts from the last start", recoveries: wipes + 2, hit: randomWipes},
-	{name: "few-descriptors", doc: "a coordinator or a worker cannot open more files and connections for a while", not: system.NoLimits, hit: fewDescriptors},
-	{name: "nats-restart", doc: "the external NATS is killed and started again", leg: external, measured: true, hit: restartNATS},
-	{name: "worker-cut", doc: "a worker's connection to NATS drops everything without closing", leg: external, not: netlab.Missing, hit: cutting((*strike).worker)},
-	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external, not: netlab.Missing, hit: cutOneWay},
-	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works", leg: external, not: netlab.Missing, hit: cutting((*strike).head)},
-	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has free space later", leg: disks, not: noDisks, hit: fillDisk},
-	{name: "io-errors", doc: "the disk of a coordinator or of a worker has I/O errors and loses unsynced data; the process is started again on the disk later", leg: disks, not: noDisks, hit: ioErrors},
-	{name: "corrupt-blob", doc: "a byte in a coordinator's blob and a byte in a worker's cache are inverted while both are down", leg: disks, hit: corruptBlob},
+	{name: "majority-kill", doc: "two coordinators are killed; recovery time counts from their restart",
+		hit: killMajority},
+	{name: "all-kill", doc: "every process is killed; recovery time counts from the restart", measured: true,
+		hit: killAll},
+	{name: "folder-wipe", doc: "a coordinator's folder is emptied while another lags behind and the leader is down; " +
+		"recovery time counts from the leader's restart", hit: wipeFolder},
+	{name: "random-wipes", doc: "coordinators are killed at random, and two folders are deleted while all coordinators " +
+		"are ready; recovery time counts from the last start", recoveries: wipes + 2, hit: randomWipes},
+	{name: "few-descriptors", doc: "a coordinator or a worker cannot open more files and connections for a while",
+		not: system.NoLimits, hit: fewDescriptors},
+	{name: "nats-restart", doc: "the external NATS is killed and started again", leg: external, measured: true,
+		hit: restartNATS},
+	{name: "worker-cut", doc: "a worker's connection to NATS drops everything without closing", leg: external,
+		not: netlab.Missing, hit: cutting((*strike).worker)},
+	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external,
+		not: netlab.Missing, hit: cutOneWay},
+	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works",
+		leg: external, not: netlab.Missing, hit: cutting((*strike).head)},
+	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has free space later", leg: disks,
+		not: noDisks, hit: fillDisk},
+	{name: "io-errors", doc: "the disk of a coordinator or of a worker has I/O errors and loses unsynced data; the " +
+		"process is started again on the disk later", leg: disks, not: noDisks, hit: ioErrors},
+	{name: "corrupt-blob", doc: "a byte in a coordinator's blob and a byte in a worker's cache are inverted while both " +
+		"are down", leg: disks, hit: corruptBlob},
 	{name: "corrupt-wal", doc: "the end of a coordinator's log is damaged while it is down", leg: disks, hit: corruptLog},
-	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},
+	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks,
+		hit: corruptSnapshot},
 }, partitions()...)
 
 // find returns a fault by name, or nil.
@@ -221,7 +236,8 @@ func wipeFolder(ctx context.Context, s *strike) (func(context.Context) error, er
 
 // keep imports a dataset that must be there later.
 func (s *strike) keep(ctx context.Context, name string) error {
-	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(64, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(64, 1),
+		importer.Options{}); err != nil {
 		return fmt.Errorf("importing %s: %w", name, err)
 	}
 	return nil
@@ -247,7 +263,8 @@ func (s *strike) kept(ctx context.Context, name string) error {
 			return nil
 		}
 		if wait.For(ctx, lookPause) != nil {
-			return fmt.Errorf("only %d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("only %d of %d coordinators have all blobs: %w", whole, coordinators,
+				errors.Join(context.Cause(ctx), err))
 		}
 	}
 }
@@ -285,7 +302,8 @@ const (
 func newOutages(rng *rand.Rand, nodes int) (list []outage) {
 	below := func(most time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(most))) }
 	for i := range kills + wipes {
-		o := outage{which: rng.Perm(nodes)[:1+rng.IntN(nodes)], wiped: i >= kills, away: below(mostAway), pause: below(earlyKill)}
+		o := outage{which: rng.Perm(nodes)[:1+rng.IntN(nodes)], wiped: i >= kills, away: below(mostAway),
+			pause: below(earlyKill)}
 		for range rng.IntN(mostAgain + 1) {
 			o.early = append(o.early, below(earlyKill))
 		}

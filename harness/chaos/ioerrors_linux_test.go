@@ -78,7 +78,8 @@ func TestWorkerAfterAPowerCut(t *testing.T) {
 			if start > 0 {
 				return
 			}
-			f, err := os.Create(filepath.Join(n.Dir, "shards", "tmp-other")) // what syncs it syncs all names, but not what is in the files
+			// what syncs it syncs all names, but not what is in the files
+			f, err := os.Create(filepath.Join(n.Dir, "shards", "tmp-other"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,8 @@ import (
 // Jobs are short enough for the round trip, and no shorter than they have to be.
 func TestSizesOnNetwork(t *testing.T) {
 	for rtt, want := range map[time.Duration][2]int{
-		0: {8000, 250}, time.Millisecond: {8000, 250}, 50 * time.Millisecond: {1200, 100}, 300 * time.Millisecond: {200, 50}, 10 * time.Second: {50, 50},
+		0: {8000, 250}, time.Millisecond: {8000, 250}, 50 * time.Millisecond: {1200, 100}, 300 * time.Millisecond: {200, 50},
+		10 * time.Second: {50, 50},
 	} {
 		if z := fullSizes.on(rtt); z.steps != want[0] || z.shortSteps != want[1] || z.rows != fullSizes.rows {
 			t.Errorf("%v: %+v, want steps %v", rtt, z, want)

@@ -17,7 +17,8 @@ func done(t *testing.T, id uint64, name, digest string) protocol.JobInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return protocol.JobInfo{ID: id, Name: name, State: protocol.Done, Outcome: outcome, Models: []protocol.ModelRef{{Digest: digest}}}
+	return protocol.JobInfo{ID: id, Name: name, State: protocol.Done, Outcome: outcome,
+		Models: []protocol.ModelRef{{Digest: digest}}}
 }
 
 func TestAudit(t *testing.T) {
@@ -40,20 +41,28 @@ func TestAudit(t *testing.T) {
 		"other registry": {acknowledged{}, with(func(j *protocol.JobInfo) {
 			j.Models = []protocol.ModelRef{{Digest: "wrong"}}
 		}), "without faults"},
-		"failed":       {acknowledged{}, with(func(j *protocol.JobInfo) { j.State, j.Error = protocol.Failed, "no reason" }), "no reason"},
-		"renamed":      {acknowledged{}, with(func(j *protocol.JobInfo) { j.Name = "two" }), "changed from one to two"},
-		"suspect":      {acknowledged{}, with(func(j *protocol.JobInfo) { j.Suspect = "a liar" }), "a liar"},
-		"back to work": {acknowledged{final: protocol.Done}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), "had ended as done, but is running"},
-		"alive again":  {acknowledged{cancelled: true}, good, "was cancelled"},
+		"failed": {acknowledged{}, with(func(j *protocol.JobInfo) {
+			j.State, j.Error = protocol.Failed, "no reason"
+		}), "no reason"},
+		"renamed": {acknowledged{}, with(func(j *protocol.JobInfo) { j.Name = "two" }), "changed from one to two"},
+		"suspect": {acknowledged{}, with(func(j *protocol.JobInfo) { j.Suspect = "a liar" }), "a liar"},
+		"back to work": {acknowledged{final: protocol.Done}, with(func(j *protocol.JobInfo) {
+			j.State = protocol.Running
+		}), "had ended as done, but is running"},
+		"alive again": {acknowledged{cancelled: true}, good, "was cancelled"},
 		"cancelled": {acknowledged{cancelled: true}, with(func(j *protocol.JobInfo) {
 			j.State, j.Models = protocol.Cancelled, nil
 		}), ""},
-		"cancelled with a model": {acknowledged{cancelled: true}, with(func(j *protocol.JobInfo) { j.State = protocol.Cancelled }), "has a model"},
-		"deleted":                {acknowledged{deleting: true, deleted: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
-		"on its way out":         {acknowledged{deleting: true}, good, ""},
-		"perhaps gone":           {acknowledged{deleting: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
-		"back again":             {acknowledged{deleting: true, deleted: true}, good, "was deleted, but exists and is done"},
-		"goes on":                {acknowledged{paused: true}, with(func(j *protocol.JobInfo) { j.State = protocol.Running }), "was paused"},
+		"cancelled with a model": {acknowledged{cancelled: true}, with(func(j *protocol.JobInfo) {
+			j.State = protocol.Cancelled
+		}), "has a model"},
+		"deleted":        {acknowledged{deleting: true, deleted: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
+		"on its way out": {acknowledged{deleting: true}, good, ""},
+		"perhaps gone":   {acknowledged{deleting: true}, with(func(j *protocol.JobInfo) { j.ID = 8 }), ""},
+		"back again":     {acknowledged{deleting: true, deleted: true}, good, "was deleted, but exists and is done"},
+		"goes on": {acknowledged{paused: true}, with(func(j *protocol.JobInfo) {
+			j.State = protocol.Running
+		}), "was paused"},
 	}
 	for name, x := range tests {
 		x.known.name, x.known.task = "one", right
@@ -74,7 +83,8 @@ func TestComplete(t *testing.T) {
 	if err := complete(known, []protocol.JobInfo{one}); err != nil {
 		t.Error(err)
 	}
-	if err := complete(known, []protocol.JobInfo{one, two}); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "no client") {
+	if err := complete(known, []protocol.JobInfo{one, two}); !errors.Is(err, ErrFailed) ||
+		!strings.Contains(err.Error(), "no client") {
 		t.Errorf("a second job: %v", err)
 	}
 	one.State = protocol.Running

@@ -60,7 +60,8 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: netlab.Missing,
+		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true,
+		not: netlab.Missing,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
 			s.lab.isolate(s.leader.Name)

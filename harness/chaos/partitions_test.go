@@ -15,8 +15,10 @@ func TestStall(t *testing.T) {
 		ms     int
 		job    uint64
 		rounds uint64
-	}{{0, 1, 5}, {100, 1, 6}, {400, 1, 6}, {500, 1, 7}, {600, 1, 8}, {3000, 2, 0}, {6000, 2, 1}, {6300, 2, 2}, {6400, 2, 1}} {
-		s.see(sighting{began.Add(time.Duration(now.ms) * time.Millisecond), &protocol.JobInfo{ID: now.job, Rounds: now.rounds}})
+	}{{0, 1, 5}, {100, 1, 6}, {400, 1, 6}, {500, 1, 7}, {600, 1, 8}, {3000, 2, 0}, {6000, 2, 1}, {6300, 2, 2},
+		{6400, 2, 1}} {
+		s.see(sighting{began.Add(time.Duration(now.ms) * time.Millisecond),
+			&protocol.JobInfo{ID: now.job, Rounds: now.rounds}})
 	}
 	if s.longest != 400*time.Millisecond {
 		t.Errorf("%v", s.longest)

@@ -129,7 +129,8 @@ func TestAwaitInVain(t *testing.T) {
 	job.Store(at(1, 1))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*pollEvery)
 	defer cancel()
-	if _, err := r.await(ctx, &mark{job: 12, name: "ldlf-1", step: 50, slack: 1}, time.Now()); err == nil || !strings.Contains(err.Error(), "ldlf-1") {
+	if _, err := r.await(ctx, &mark{job: 12, name: "ldlf-1", step: 50, slack: 1}, time.Now()); err == nil ||
+		!strings.Contains(err.Error(), "ldlf-1") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -140,7 +141,8 @@ func TestFolded(t *testing.T) {
 	for _, x := range []struct {
 		m    mark
 		want uint64
-	}{{mark{name: "ldlf-1", steps: 20000, slack: 1}, 2469}, {mark{name: "ldlf-2", steps: 20000, slack: 1}, 0}, {mark{name: "ldlf-1", steps: 100, slack: 3}, 0}} {
+	}{{mark{name: "ldlf-1", steps: 20000, slack: 1}, 2469}, {mark{name: "ldlf-2", steps: 20000, slack: 1}, 0},
+		{mark{name: "ldlf-1", steps: 100, slack: 3}, 0}} {
 		if got := x.m.folded(s); got != x.want {
 			t.Errorf("%s of %d steps: %d, want %d", x.m.name, x.m.steps, got, x.want)
 		}
@@ -172,7 +174,8 @@ func TestPace(t *testing.T) {
 	after := func(ms int, step uint64) commit {
 		return commit{at: start.Add(time.Duration(ms) * time.Millisecond), step: step}
 	}
-	if interval := pace([]commit{after(0, 0), after(200, 100), after(400, 200), after(1000, 500)}); interval != 200*time.Millisecond {
+	if interval := pace([]commit{after(0, 0), after(200, 100), after(400, 200), after(1000, 500)}); interval != 200*
+		time.Millisecond {
 		t.Errorf("%v", interval)
 	}
 	if interval := pace([]commit{after(0, 7)}); interval != 0 {

@@ -84,7 +84,8 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 			return nil, err
 		}
 	}
-	r.looks = proc.NewObserver(r.certs.Source(), &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext})
+	r.looks = proc.NewObserver(r.certs.Source(), &http.Transport{MaxIdleConnsPerHost: maxPolls,
+		DialContext: r.lab.observer().DialContext})
 	if l == external {
 		if err := r.startNATS(); err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ func TestPlanFollowsFromTheSeed(t *testing.T) {
 // Fifty rounds inject every measured fault twenty times; any number of rounds
 // injects every fault.
 func TestPlanShares(t *testing.T) {
-	for rounds, want := range map[int]struct{ measured, lasting, other int }{50: {20, 3, 5}, 10: {4, 1, 1}, 3: {2, 1, 1}, 1: {1, 1, 1}} {
+	for rounds, want := range map[int]struct{ measured, lasting, other int }{50: {20, 3, 5}, 10: {4, 1, 1}, 3: {2, 1, 1},
+		1: {1, 1, 1}} {
 		counts := make(map[string]int)
 		last := 1
 		for _, p := range plan(7, rounds, catalog, false) {

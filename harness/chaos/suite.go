@@ -53,10 +53,12 @@ func (c Config) prepared() (Config, error) {
 		return c, fmt.Errorf("%w: want 1 to %[3]d rounds, got %[2]d", ErrUsage, c.Rounds, MaxRounds)
 	}
 	if c.Workers < 2 || c.Workers > MaxWorkers {
-		return c, fmt.Errorf("%w: want 2 to %[3]d workers, so that one can be lost, got %[2]d", ErrUsage, c.Workers, MaxWorkers)
+		return c, fmt.Errorf("%w: want 2 to %[3]d workers, so that one can be lost, got %[2]d", ErrUsage, c.Workers,
+			MaxWorkers)
 	}
 	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
-		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " or "))
+		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm,
+			strings.Join(Algorithms, " or "))
 	}
 	for i, name := range c.Faults {
 		if find(name) == nil {
@@ -67,7 +69,8 @@ func (c Config) prepared() (Config, error) {
 		}
 	}
 	if c.Hold < 0 || c.Stall < 0 {
-		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage, c.Hold, c.Stall)
+		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage,
+			c.Hold, c.Stall)
 	}
 	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
 	if c.Progress == nil {
@@ -108,7 +111,8 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.rig.close()) }()
 	for name, source := range s.work.sources {
-		if _, err := s.rig.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, source(), importer.Options{}); err != nil {
+		if _, err := s.rig.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, source(),
+			importer.Options{}); err != nil {
 			return fmt.Errorf("importing the data: %w", err)
 		}
 	}
@@ -236,7 +240,8 @@ func (s *suite) afterwards(ctx context.Context) error {
 // settle waits, after a pause, until a long job has committed a few times and is
 // not about to end, and makes a mark.
 func (s *suite) settle(ctx context.Context, calm time.Duration) (*mark, *proc.Node, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("%w: the jobs made no progress within %v", ErrFailed, settleWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("%w: the jobs made no progress within %v",
+		ErrFailed, settleWithin))
 	defer cancel()
 	if _, _, err := s.fit(ctx); err != nil {
 		return nil, nil, err
@@ -443,7 +448,8 @@ func (s *suite) watchOne(ctx context.Context, t *stall, id uint64, end time.Time
 
 // partition is the rest of a strike that holds, once progress was seen again: the
 // partition lasts, is mended, and all the time training goes on.
-func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *Strike, heal func(context.Context) error) error {
+func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *Strike,
+	heal func(context.Context) error) error {
 	t := stall{longest: got.after}
 	err := s.endure(ctx, &t, k.from.Add(s.cfg.Hold))
 	err = errors.Join(err, heal(ctx))
@@ -452,7 +458,8 @@ func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *St
 	}
 	done.Longest = t.longest.Seconds()
 	if limit := s.cfg.mostStall(done.Interval); err == nil && t.longest > limit {
-		err = fmt.Errorf("%w: %w for %v, want at most %v", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
+		err = fmt.Errorf("%w: %w for %v, want at most %v", ErrFailed, ErrStall, t.longest.Round(time.Millisecond),
+			limit.Round(time.Millisecond))
 	}
 	return err
 }

@@ -22,7 +22,8 @@ import (
 func TestNewOutages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		list, again := newOutages(rand.New(rand.NewPCG(seed, 0)), coordinators), newOutages(rand.New(rand.NewPCG(seed, 0)), coordinators)
+		list, again := newOutages(rand.New(rand.NewPCG(seed, 0)), coordinators), newOutages(rand.New(rand.NewPCG(seed, 0)),
+			coordinators)
 		if !reflect.DeepEqual(list, again) {
 			t.Fatalf("one seed gave %+v and %+v", list, again)
 		}
@@ -32,10 +33,12 @@ func TestNewOutages(t *testing.T) {
 				wiped++
 			}
 			sorted := slices.Sorted(slices.Values(o.which))
-			if len(sorted) == 0 || len(slices.Compact(sorted)) != len(o.which) || sorted[0] < 0 || sorted[len(sorted)-1] >= coordinators {
+			if len(sorted) == 0 || len(slices.Compact(sorted)) != len(o.which) || sorted[0] < 0 ||
+				sorted[len(sorted)-1] >= coordinators {
 				t.Fatalf("kills %v", o.which)
 			}
-			if o.away >= mostAway || o.pause >= earlyKill || len(o.early) > mostAgain || len(o.early) > 0 && slices.Max(o.early) >= earlyKill {
+			if o.away >= mostAway || o.pause >= earlyKill || len(o.early) > mostAgain || len(o.early) > 0 &&
+				slices.Max(o.early) >= earlyKill {
 				t.Fatalf("%+v", o)
 			}
 		}

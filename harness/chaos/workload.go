@@ -67,8 +67,10 @@ type sizes struct {
 }
 
 var (
-	fullSizes  = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, shortSteps: 250, waits: time.Minute, seeds: 2}
-	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250, waits: 5 * time.Second, seeds: 1}
+	fullSizes = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, shortSteps: 250,
+		waits: time.Minute, seeds: 2}
+	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250,
+		waits: 5 * time.Second, seeds: 1}
 )
 
 const dataSeed = 11
@@ -224,7 +226,8 @@ func (t *task) check(j *protocol.JobInfo) error {
 		models = len(j.Models) == 0
 	}
 	if o.ModelDigest != t.digest || !models {
-		return fmt.Errorf("%w: the job %s (%d) made the model %.12s, but without faults the model is %.12s", ErrFailed, j.Name, j.ID, o.ModelDigest, t.digest)
+		return fmt.Errorf("%w: the job %s (%d) made the model %.12s, but without faults the model is %.12s", ErrFailed,
+			j.Name, j.ID, o.ModelDigest, t.digest)
 	}
 	return nil
 }
@@ -245,7 +248,8 @@ var networks = []struct {
 	name, algorithm string
 	set             map[string]string
 }{
-	{"ldlf-mlp", ldlf, map[string]string{"features": "mlp", "hidden": "32", "layer_norm": "true", "steps": "1000", "trees": "2", "depth": "4", "patience": "1000"}},
+	{"ldlf-mlp", ldlf, map[string]string{"features": "mlp", "hidden": "32", "layer_norm": "true", "steps": "1000",
+		"trees": "2", "depth": "4", "patience": "1000"}},
 	{"ldlf-conv", ldlf, convolution(map[string]string{"trees": "2", "depth": "4"})},
 	{"dldl-conv", "dldl", convolution(map[string]string{"validation_steps": "50"})},
 }
@@ -253,7 +257,8 @@ var networks = []struct {
 // convolution adds the settings of a small convolution, on rows that are images of one line.
 func convolution(set map[string]string) map[string]string {
 	for key, value := range map[string]string{
-		"features": "conv", "shape": "row", "channels": "4", "kernel": "3", "pool": "1", "hidden": "16", "steps": "600", "patience": "1000",
+		"features": "conv", "shape": "row", "channels": "4", "kernel": "3", "pool": "1", "hidden": "16", "steps": "600",
+		"patience": "1000",
 	} {
 		set[key] = value
 	}
@@ -271,14 +276,16 @@ func (w *workload) others() (list []*task) {
 		if slices.Contains(Algorithms, a.Name()) {
 			continue
 		}
-		s := protocol.Spec{Algorithm: a.Name(), Dataset: stepsData, Seed: &seed, TestFraction: 0.1, Set: otherSettings[a.Name()]}
+		s := protocol.Spec{Algorithm: a.Name(), Dataset: stepsData, Seed: &seed, TestFraction: 0.1,
+			Set: otherSettings[a.Name()]}
 		if a.Predicts() == algorithms.Number {
 			s.Dataset = numbersData
 		}
 		list = append(list, &task{spec: s, name: a.Name()})
 	}
 	for _, n := range networks {
-		list = append(list, &task{name: n.name, spec: protocol.Spec{Algorithm: n.algorithm, Dataset: stepsData, Seed: &seed, TestFraction: 0.1, Set: n.set}})
+		list = append(list, &task{name: n.name, spec: protocol.Spec{Algorithm: n.algorithm, Dataset: stepsData, Seed: &seed,
+			TestFraction: 0.1, Set: n.set}})
 	}
 	return list
 }

@@ -60,7 +60,8 @@ func TestClusterFolds(t *testing.T) {
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, append(args, "--local")...))
 	c := cmdtest.Start(t, 1, 2)
 	out := filepath.Join(t.TempDir(), "m.coppice")
-	if got := cmdtest.ModelDigest(t, cmdtest.Run(t, append(args, "--server", c.Servers(), "--name", "cv", "--model-out", out)...)); got != want {
+	if got := cmdtest.ModelDigest(t, cmdtest.Run(t, append(args, "--server", c.Servers(), "--name", "cv", "--model-out",
+		out)...)); got != want {
 		t.Errorf("digest %s, in this process %s", got, want)
 	}
 	var shown struct {

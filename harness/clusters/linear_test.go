@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestLinearBaselineOnCluster: a cluster of three workers, also if the leader is killed, has the linear baseline of one thread of
-// this process.
+// TestLinearBaselineOnCluster: a cluster of three workers, also if the leader is killed, has the linear baseline of one
+// thread of this process.
 func TestLinearBaselineOnCluster(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 26_000, 1)
@@ -29,7 +29,9 @@ func TestLinearBaselineOnCluster(t *testing.T) {
 	if want.Linear == nil || want.Linear.Samples != 18_720 || want.Linear.Better {
 		t.Fatalf("linear baseline %+v, K-L of the model %v", want.Linear, want.Measures[0].Mean)
 	}
-	for name, disturb := range map[string]func(){"quiet": func() {}, "killed-leader": func() { cmdtest.KillLeader(t, c) }} {
+	for name, disturb := range map[string]func(){"quiet": func() {}, "killed-leader": func() {
+		cmdtest.KillLeader(t, c)
+	}} {
 		r := trained(cmdtest.MidWay(t, c, name, cmdtest.Train(data, steps), disturb))
 		if r.ModelDigest != want.ModelDigest {
 			t.Errorf("%s: digest %s, want %s", name, r.ModelDigest, want.ModelDigest)
@@ -38,7 +40,8 @@ func TestLinearBaselineOnCluster(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		const says = "Linear baseline: K-L "
-		if text := cmdtest.Works(t, "job", "show", name, "--server", c.Servers()); !strings.Contains(text, says) || strings.Contains(text, "warning") {
+		if text := cmdtest.Works(t, "job", "show", name, "--server", c.Servers()); !strings.Contains(text, says) ||
+			strings.Contains(text, "warning") {
 			t.Errorf("%s: job show does not say %q, or warns:\n%s", name, says, text)
 		}
 	}

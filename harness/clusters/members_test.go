@@ -107,7 +107,8 @@ func restoredDigest(t *testing.T, dir, backup string) string {
 		{"coordinator", "--id", "a", "--dir", folder, "--peers", "a=" + at, "--die-with-stdin"},
 		{"worker", "--join", at, "--dir", filepath.Join(dir, "worker"), "--die-with-stdin"},
 	} {
-		n, err := proc.Launch(exe, []string{cmdtest.AsCommand + "=1"}, args[0], filepath.Join(dir, "logs", args[0]+".log"), args...)
+		n, err := proc.Launch(exe, []string{cmdtest.AsCommand + "=1"}, args[0], filepath.Join(dir, "logs", args[0]+".log"),
+			args...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,8 @@ func restoreRefuses(t *testing.T, dir, backup string) {
 		says string
 	}{
 		{[]string{"restore", damaged, "--dir", filepath.Join(dir, "new")}, cli.ExitFailed, "damaged.backup"},
-		{[]string{"restore", backup, "--dir", filepath.Join(dir, "restored")}, cli.ExitFailed, "coppice: " + filepath.Join(dir, "restored") + ": the folder is not empty"},
+		{[]string{"restore", backup, "--dir", filepath.Join(dir, "restored")}, cli.ExitFailed, "coppice: " +
+			filepath.Join(dir, "restored") + ": the folder is not empty"},
 		{[]string{"restore", filepath.Join(dir, "none"), "--dir", filepath.Join(dir, "new")}, cli.ExitFailed, "no such file"},
 		{[]string{"restore", backup, "--dir", filepath.Join(dir, "new"), "--peers", "b=h:1"}, cli.ExitUsage, `"a"`},
 		{[]string{"backup", filepath.Join(dir, "nowhere", "x")}, cli.ExitFailed, "folder does not exist"},
@@ -157,8 +159,10 @@ func restoreRefuses(t *testing.T, dir, backup string) {
 	if left, err := os.ReadDir(filepath.Join(dir, "new")); len(left) > 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("refused restores leave %v", left)
 	}
-	for _, command := range [][]string{{"backup"}, {"restore"}, {"cluster", "add"}, {"cluster", "members"}, {"cluster", "remove"}, {"cluster", "transfer"}} {
-		if e := cmdtest.Run(t, append(command, "--help")...); e.Code != cli.ExitOK || !strings.Contains(e.Stdout, "Usage: coppice "+strings.Join(command, " ")) {
+	for _, command := range [][]string{{"backup"}, {"restore"}, {"cluster", "add"}, {"cluster", "members"},
+		{"cluster", "remove"}, {"cluster", "transfer"}} {
+		if e := cmdtest.Run(t, append(command, "--help")...); e.Code != cli.ExitOK ||
+			!strings.Contains(e.Stdout, "Usage: coppice "+strings.Join(command, " ")) {
 			t.Errorf("%v --help: exit code %d\n%s", command, e.Code, e.Stdout)
 		}
 	}

@@ -42,8 +42,8 @@ func forwarded(t *testing.T, from, to int) {
 	}()
 }
 
-// TestBehindProxies: three coordinators are reached at other ports than those at which they listen, also by each other, and
-// a job has the same digest as in this process.
+// TestBehindProxies: three coordinators are reached at other ports than those at which they listen, also by each other,
+// and a job has the same digest as in this process.
 func TestBehindProxies(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 1000, 1)

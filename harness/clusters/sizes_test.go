@@ -31,7 +31,8 @@ func newSized(t *testing.T, values, features, reads, before int, more ...string)
 	z := &sized{hidden: max(1, (values-before)/each), more: more}
 	z.theta = 4 * (before + z.hidden*each + sizedLabels)
 	z.data = filepath.Join(t.TempDir(), "sized.npz")
-	cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "2000", "--features", strconv.Itoa(features), "--labels", strconv.Itoa(sizedLabels), "--out", z.data)
+	cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "2000", "--features", strconv.Itoa(features),
+		"--labels", strconv.Itoa(sizedLabels), "--out", z.data)
 	return z
 }
 
@@ -48,16 +49,18 @@ func imageSized(t *testing.T, values int) *sized {
 }
 
 func (z *sized) args(more ...string) []string {
-	args := []string{"train", "--data", z.data, "--algorithm", "dldl", "--seed", "3", "--steps", strconv.Itoa(z.steps), "--test-fraction", "0.1"}
-	sets := []string{fmt.Sprint("hidden=", z.hidden), fmt.Sprint("batch_size=", z.batch), fmt.Sprint("validation_steps=", z.validates), "patience=1000", "refit=false"}
+	args := []string{"train", "--data", z.data, "--algorithm", "dldl", "--seed", "3", "--steps", strconv.Itoa(z.steps),
+		"--test-fraction", "0.1"}
+	sets := []string{fmt.Sprint("hidden=", z.hidden), fmt.Sprint("batch_size=", z.batch),
+		fmt.Sprint("validation_steps=", z.validates), "patience=1000", "refit=false"}
 	for _, set := range append(sets, z.more...) {
 		args = append(args, "--set", set)
 	}
 	return append(args, more...)
 }
 
-// TestSizes: a network of 600,000 values, whose state is a blob and whose messages come in fragments, gives on a cluster the digest of
-// this process, also where a worker and the leader are killed on the way.
+// TestSizes: a network of 600,000 values, whose state is a blob and whose messages come in fragments, gives on a
+// cluster the digest of this process, also where a worker and the leader are killed on the way.
 func TestSizes(t *testing.T) {
 	testkit.WithoutRace(t)
 	z := denseSized(t, 600_000, 200)
@@ -67,7 +70,9 @@ func TestSizes(t *testing.T) {
 	got := cmdtest.ModelDigest(t, cmdtest.MidWay(t, c, "killed", z.args("-o", "json"), func() {
 		cmdtest.Kill(t, c.Workers[0])
 		leader := cmdtest.Leader(t, c)
-		testkit.Until(t, "a state to be a blob", func() bool { return largestFile(t, filepath.Join(leader.Dir, "blobs")) > 3*int64(z.theta) })
+		testkit.Until(t, "a state to be a blob", func() bool {
+			return largestFile(t, filepath.Join(leader.Dir, "blobs")) > 3*int64(z.theta)
+		})
 		cmdtest.Kill(t, leader)
 	}))
 	if got != want || len(got) != 64 {
@@ -95,8 +100,8 @@ func largestFile(t *testing.T, dir string) (most int64) {
 //
 //	COPPICE_TEST_VALUES=1000000,10000000 go test -run TestLargeSizes -v -timeout 60m ./harness/clusters
 //
-// COPPICE_TEST_BATCHES lists other mini-batches than of 64 and 512 rows. The networks are a hidden layer of 1,000 features, and two convolutions
-// of images of 32 x 32 and a hidden layer.
+// COPPICE_TEST_BATCHES lists other mini-batches than of 64 and 512 rows. The networks are a hidden layer of 1,000
+// features, and two convolutions of images of 32 x 32 and a hidden layer.
 func TestLargeSizes(t *testing.T) {
 	values := os.Getenv("COPPICE_TEST_VALUES")
 	if values == "" {
@@ -146,8 +151,10 @@ func measureSize(t *testing.T, z *sized) {
 	t.Logf("Θ of %.1f MB, mini-batches of %d rows, %d steps", theta/1e6, z.batch, z.steps)
 	t.Logf("a step: %.1f ms with --threads 1, %.1f ms with --threads 2, %.1f ms on two workers: %.2f and %.2f times",
 		1e3*one.step, 1e3*two.step, 1e3*stepSeconds(z, &r), stepSeconds(z, &r)/one.step, stepSeconds(z, &r)/two.step)
-	t.Logf("bytes a step of the leader: %.2f Θ sent, %.2f Θ received", there/theta/float64(z.steps), back/theta/float64(z.steps))
-	t.Logf("the leader: at most %.0f MB, %.0f MB before the job: %.1f Θ with Adam's 2 Θ", peak/1e6, idle/1e6, (peak-idle)/theta)
+	t.Logf("bytes a step of the leader: %.2f Θ sent, %.2f Θ received", there/theta/float64(z.steps),
+		back/theta/float64(z.steps))
+	t.Logf("the leader: at most %.0f MB, %.0f MB before the job: %.1f Θ with Adam's 2 Θ", peak/1e6, idle/1e6,
+		(peak-idle)/theta)
 }
 
 // here is what a job takes in this process.

@@ -23,19 +23,22 @@ func Sets(cases []Case) (sets []param.Values) {
 
 // Job resolves settings into a job; its split also keeps the validation rows that the settings
 // ask for.
-func Job(t testing.TB, a algorithms.Algorithm, given param.Values, m *dataset.Manifest, split dataset.Split) *round.Job {
+func Job(t testing.TB, a algorithms.Algorithm, given param.Values, m *dataset.Manifest,
+	split dataset.Split) *round.Job {
 	t.Helper()
 	r, err := a.Resolve(given, m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	split.ValidationFraction, split.ValidationMin = r.ValidationFraction, r.ValidationMin
-	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split, Params: r.Params}
+	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
+		Params: r.Params}
 }
 
 // Train runs a job to its end on so many lanes. each, which may be nil, sees the trainer after every
 // round and returns the one that goes on.
-func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int, each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
+func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int,
+	each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
 	tr, err := a.NewTrainer(j, d.Manifest, nil)
 	if err != nil {
@@ -69,7 +72,8 @@ func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, 
 
 // Cut returns a function for Train that goes on with a new trainer, restored from the state of the
 // last, after every round.
-func Cut(t testing.TB, a algorithms.Algorithm, j *round.Job, m *dataset.Manifest) func(algorithms.Trainer) algorithms.Trainer {
+func Cut(t testing.TB, a algorithms.Algorithm, j *round.Job,
+	m *dataset.Manifest) func(algorithms.Trainer) algorithms.Trainer {
 	return func(tr algorithms.Trainer) algorithms.Trainer {
 		t.Helper()
 		state, err := tr.AppendState(nil)
@@ -94,9 +98,9 @@ func Digest(t testing.TB, a algorithms.Algorithm, tr algorithms.Trainer) string 
 	return modelfile.Digest(a.Name(), m.Tensors())
 }
 
-// CheckRefit trains by run with early stopping and a refit, and then by itself what the refit repeats: without validation, by
-// as many iterations as were best. Both train on the same rows, so that their models have the same bits. The
-// settings end no search before its last iteration.
+// CheckRefit trains by run with early stopping and a refit, and then by itself what the refit repeats: without
+// validation, by as many iterations as were best. Both train on the same rows, so that their models have the same bits.
+// The settings end no search before its last iteration.
 func CheckRefit(t testing.TB, a algorithms.Algorithm, set param.Values, run func(param.Values) algorithms.Trainer) {
 	t.Helper()
 	whole := run(set)

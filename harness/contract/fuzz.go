@@ -217,7 +217,8 @@ func predictOnce(t *testing.T, a algorithms.Algorithm, m algorithms.Model) {
 	if features > 1<<12 || labels > 1<<12 {
 		return
 	}
-	r := &dataset.Rows{N: 1, Features: features, Labels: labels, Row: []uint32{0}, X: make([]float32, features), D: make([]float32, labels)}
+	r := &dataset.Rows{N: 1, Features: features, Labels: labels, Row: []uint32{0}, X: make([]float32, features),
+		D: make([]float32, labels)}
 	dst := make([]float32, a.Predicts().Width(labels))
 	m.Predict(dst, []dataset.RowRef{{}}, func(uint32) *dataset.Rows { return r }, m.NewScratch())
 	if err := lawful(a.Predicts(), dst); err != nil {

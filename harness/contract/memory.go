@@ -89,7 +89,8 @@ func (j *job) checkAllocations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := j.train(ctx, &counting{Local: j.local(k, j.data, 1), j: j, kernel: k, scratch: k.NewScratch(), cache: engine.NewDerivedCache(engine.DerivedLimit)}, ignore)
+	t, err := j.train(ctx, &counting{Local: j.local(k, j.data, 1), j: j, kernel: k, scratch: k.NewScratch(),
+		cache: engine.NewDerivedCache(engine.DerivedLimit)}, ignore)
 	if err != nil {
 		return err
 	}

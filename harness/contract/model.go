@@ -50,7 +50,8 @@ func onModel(check func(fitted) error) func(*job, context.Context) error {
 // description and the predictions stay. Tensors are refused if one is missing.
 func (m fitted) checkFile() error {
 	if features, labels := m.Shape(); features != m.manifest.Features || labels != m.manifest.Labels {
-		return fmt.Errorf("the model reads %d features and predicts %d labels, of %d and %d", features, labels, m.manifest.Features, m.manifest.Labels)
+		return fmt.Errorf("the model reads %d features and predicts %d labels, of %d and %d", features, labels,
+			m.manifest.Features, m.manifest.Labels)
 	}
 	file, digest := modelfile.Encode(m.a.Name(), m.Tensors(), nil)
 	f, err := modelfile.Decode(file)

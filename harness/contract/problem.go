@@ -30,10 +30,14 @@ func problems(predicts algorithms.Output) (list []*problem, err error) {
 		o     generate.Options
 		scale onScale
 	}{
-		{"dense", generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
-		{"sparse", generate.Options{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
-		{"one feature", generate.Options{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
-		{"two labels", generate.Options{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
+		{"dense", generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1},
+			onScale{truth: dataset.TrueValue}},
+		{"sparse", generate.Options{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2},
+			onScale{truth: dataset.TrueMode}},
+		{"one feature", generate.Options{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3},
+			onScale{truth: dataset.TrueExpected}},
+		{"two labels", generate.Options{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4},
+			onScale{truth: dataset.TrueValue, intervals: true}},
 	} {
 		src, err := generate.New(p.o)
 		if err != nil {
@@ -71,8 +75,10 @@ func newJob(a algorithms.Algorithm, p *problem, v param.Values) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	split := dataset.Split{Seed: seed, TestFraction: 0.2, ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin}
-	spec := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: p.manifest.Digest(), Split: split, Params: r.Params}
+	split := dataset.Split{Seed: seed, TestFraction: 0.2, ValidationFraction: r.ValidationFraction,
+		ValidationMin: r.ValidationMin}
+	spec := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: p.manifest.Digest(),
+		Split: split, Params: r.Params}
 	roles, err := split.Assign(p.manifest.Rows, nil)
 	if err != nil {
 		return nil, err

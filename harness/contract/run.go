@@ -121,7 +121,9 @@ func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
 		add(v.name, sets[i%len(sets)], v.values)
 	}
 	for i, v := range table.ends() {
-		all = append(all, check{v.name, func(ctx context.Context) error { return checkEnd(ctx, a, sets[i%len(sets)], v.values) }})
+		all = append(all, check{v.name, func(ctx context.Context) error {
+			return checkEnd(ctx, a, sets[i%len(sets)], v.values)
+		}})
 	}
 	return all, nil
 }

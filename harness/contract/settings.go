@@ -229,7 +229,8 @@ func checkSettings(a algorithms.Algorithm, m *dataset.Manifest) error {
 	if err := t.refuses("no such setting", int64(1)); err != nil {
 		return err
 	}
-	for _, v := range append(t.words(), variant{"the defaults", nil}, variant{"the least", t.least()}, variant{"the middle", t.middle()}) {
+	for _, v := range append(t.words(), variant{"the defaults", nil}, variant{"the least", t.least()},
+		variant{"the middle", t.middle()}) {
 		if err := t.resolvesTwice(v.values); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
@@ -257,7 +258,8 @@ func (t *table) refuses(name string, bad any) error {
 	_, err := t.a.Resolve(param.Values{name: bad}, t.manifest)
 	var wrong *param.Error
 	if !errors.As(err, &wrong) || wrong.Name != name || wrong.Reason == "" {
-		return fmt.Errorf("%s: the value %v (%T) gives the error %v, want a *param.Error of that setting", name, bad, bad, err)
+		return fmt.Errorf("%s: the value %v (%T) gives the error %v, want a *param.Error of that setting", name,
+			bad, bad, err)
 	}
 	return nil
 }

@@ -136,7 +136,8 @@ func sameTrainers(t, other algorithms.Trainer) error {
 }
 
 // step runs round n with both trainers. done: there is no such round, the job has ended.
-func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other algorithms.Trainer, rules *rules) (done bool, err error) {
+func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other algorithms.Trainer,
+	rules *rules) (done bool, err error) {
 	r, err := t.Next()
 	if err != nil {
 		return false, err
@@ -152,7 +153,8 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 		return true, nil
 	}
 	if !sameRounds(r, s) {
-		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)", s.Kind, s.Tasks, r.Kind, r.Tasks)
+		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)",
+			s.Kind, s.Tasks, r.Kind, r.Tasks)
 	}
 	if err := rules.check(r); err != nil {
 		return false, err
@@ -284,7 +286,8 @@ func (l *rules) check(r *round.Round) error {
 		return fmt.Errorf("its units see no rows: Roles is %d", r.Roles)
 	case reduce != nil && reduce.DerivedVersion != 0 && reduce.DerivedVersion < l.derived:
 		return fmt.Errorf("its derived values have the version %d, after %d", reduce.DerivedVersion, l.derived)
-	case gather != nil && (gather.Payloads != nil && len(gather.Payloads) != r.Tasks || gather.Has != nil && len(gather.Has) != r.Tasks):
+	case gather != nil && (gather.Payloads != nil && len(gather.Payloads) != r.Tasks || gather.Has != nil &&
+		len(gather.Has) != r.Tasks):
 		return fmt.Errorf("%d payloads and %d marks for %d units", len(gather.Payloads), len(gather.Has), r.Tasks)
 	}
 	if reduce != nil {

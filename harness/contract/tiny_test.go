@@ -151,7 +151,8 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 		t.vectors(t.caller)
 		t.caller = nil
 	}
-	t.round = round.Round{Kind: "step", Tasks: 8, Roles: dataset.Train, How: &round.Reduce{Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}}
+	t.round = round.Round{Kind: "step", Tasks: 8, Roles: dataset.Train,
+		How: &round.Reduce{Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}}
 	if t.fault == "trains on test rows" {
 		t.round.Roles = dataset.AllRows
 	}
@@ -172,7 +173,8 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 	case t.gathered:
 		return nil, nil
 	case t.step == uint64(t.c.Steps):
-		t.round = round.Round{Kind: "extra", Tasks: 2, How: &round.Gather{Payloads: [][]byte{{0}, {1}}}, Scope: round.Whole, Roles: dataset.Train}
+		t.round = round.Round{Kind: "extra", Tasks: 2, How: &round.Gather{Payloads: [][]byte{{0}, {1}}}, Scope: round.Whole,
+			Roles: dataset.Train}
 	}
 	return &t.round, nil
 }
@@ -258,7 +260,7 @@ func (t *tinyTrainer) Counters() map[string]uint64 {
 }
 
 func (t *tinyTrainer) Model() (algorithms.Model, error) {
-	return &tinyModel{t.fault, t.features, append([]float64{}, t.theta...), t.extra[:]}, nil
+	return &tinyModel{fault: t.fault, features: t.features, theta: append([]float64{}, t.theta...), extra: t.extra[:]}, nil
 }
 
 // tinyKernel is the Kernel.
@@ -310,7 +312,8 @@ func (k *tinyKernel) sums(u round.Task, d *dataset.Data, dst []float64) []float6
 	return dst
 }
 
-func (k *tinyKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, scratch any) error {
+func (k *tinyKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	scratch any) error {
 	s := scratch.([]float64)
 	if value, ok := derived.(*tinyDerived); ok {
 		copy(dst.F64, value.sums)

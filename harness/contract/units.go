@@ -30,7 +30,8 @@ func (j *job) checkTasks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = engine.Drive(ctx, t, 0, executorFunc(func(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	err = engine.Drive(ctx, t, 0, executorFunc(func(ctx context.Context, n uint64, r *round.Round,
+		res *round.Result) error {
 		if n == maxRounds {
 			return errEndless
 		}
@@ -71,7 +72,7 @@ func newApart(j *job) (*apart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &apart{j, k, engine.NewDerivedCache(engine.DerivedLimit), k.NewScratch()}, nil
+	return &apart{j: j, kernel: k, cache: engine.NewDerivedCache(engine.DerivedLimit), scratch: k.NewScratch()}, nil
 }
 
 // compare computes the round's tasks twice and holds them against its result.
@@ -157,7 +158,8 @@ func (a *apart) compareGathered(ctx context.Context, u round.Task, r *round.Roun
 		return err
 	})
 	if err == nil && (!bytes.Equal(got, want) || !bytes.Equal(alone, want)) {
-		err = fmt.Errorf("unit %d of %d (%s) by itself, or in descending order, is not what it is in ascending order", u.ID, r.Tasks, r.Kind)
+		err = fmt.Errorf("unit %d of %d (%s) by itself, or in descending order, is not what it is in ascending order", u.ID,
+			r.Tasks, r.Kind)
 	}
 	return err
 }
@@ -179,14 +181,18 @@ func (j *job) checkDigest(ctx context.Context) error {
 		_, _, err := j.runOn(ctx, onThreeLanes)
 		return err
 	}
-	want, counters, err := j.runOn(ctx, func(k round.Kernel) (engine.Executor, error) { return j.local(k, j.data, 1), nil })
+	want, counters, err := j.runOn(ctx, func(k round.Kernel) (engine.Executor, error) {
+		return j.local(k, j.data, 1), nil
+	})
 	if err != nil {
 		return err
 	}
 	executors := map[string]func(round.Kernel) (engine.Executor, error){
 		"on three lanes":             onThreeLanes,
 		"on three workers in blocks": func(round.Kernel) (engine.Executor, error) { return newCrowd(j, 3) },
-		"with other test rows":       func(k round.Kernel) (engine.Executor, error) { return j.local(k, j.otherTestRows(), 1), nil },
+		"with other test rows": func(k round.Kernel) (engine.Executor, error) {
+			return j.local(k, j.otherTestRows(), 1), nil
+		},
 	}
 	for name, make := range executors {
 		got, others, err := j.runOn(ctx, make)
@@ -194,7 +200,8 @@ func (j *job) checkDigest(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if got != want || !maps.Equal(others, counters) {
-			return fmt.Errorf("%s the model has the digest %.12s and the counters %v, on one lane %.12s and %v", name, got, others, want, counters)
+			return fmt.Errorf("%s the model has the digest %.12s and the counters %v, on one lane %.12s and %v", name, got,
+				others, want, counters)
 		}
 	}
 	return nil
@@ -235,7 +242,8 @@ func (j *job) otherTestRows() *dataset.Data {
 }
 
 // runOn runs the job to its end and returns the model's digest and the counters.
-func (j *job) runOn(ctx context.Context, make func(round.Kernel) (engine.Executor, error)) (string, map[string]uint64, error) {
+func (j *job) runOn(ctx context.Context, make func(round.Kernel) (engine.Executor, error)) (string,
+	map[string]uint64, error) {
 	k, err := j.kernel()
 	if err != nil {
 		return "", nil, err
@@ -289,7 +297,8 @@ func newCrowd(j *job, n int) (*crowd, error) {
 			return nil, err
 		}
 		limit := engine.DerivedLimit * (i % 2) // some keep nothing
-		c.workers = append(c.workers, &member{kernel: k, data: j.dataOf(0, len(j.shards)), cache: engine.NewDerivedCache(limit), scratch: k.NewScratch()})
+		c.workers = append(c.workers, &member{kernel: k, data: j.dataOf(0, len(j.shards)),
+			cache: engine.NewDerivedCache(limit), scratch: k.NewScratch()})
 	}
 	return c, nil
 }
@@ -322,7 +331,8 @@ func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 
 // do computes the worker's tasks, in descending order, and hands on the nodes of the
 // reduction that they fill.
-func (w *member) do(ctx context.Context, r *round.Round, res *round.Result, to *engine.Tree, mine func(int) bool) (err error) {
+func (w *member) do(ctx context.Context, r *round.Round, res *round.Result, to *engine.Tree,
+	mine func(int) bool) (err error) {
 	how := r.Gather()
 	if how == nil {
 		w.tree.Reset(r.Tasks, r.Reduce().Shape)

@@ -102,13 +102,14 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (st
 			values[name] = s.Mean
 		}
 		if alone.ModelDigest != c.Digest || math.Abs(values[name]-c.Values[0]) > 1e-12 || alone.Rows.Test != c.Rows {
-			t.Errorf("%s, %s: digest %s, %s %v of %d samples, want %s, %v of %d", table.NameOf(c).String(), line, alone.ModelDigest, name, values[name], alone.Rows.Test, c.Digest, c.Values[0], c.Rows)
+			t.Errorf("%s, %s: digest %s, %s %v of %d samples, want %s, %v of %d", table.NameOf(c).String(), line,
+				alone.ModelDigest, name, values[name], alone.Rows.Test, c.Digest, c.Values[0], c.Rows)
 		}
 	}
 }
 
-// TestRunsAlone: the command of a run trains the same model, whatever its folds and its method are, and a failed run fails again
-// for the same reason. A failed run says how often it was run.
+// TestRunsAlone: the command of a run trains the same model, whatever its folds and its method are, and a failed run
+// fails again for the same reason. A failed run says how often it was run.
 func TestRunsAlone(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -119,7 +120,9 @@ func TestRunsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		commands, err := experiment.NewCommands(content.Layout, experiment.Sources{File: func(path string) string { return filepath.Join(dir, path) }})
+		commands, err := experiment.NewCommands(content.Layout, experiment.Sources{File: func(path string) string {
+			return filepath.Join(dir, path)
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,16 +150,19 @@ func TestRunsAlone(t *testing.T) {
 	}
 }
 
-// TestRunOfShippedSpecAlone: the command of a run of a shipped spec names the file of the data from another folder, too.
+// TestRunOfShippedSpecAlone: the command of a run of a shipped spec names the file of the data from another folder,
+// too.
 func TestRunOfShippedSpecAlone(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.Write(t, dir, "first.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n3,0.5,0.5\n")
 	cmdtest.Write(t, dir, "second.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n4,0.5,0.5\n")
 	t.Chdir(dir)
 	cmdtest.Works(t, "experiment", "run", "small", "--local")
-	for folder, want := range map[string]string{dir: " --data first.csv ", t.TempDir(): " --data " + filepath.Join(dir, "first.csv") + " "} {
+	for folder, want := range map[string]string{dir: " --data first.csv ", t.TempDir(): " --data " +
+		filepath.Join(dir, "first.csv") + " "} {
 		t.Chdir(folder)
-		if text := cmdtest.Works(t, "experiment", "show", "small", "--dir", filepath.Join(dir, "small.experiment")); !strings.Contains(text, want) {
+		if text := cmdtest.Works(t, "experiment", "show", "small", "--dir",
+			filepath.Join(dir, "small.experiment")); !strings.Contains(text, want) {
 			t.Errorf("in %s: %s, want %s", folder, text, want)
 		}
 	}
@@ -180,7 +186,8 @@ func TestFoldFlags(t *testing.T) {
 		"--folds 3 --fold-seed x":             "--fold-seed x: want a whole number",
 		"--folds sklearn:3 --seed 9999999999": "largest seed of scikit-learn",
 	} {
-		if e := cmdtest.Run(t, append(slices.Clone(train), strings.Fields(flags)...)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, want) {
+		if e := cmdtest.Run(t, append(slices.Clone(train), strings.Fields(flags)...)...); e.Code != cli.ExitUsage ||
+			!strings.Contains(e.Stderr, want) {
 			t.Errorf("%s: exit code %d, %s, want %s", flags, e.Code, e.Stderr, want)
 		}
 	}
@@ -194,17 +201,20 @@ func TestFoldFlags(t *testing.T) {
 	}
 }
 
-// TestAttempts: a failed run counts its attempts, also of a process that runs it again, and a report without times has none.
+// TestAttempts: a failed run counts its attempts, also of a process that runs it again, and a report without times has
+// none.
 func TestAttempts(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nmethods: [ranking, {algorithm: aa-knn, settings: {k: 55}}, structrf]\n")
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nmethods: [ranking, {algorithm: "+
+		"aa-knn, settings: {k: 55}}, structrf]\n")
 	cmdtest.Works(t, "experiment", "run", spec, "--local")
 	again := cmdtest.Works(t, "experiment", "run", spec, "--local", "--retry-failed", "--format", "json")
 	text := cmdtest.Works(t, "experiment", "show", spec)
 	for _, want := range []string{
 		"failed: first, ranking (3 runs): ranking predicts numbers", "failed: first, aa-knn k=55 (3 runs, 6 attempts): ",
-		"\n  to train a run alone: coppice train --local --data ", " --algorithm aa-knn --set k=55 --folds 3 --fold 0 --seed 1\n",
+		"\n  to train a run alone: coppice train --local --data ",
+		" --algorithm aa-knn --set k=55 --folds 3 --fold 0 --seed 1\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s\nwant %s", text, want)
@@ -213,20 +223,23 @@ func TestAttempts(t *testing.T) {
 	for _, c := range []struct {
 		report   string
 		attempts int
-	}{{again, 2}, {cmdtest.Works(t, "experiment", "report", spec, "--format", "json"), 2}, {cmdtest.Works(t, "experiment", "report", spec, "--format", "json", "--no-times"), 0}} {
+	}{{again, 2}, {cmdtest.Works(t, "experiment", "report", spec, "--format", "json"), 2},
+		{cmdtest.Works(t, "experiment", "report", spec, "--format", "json", "--no-times"), 0}} {
 		var got struct{ Runs reporting.Runs }
 		if err := json.Unmarshal([]byte(c.report), &got); err != nil || len(got.Runs.Failures) != 6 {
 			t.Fatalf("%v: %s", err, c.report)
 		}
 		f := got.Runs.Failures[3+2]
-		if f.Attempts != c.attempts || strings.Contains(f.Command, "--algorithm aa-knn --set k=55 --folds 3 --fold 2 --seed 1") != (c.attempts > 0) {
+		if f.Attempts != c.attempts || strings.Contains(f.Command,
+			"--algorithm aa-knn --set k=55 --folds 3 --fold 2 --seed 1") != (c.attempts > 0) {
 			t.Errorf("%+v", f)
 		}
 	}
 }
 
-// TestRunsAloneOnCluster: the commands of runs of a cluster train on its datasets. A run that is repeated counts one attempt
-// more. A file of folds is found if the command is given the spec, and otherwise the command says that it is missing.
+// TestRunsAloneOnCluster: the commands of runs of a cluster train on its datasets. A run that is repeated counts one
+// attempt more. A file of folds is found if the command is given the spec, and otherwise the command says that it is
+// missing.
 func TestRunsAloneOnCluster(t *testing.T) {
 	dir := t.TempDir()
 	spec := cmdtest.Write(t, dir, "c.yaml", `name: c
@@ -267,10 +280,12 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		i := slices.IndexFunc(only.Runs, func(o tables.Run) bool {
 			return o.Dataset == c.Dataset && o.Repeat == c.Repeat && o.State == tables.Failed && o.Method == 1
 		})
-		return strings.Replace(only.Runs[i].Command, "--algorithm aa-knn --set k=39", "--algorithm structrf --set trees=2", 1), nil
+		return strings.Replace(only.Runs[i].Command, "--algorithm aa-knn --set k=39",
+			"--algorithm structrf --set trees=2", 1), nil
 	})
 	// A job of one fold is trained by a cluster, too.
-	fold := []string{"--dataset", "second", "--algorithm", "structrf", "--set", "trees=2", "--folds", "sklearn:4", "--fold-seed", "3", "--fold", "1"}
+	fold := []string{"--dataset", "second", "--algorithm", "structrf", "--set", "trees=2", "--folds", "sklearn:4",
+		"--fold-seed", "3", "--fold", "1"}
 	var alone cmdtest.Trained
 	cmdtest.JSON(t, &alone, on(append([]string{"train"}, fold...)...)...)
 	i := slices.IndexFunc(only.Runs, func(c tables.Run) bool {
@@ -281,14 +296,16 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 	}
 	text := cmdtest.Works(t, on("experiment", "show", "c")...)
 	for _, want := range []string{
-		"failed: second, aa-knn k=39 (4 runs, 8 attempts): ", "  to train a run alone: coppice train --local --dataset groups --server ",
+		"failed: second, aa-knn k=39 (4 runs, 8 attempts): ",
+		"  to train a run alone: coppice train --local --dataset groups --server ",
 		"  no command to train a run alone: the command needs the file folds.csv of the spec",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s\nwant %s", text, want)
 		}
 	}
-	for noTimes, want := range map[string]string{"false": "coppice train --local --dataset second --algorithm aa-knn --set k=39 --folds sklearn:4 --fold-seed 4 --fold 0 --seed 2", "true": ""} {
+	for noTimes, want := range map[string]string{"false": "coppice train --local --dataset second --algorithm aa-knn " +
+		"--set k=39 --folds sklearn:4 --fold-seed 4 --fold 0 --seed 2", "true": ""} {
 		var report struct{ Runs reporting.Runs }
 		b, err := c.Client().Experiments().Report(t.Context(), "c", url.Values{"format": {"json"}, "no_times": {noTimes}})
 		if err == nil {
@@ -297,7 +314,9 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(report.Runs.Failures, func(f reporting.Failure) bool { return f.Run == "second, aa-knn k=39, fold 0 of repeat 1" })
+		i := slices.IndexFunc(report.Runs.Failures, func(f reporting.Failure) bool {
+			return f.Run == "second, aa-knn k=39, fold 0 of repeat 1"
+		})
 		if f := report.Runs.Failures[i]; f.Command != want || (f.Attempts == 2) != (want != "") {
 			t.Errorf("without times %s: %+v", noTimes, f)
 		}

@@ -31,7 +31,8 @@ methods:
   - {algorithm: ldlf, name: endless, settings: {steps: 100000000, patience: 100000000}}
   - {algorithm: aa-knn, name: quick, budget: 10m}
 `)
-	want := []string{"first, endless (4 runs with a time budget of 2s of ldlf)", "second, endless (4 runs with a time budget of 2s of ldlf)"}
+	want := []string{"first, endless (4 runs with a time budget of 2s of ldlf)",
+		"second, endless (4 runs with a time budget of 2s of ldlf)"}
 	named := func(text, word string) bool {
 		return !slices.ContainsFunc(want, func(cells string) bool { return !strings.Contains(text, word+": "+cells+"\n") })
 	}
@@ -52,10 +53,12 @@ methods:
 	if there.Code != cli.ExitOK || !named(there.Stderr, "not run") {
 		t.Fatalf("exit code %d\n%s", there.Code, there.Stderr)
 	}
-	if diff := cmp.Diff(asJSON(t, withoutTimes(decodedTable(t, here.Stdout))), asJSON(t, withoutTimes(decodedTable(t, there.Stdout)))); diff != "" {
+	if diff := cmp.Diff(asJSON(t, withoutTimes(decodedTable(t, here.Stdout))),
+		asJSON(t, withoutTimes(decodedTable(t, there.Stdout)))); diff != "" {
 		t.Error(diff)
 	}
-	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, "experiment", "report", "e", "--no-times", "--server", server); here != there {
+	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, "experiment",
+		"report", "e", "--no-times", "--server", server); here != there {
 		t.Errorf("the reports differ:\n%s\n%s", here, there)
 	}
 	if text := cmdtest.Works(t, "experiment", "show", "e", "--server", server); !named(text, "missing") {
@@ -66,7 +69,8 @@ methods:
 	if len(list) != 1 || list[0].State != "done" || list[0].Runs != 16 || list[0].Done != 8 || list[0].NotRun != 8 {
 		t.Errorf("%+v", list)
 	}
-	if text := cmdtest.Works(t, "experiment", "extend", spec, "--no-budget", "--server", server); !strings.Contains(text, "8 runs added") {
+	if text := cmdtest.Works(t, "experiment", "extend", spec, "--no-budget", "--server", server); !strings.Contains(text,
+		"8 runs added") {
 		t.Errorf("without budgets: %s", text)
 	}
 	cmdtest.Works(t, "experiment", "cancel", "e", "--server", server)

@@ -17,8 +17,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// go test ./harness/experiments -run TestEstimates -v -estimates prints how far estimates of experiments are from the truth.
-var measureEstimates = flag.Bool("estimates", false, "measure estimates of when an experiment ends, which takes two minutes; nothing else may run")
+// go test ./harness/experiments -run TestEstimates -v -estimates prints how far estimates of experiments are from the
+// truth.
+var measureEstimates = flag.Bool("estimates", false,
+	"measure estimates of when an experiment ends, which takes two minutes; nothing else may run")
 
 // estimated is an experiment that is run to compare estimates with the truth.
 type estimated struct {
@@ -59,15 +61,16 @@ methods:
 // estimatedShares are the shares of the work at which an estimate is compared with the truth.
 var estimatedShares = []float64{0.10, 0.25, 0.50, 0.75}
 
-// TestEstimates: once a tenth of the work is done, the leader's estimate of when an experiment ends is within a factor of two
-// of the truth. Estimates from before workers join are only printed, since the workers to come are not known: if two join one at a
-// quarter of the work, an estimate at a tenth of it is 0.9/(0.15+0.75/3) = 2.25 times the truth.
+// TestEstimates: once a tenth of the work is done, the leader's estimate of when an experiment ends is within a factor
+// of two of the truth. Estimates from before workers join are only printed, since the workers to come are not known: if
+// two join one at a quarter of the work, an estimate at a tenth of it is 0.9/(0.15+0.75/3) = 2.25 times the truth.
 func TestEstimates(t *testing.T) {
 	if !*measureEstimates {
 		t.Skip("it takes two minutes; -estimates has it run")
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "| experiment | work done | runs ended | estimate | truth | ratio | how it was made |\n| --- | --: | --: | --: | --: | --: | --- |\n")
+	fmt.Fprintf(&table, "| experiment | work done | runs ended | estimate | truth | ratio | how it was made |\n| --- | "+
+		"--: | --: | --: | --: | --: | --- |\n")
 	for i := range estimatedExperiments {
 		of := &estimatedExperiments[i]
 		t.Run(of.name, func(t *testing.T) { of.measure(t, &table) })
@@ -94,7 +97,8 @@ func (of *estimated) measure(t *testing.T, table *strings.Builder) {
 	c := cmdtest.StartWith(t, proc.Config{Coordinators: 3, Workers: of.begin, WorkerArgs: []string{"--slots", "1"}})
 	end := make(chan cmdtest.Ended, 1)
 	go func() {
-		end <- cmdtest.RunContext(t.Context(), "experiment", "run", spec, "--server", c.Servers(), "--out", filepath.Join(dir, "report"))
+		end <- cmdtest.RunContext(t.Context(), "experiment", "run", spec, "--server", c.Servers(), "--out",
+			filepath.Join(dir, "report"))
 	}()
 	looks, done, joined := of.follow(t, c)
 	if e := <-end; e.Code != cli.ExitOK {
@@ -122,12 +126,16 @@ func (of *estimated) measure(t *testing.T, table *strings.Builder) {
 		if l.SecondsLeft > 0 {
 			estimate, shown = fmt.Sprintf("%.0f s", l.SecondsLeft), fmt.Sprintf("%.2f", ratio)
 			if !l.at.Before(joined) && (ratio < 0.5 || ratio > 2) {
-				t.Errorf("with %.0f %% of the work done: %.1f s are left by the estimate %s, and %.1f s by the truth", 100*share, l.SecondsLeft, l.EstimatedFrom, truth)
+				t.Errorf("with %.0f %% of the work done: %.1f s are left by the estimate %s, and %.1f s by the truth", 100*share,
+					l.SecondsLeft, l.EstimatedFrom, truth)
 			}
 		}
-		fmt.Fprintf(table, "| %s | %.0f %% | %d of %d | %s | %.0f s | %s | %s |\n", of.name, 100*share, l.Done, l.Runs, estimate, truth, shown, l.EstimatedFrom)
+		fmt.Fprintf(table, "| %s | %.0f %% | %d of %d | %s | %.0f s | %s | %s |\n", of.name, 100*share, l.Done, l.Runs,
+			estimate, truth, shown, l.EstimatedFrom)
 	}
-	t.Logf("%s took %.0f s, and its runs were computed for %.0f s; of %d looks, %d were from a tenth of the work on, with all workers, and had an estimate, and %d of these were within a factor of two", of.name, last.at.Sub(looks[0].at).Seconds(), w.all, len(looks), made, within)
+	t.Logf("%s took %.0f s, and its runs were computed for %.0f s; of %d looks, %d were from a tenth of the work on, "+
+		"with all workers, and had an estimate, and %d of these were within a factor of two", of.name,
+		last.at.Sub(looks[0].at).Seconds(), w.all, len(looks), made, within)
 }
 
 // aRun is a run by the number of its job and its task.
@@ -136,8 +144,8 @@ type aRun struct {
 	task int
 }
 
-// follow looks at the experiment until it has ended, and returns what the leader said, when each run was seen to have ended,
-// and when workers joined.
+// follow looks at the experiment until it has ended, and returns what the leader said, when each run was seen to have
+// ended, and when workers joined.
 func (of *estimated) follow(t *testing.T, c *proc.Cluster) (looks []look, done map[aRun]time.Time, joined time.Time) {
 	done = make(map[aRun]time.Time)
 	for ; ; _ = wait.For(t.Context(), 100*time.Millisecond) {
@@ -176,7 +184,8 @@ func (of *estimated) follow(t *testing.T, c *proc.Cluster) (looks []look, done m
 }
 
 // eachRun calls do with each job of an experiment.
-func eachRun(t *testing.T, cl *client.Client, name string, do func(context.Context, client.Experiments, *protocol.JobInfo) error) {
+func eachRun(t *testing.T, cl *client.Client, name string, do func(context.Context, client.Experiments,
+	*protocol.JobInfo) error) {
 	t.Helper()
 	list, err := cl.Jobs().List(t.Context(), protocol.JobQuery{Experiment: name})
 	if err != nil {

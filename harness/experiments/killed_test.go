@@ -27,8 +27,9 @@ import (
 
 var (
 	// go test ./harness/experiments -run TestKilledShipped -v -timeout 2h -killed-shipped
-	killedShipped = flag.Bool("killed-shipped", false, "run shipped experiments while every process is killed, which takes ten minutes")
-	killSeed      = flag.Uint64("kill-seed", 0, "seed of the moments at which processes are killed; 0: draw one")
+	killedShipped = flag.Bool("killed-shipped", false,
+		"run shipped experiments while every process is killed, which takes ten minutes")
+	killSeed = flag.Uint64("kill-seed", 0, "seed of the moments at which processes are killed; 0: draw one")
 )
 
 // killed is an experiment that runs while client commands and servers are killed.
@@ -69,7 +70,8 @@ methods:
   - {algorithm: ldlf, name: diverges, settings: {steps: 100, learning_rate: 1e6}}
   - {algorithm: ldlf, settings: {steps: %d, patience: 100000}, grid: {depth: [3, 4], trees: [1, 2]}}
 `, 1200/testkit.Slowdown))
-	k := &killed{t: t, c: cmdtest.Start(t, 3, 2), name: "killed", spec: []string{spec}, dir: filepath.Join(dir, "local"), rounds: 1, kills: 8, most: 5 * time.Second}
+	k := &killed{t: t, c: cmdtest.Start(t, 3, 2), name: "killed", spec: []string{spec}, dir: filepath.Join(dir, "local"),
+		rounds: 1, kills: 8, most: 5 * time.Second}
 	k.run()
 }
 
@@ -81,7 +83,8 @@ func (k *killed) run() {
 	}
 	t.Logf("%s: to kill at the same moments again: -kill-seed %d", k.name, k.seed)
 	began := time.Now()
-	if e := cmdtest.RunContext(t.Context(), append([]string{"experiment", "run", "--local", "--dir", k.dir}, k.spec...)...); e.Code != cli.ExitOK {
+	if e := cmdtest.RunContext(t.Context(), append([]string{"experiment", "run", "--local", "--dir", k.dir},
+		k.spec...)...); e.Code != cli.ExitOK {
 		t.Fatalf("with --local: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	t.Logf("%s: %.1f s with --local", k.name, time.Since(began).Seconds())
@@ -121,7 +124,8 @@ func (k *killed) run() {
 		}
 		jobs[j.Dataset] = j.Name
 	}
-	t.Logf("%s: %d runs, %.1f s on the cluster; %d times processes were killed, each %d times; experiment run was killed %d times, experiment watch %d times",
+	t.Logf("%s: %d runs, %.1f s on the cluster; %d times processes were killed, each %d times; experiment run was "+
+		"killed %d times, experiment watch %d times",
 		k.name, runs, time.Since(began).Seconds(), blows, k.rounds+1, run.killed, watch.killed)
 }
 
@@ -131,8 +135,10 @@ func (k *killed) compare(outputs ...string) {
 	for _, format := range reportFormats {
 		options := []string{"--no-times", "--format", format}
 		want := cmdtest.Works(t, slices.Concat([]string{"experiment", "report", k.spec[0], "--dir", k.dir}, options)...)
-		got := map[string]string{"report": cmdtest.Works(t, slices.Concat([]string{"experiment", "report", k.name, "--server", k.c.Servers()}, options)...)}
-		made, err := k.c.Client().Experiments().Report(t.Context(), k.name, url.Values{"format": {format}, "no_times": {"true"}})
+		got := map[string]string{"report": cmdtest.Works(t,
+			slices.Concat([]string{"experiment", "report", k.name, "--server", k.c.Servers()}, options)...)}
+		made, err := k.c.Client().Experiments().Report(t.Context(), k.name,
+			url.Values{"format": {format}, "no_times": {"true"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +229,8 @@ type blow struct {
 // lastBlow is the share of the runs after which nothing is killed.
 const lastBlow = 0.7
 
-// drawBlows draws in which order, and when, each node is killed alone so many times and all nodes are killed together once.
+// drawBlows draws in which order, and when, each node is killed alone so many times and all nodes are killed together
+// once.
 func drawBlows(rng *rand.Rand, nodes []*proc.Node, rounds int) (blows []blow) {
 	for range rounds {
 		for _, n := range nodes {
@@ -243,15 +250,16 @@ func drawBlows(rng *rand.Rand, nodes []*proc.Node, rounds int) (blows []blow) {
 	return blows
 }
 
-// killServers kills the processes of the cluster while the experiment runs, and starts them again. It returns the number of
-// moments at which it did so.
+// killServers kills the processes of the cluster while the experiment runs, and starts them again. It returns the
+// number of moments at which it did so.
 func (k *killed) killServers() (int, error) {
 	began, nodes := time.Now(), slices.Concat(k.c.Coordinators, k.c.Workers)
 	blows := drawBlows(rand.New(rand.NewPCG(k.seed, 0)), nodes, k.rounds)
 	for i, b := range blows {
 		x, err := k.reach(b.at)
 		if err != nil || x.Ended() {
-			return i, fmt.Errorf("before the processes were killed at moment %d of %d: the experiment is %s, error %w", i+1, len(blows), x.State, err)
+			return i, fmt.Errorf("before the processes were killed at moment %d of %d: the experiment is %s, error %w", i+1,
+				len(blows), x.State, err)
 		}
 		var names []string
 		for _, n := range b.nodes {
@@ -266,7 +274,8 @@ func (k *killed) killServers() (int, error) {
 				return i, err
 			}
 		}
-		k.t.Logf("%s: after %.1f s and %d of %d runs %s killed for %v", k.name, time.Since(began).Seconds(), x.Done, x.Runs, strings.Join(names, ", "), b.down.Round(time.Millisecond))
+		k.t.Logf("%s: after %.1f s and %d of %d runs %s killed for %v", k.name, time.Since(began).Seconds(), x.Done, x.Runs,
+			strings.Join(names, ", "), b.down.Round(time.Millisecond))
 	}
 	return len(blows), nil
 }
@@ -285,8 +294,8 @@ func (k *killed) reach(share float64) (*protocol.Experiment, error) {
 	}
 }
 
-// shippedRuns are the shipped experiments that the long test runs, each on some of its datasets: a dataset without a file is
-// skipped. The ten folds of each dataset and all methods stay.
+// shippedRuns are the shipped experiments that the long test runs, each on some of its datasets: a dataset without a
+// file is skipped. The ten folds of each dataset and all methods stay.
 var shippedRuns = []struct {
 	name     string
 	datasets []string
@@ -310,7 +319,8 @@ func TestKilledShipped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := &killed{t: t, c: cmdtest.Start(t, 3, 2), name: of.name, spec: []string{of.name, "--data", dir}, dir: filepath.Join(dir, "local"), rounds: 2, kills: 30, most: 10 * time.Second}
+			k := &killed{t: t, c: cmdtest.Start(t, 3, 2), name: of.name, spec: []string{of.name, "--data", dir},
+				dir: filepath.Join(dir, "local"), rounds: 2, kills: 30, most: 10 * time.Second}
 			k.run()
 		})
 	}

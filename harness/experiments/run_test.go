@@ -53,7 +53,8 @@ func TestExperimentLocal(t *testing.T) {
 	spec := experimentSpec(t, dir, "")
 	table := tableOf(t, "experiment", "run", spec, "--local", "--threads", "2")
 	var alone cmdtest.Trained
-	cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf", "--set", "trees=3", "--folds", "3", "--seed", "5")
+	cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf",
+		"--set", "trees=3", "--folds", "3", "--seed", "5")
 	if len(table.Runs) != 2*(3+4) {
 		t.Fatalf("%d runs", len(table.Runs))
 	}
@@ -73,14 +74,17 @@ func TestExperimentLocal(t *testing.T) {
 		}
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local")
-	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 7 runs ended before") || !strings.Contains(e.Stdout, "structrf trees=3") || !strings.Contains(e.Stdout, "mean baseline") {
+	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 7 runs ended before") ||
+		!strings.Contains(e.Stdout, "structrf trees=3") || !strings.Contains(e.Stdout, "mean baseline") {
 		t.Errorf("again: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "7 runs to do, 7 runs ended before") {
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != cli.ExitOK ||
+		!strings.Contains(e.Stderr, "7 runs to do, 7 runs ended before") {
 		t.Errorf("with another row: exit code %d\n%s", e.Code, e.Stderr)
 	}
-	if text := cmdtest.Works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text, "14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 runs): ranking predicts") {
+	if text := cmdtest.Works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text,
+		"14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 runs): ranking predicts") {
 		t.Errorf("shown:\n%s", text)
 	}
 }
@@ -92,7 +96,8 @@ func TestOtherMeasures(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 90, 1)
 	run := func(text string) *tables.Table {
-		return tableOf(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+text), "--local")
+		return tableOf(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: "+
+			"3\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+text), "--local")
 	}
 	run("measures: [cosine]")
 	log := filepath.Join(dir, "e.experiment", "cells.log")
@@ -103,13 +108,15 @@ func TestOtherMeasures(t *testing.T) {
 	for _, clip := range []string{"none", "pyldl"} {
 		table := run("measures: [spearman, kl, clark]\nclip: " + clip)
 		var alone cmdtest.Trained
-		cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf", "--set", "trees=2", "--set", "min_samples=2",
+		cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf",
+			"--set", "trees=2", "--set", "min_samples=2",
 			"--folds", "3", "--measures", "all", "--clip", clip)
 		for i, c := range table.Runs {
 			o := alone.Folds[i]
 			kl, _ := o.Measures.Get("kl")
 			clark, _ := o.MeanPredictor.Get("clark")
-			if c.Digest != o.ModelDigest || c.Values[0] != o.Added.Model.Distribution.Spearman.Mean || c.Values[1] != kl.Mean || c.Mean[2] != clark.Mean {
+			if c.Digest != o.ModelDigest || c.Values[0] != o.Added.Model.Distribution.Spearman.Mean || c.Values[1] != kl.Mean ||
+				c.Mean[2] != clark.Mean {
 				t.Errorf("clip %s, fold %d: %+v", clip, i, c)
 			}
 		}
@@ -142,7 +149,8 @@ func TestFoldAsListed(t *testing.T) {
 		text += fmt.Sprintf("%d,%d\n", row, fold)
 	}
 	var alone cmdtest.Trained
-	cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "second.csv"), "--algorithm", "structrf", "--set", "trees=3",
+	cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "second.csv"), "--algorithm", "structrf",
+		"--set", "trees=3",
 		"--split", cmdtest.Write(t, dir, "folds.csv", text), "--seed", fmt.Sprint(5+1))
 	if alone.Folds[1].ModelDigest != c.Digest {
 		t.Errorf("the run has the digest %s, alone %s", c.Digest, alone.Folds[1].ModelDigest)
@@ -178,7 +186,8 @@ func TestKilledExperiment(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
-		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != cli.ExitSignal+2 || !strings.Contains(stderr.String(), "the same command does the other runs")) {
+		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != cli.ExitSignal+2 ||
+			!strings.Contains(stderr.String(), "the same command does the other runs")) {
 			t.Errorf("%v: %s", err, stderr)
 		}
 	}
@@ -187,7 +196,8 @@ func TestKilledExperiment(t *testing.T) {
 		t.Fatalf("all %d runs ended before the end", before)
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local")
-	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, says) {
+	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); e.Code != cli.ExitOK ||
+		!strings.Contains(e.Stderr, says) {
 		t.Errorf("want %q:\n%s", says, e.Stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, tableOf(t, "experiment", "report", spec))); diff != "" {
@@ -211,14 +221,20 @@ func TestExperimentRefusals(t *testing.T) {
 	cmdtest.ArtificialFile(t, dir, "first.csv", 30, 1)
 	cmdtest.Write(t, dir, "odd.csv", "row,fold\n0,x\n")
 	for text, want := range map[string]string{
-		"name: e\ndatasets: [first.csv]\nmethods: [structrv]":                             "e.yaml:3:11: algorithm: \"structrv\" is unknown",
-		"name: e\ndatasets: [third.csv]\nmethods: [rf]":                                   "e.yaml:2:12: dataset third: ",
-		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: 31":                        "e.yaml:4:8: dataset first: want 2 to 30 folds for 30 samples",
-		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nmethods: [rf]":              "e.yaml:2:12: dataset first: --labels must be one of",
-		"name: e\ndatasets: [{dataset: first}]\nmethods: [rf]":                            "e.yaml:2:12: dataset first is on a cluster",
-		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nmeasures: [k-l]\n":                "did you mean \"kl\"?",
-		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: {file: nowhere.csv}\n":     "e.yaml:4:8: the folds of dataset first: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
-		"name: e\nmethods: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: the folds of dataset first: ",
+		"name: e\ndatasets: [first.csv]\nmethods: [structrv]": "e.yaml:3:11: algorithm: " +
+			"\"structrv\" is unknown",
+		"name: e\ndatasets: [third.csv]\nmethods: [rf]": "e.yaml:2:12: dataset third: ",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: 31": "e.yaml:4:8: dataset first: " +
+			"want 2 to 30 folds for 30 samples",
+		"name: e\ndatasets: [{file: first.csv, labels: odd}]\nmethods: [rf]": "e.yaml:2:12: dataset first: " +
+			"--labels must be one of",
+		"name: e\ndatasets: [{dataset: first}]\nmethods: [rf]": "e.yaml:2:12: dataset first is " +
+			"on a cluster",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nmeasures: [k-l]\n": "did you mean \"kl\"?",
+		"name: e\ndatasets: [first.csv]\nmethods: [rf]\nfolds: {file: nowhere.csv}\n": "e.yaml:4:8: the folds of " +
+			"dataset first: " + filepath.Join(dir, "nowhere.csv") + ": no such file or folder",
+		"name: e\nmethods: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: the folds of " +
+			"dataset first: ",
 	} {
 		e := cmdtest.Run(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", text), "--local")
 		if !strings.Contains(e.Stderr, want) || e.Stdout != "" || e.Code != cli.ExitUsage {
@@ -226,25 +242,33 @@ func TestExperimentRefusals(t *testing.T) {
 		}
 	}
 	cmdtest.Write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
-	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2", ".": "this is a folder, want a data file"} {
-		e := cmdtest.Run(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", "name: e\nmethods: [rf]\ndatasets:\n- {name: d, file: "+name+"}"), "--local")
-		if !strings.Contains(e.Stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.Stderr, want) || e.Code != cli.ExitFailed {
+	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2",
+		".": "this is a folder, want a data file"} {
+		e := cmdtest.Run(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", "name: e\nmethods: [rf]\ndatasets:\n- "+
+			"{name: d, file: "+name+"}"), "--local")
+		if !strings.Contains(e.Stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.Stderr, want) ||
+			e.Code != cli.ExitFailed {
 			t.Errorf("data of %s: exit code %d, %s", name, e.Code, e.Stderr)
 		}
 	}
-	if e := cmdtest.Run(t, "experiment", "show", dir); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "no experiment was started in this folder") {
+	if e := cmdtest.Run(t, "experiment", "show", dir); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "no experiment was started in this folder") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	for _, verb := range []string{"show", "report"} {
-		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait", "0"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "127.0.0.1:1") {
+		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait", "0"); e.Code != cli.ExitFailed ||
+			!strings.Contains(e.Stderr, "127.0.0.1:1") {
 			t.Errorf("%s without a cluster: exit code %d: %s", verb, e.Code, e.Stderr)
 		}
-		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait=-1s"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--wait") {
+		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait=-1s"); e.Code != cli.ExitUsage ||
+			!strings.Contains(e.Stderr, "--wait") {
 			t.Errorf("%s: exit code %d: %s", verb, e.Code, e.Stderr)
 		}
 	}
-	skips := cmdtest.Write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
-	if e := cmdtest.Run(t, "experiment", "run", skips, "--local"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "skipped: dataset third") || strings.Contains(e.Stdout, "third") {
+	skips := cmdtest.Write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nmethods: "+
+		"[{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
+	if e := cmdtest.Run(t, "experiment", "run", skips, "--local"); e.Code != cli.ExitOK ||
+		!strings.Contains(e.Stderr, "skipped: dataset third") || strings.Contains(e.Stdout, "third") {
 		t.Errorf("exit code %d: %s%s", e.Code, e.Stderr, e.Stdout)
 	}
 }
@@ -267,10 +291,12 @@ func TestExperimentOnCluster(t *testing.T) {
 			t.Errorf("%s took %v s", timed.NameOf(&c).String(), c.Seconds)
 		}
 	}
-	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
+	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"),
+		cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
 		t.Errorf("the reports differ:\n%s\n%s", here, there)
 	}
-	if e := cmdtest.Run(t, on("experiment", "run", spec)...); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs of experiment e submitted") {
+	if e := cmdtest.Run(t, on("experiment", "run", spec)...); e.Code != cli.ExitOK ||
+		!strings.Contains(e.Stderr, "0 runs of experiment e submitted") {
 		t.Errorf("again: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
@@ -278,7 +304,8 @@ func TestExperimentOnCluster(t *testing.T) {
 		t.Errorf("extended: %s", text)
 	}
 	cmdtest.Works(t, on("experiment", "watch", "e")...)
-	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")),
+		asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
 		t.Error(diff)
 	}
 	if text := cmdtest.Works(t, on("job", "show", "e.second.2")...); !strings.Contains(text, "experiment   e") {
@@ -289,23 +316,30 @@ func TestExperimentOnCluster(t *testing.T) {
 	}
 	cmdtest.Write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
 	words := cmdtest.Write(t, dir, "w.yaml", "name: w\nmethods: [rf]\ndatasets: [words.csv]")
-	if e := cmdtest.Run(t, on("experiment", "run", words)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "w.yaml:3:12: dataset words: ") || !strings.Contains(e.Stderr, "row 0, column 2") {
+	if e := cmdtest.Run(t, on("experiment", "run", words)...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "w.yaml:3:12: dataset words: ") || !strings.Contains(e.Stderr, "row 0, column 2") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	nothing := cmdtest.Write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nmethods: [ranking]\nfolds: 2\n")
-	if e := cmdtest.Run(t, on("experiment", "run", nothing)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "nothing to run: first, ranking: ranking predicts numbers") {
+	if e := cmdtest.Run(t, on("experiment", "run", nothing)...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "nothing to run: first, ranking: ranking predicts numbers") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "--record predictions") || !strings.Contains(e.Stderr, "--keep-models") {
+	if e := cmdtest.Run(t, on("job", "predictions", "e.first", "--out",
+		filepath.Join(dir, "p.csv"))...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "--record predictions") ||
+		!strings.Contains(e.Stderr, "--keep-models") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	var list []protocol.Experiment
 	cmdtest.JSON(t, &list, on("experiment", "list")...)
-	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Runs != 14 || list[0].Done != 14 {
+	if len(list) != 1 || list[0].Name != "e" || list[0].State != "done" || list[0].Jobs != 4 || list[0].Runs != 14 ||
+		list[0].Done != 14 {
 		t.Errorf("%+v", list)
 	}
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
-	if e := cmdtest.Run(t, on("experiment", "extend", spec)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "7 new runs, 7 kept, 7 orphaned") || !strings.Contains(e.Stderr, "nothing was submitted") {
+	if e := cmdtest.Run(t, on("experiment", "extend", spec)...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "7 new runs, 7 kept, 7 orphaned") ||
+		!strings.Contains(e.Stderr, "nothing was submitted") {
 		t.Errorf("orphaned runs: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	cmdtest.Works(t, on("experiment", "extend", spec, "--yes")...)
@@ -314,11 +348,13 @@ func TestExperimentOnCluster(t *testing.T) {
 	if len(list) != 1 || list[0].State != "cancelled" || list[0].Runs != 21 || list[0].Done != 14 {
 		t.Errorf("cancelled: %+v", list)
 	}
-	if e := cmdtest.Run(t, on("experiment", "watch", "e")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "7 runs of experiment e missing") || !strings.Contains(e.Stdout, "structrf trees=3") {
+	if e := cmdtest.Run(t, on("experiment", "watch", "e")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, "7 runs of experiment e missing") || !strings.Contains(e.Stdout, "structrf trees=3") {
 		t.Errorf("cancelled: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	cmdtest.Works(t, on("experiment", "delete", "e")...)
-	if e := cmdtest.Run(t, on("experiment", "show", "e", "-o", "json")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, `no experiment \"e\"`) || !strings.Contains(e.Stderr, `"kind":"not_found"`) {
+	if e := cmdtest.Run(t, on("experiment", "show", "e", "-o", "json")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, `no experiment \"e\"`) || !strings.Contains(e.Stderr, `"kind":"not_found"`) {
 		t.Errorf("deleted: exit code %d\n%s", e.Code, e.Stderr)
 	}
 }
@@ -331,13 +367,17 @@ func TestSpecAsItWas(t *testing.T) {
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	for text, leftOut := range orderedPairs(
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, aa-knn]", "",
-		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]", "4 runs are left out, because the last submission of the experiment does not contain them: first, aa-knn, fold 0; first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 3}}]",
+		"4 runs are left out, because the last submission of the experiment does not contain them: first, aa-knn, fold 0; "+
+			"first, aa-knn, fold 1; first, forest, fold 0; first, forest, fold 1\n",
 		"measures: [clark]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}]", "4 runs are left out",
-		"measures: [kl]\nmethods: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, name: forest, settings: {trees: 2}}, ranking]", "",
+		"measures: [kl]\nmethods: [{algorithm: structrf, name: woods, settings: {trees: 3}}, aa-knn, {algorithm: structrf, "+
+			"name: forest, settings: {trees: 2}}, ranking]", "",
 		"measures: [kl]\nmethods: [{algorithm: structrf, name: forest, settings: {trees: 2}}, rf]", "4 runs are left out",
 	) {
 		spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\n"+text)
-		here, there := tableOf(t, "experiment", "run", spec, "--local", "--yes"), tableOf(t, "experiment", "run", spec, "--yes", "--server", server)
+		here, there := tableOf(t, "experiment", "run", spec, "--local", "--yes"), tableOf(t, "experiment", "run", spec,
+			"--yes", "--server", server)
 		if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
 			t.Errorf("%s\n%s", text, diff)
 		}
@@ -425,7 +465,8 @@ func TestShippedExperiments(t *testing.T) {
 		Name, About       string
 		Datasets, Methods int
 	}
-	if err := json.Unmarshal([]byte(cmdtest.Works(t, "experiment", "list", "--shipped", "-o", "json")), &list); err != nil || len(list) < 12 {
+	if err := json.Unmarshal([]byte(cmdtest.Works(t, "experiment", "list", "--shipped", "-o", "json")),
+		&list); err != nil || len(list) < 12 {
 		t.Fatalf("%d specs, error %v", len(list), err)
 	}
 	for _, s := range list {
@@ -479,7 +520,8 @@ datasets:
   - {file: first.csv, name: folds, folds: {file: folds.csv}}
 methods:
   - `
-	ofData := []string{`e.yaml:4:5: dataset labels: `, "e.yaml:5:5: dataset third: ", "e.yaml:6:43: the folds of dataset folds: "}
+	ofData := []string{`e.yaml:4:5: dataset labels: `, "e.yaml:5:5: dataset third: ",
+		"e.yaml:6:43: the folds of dataset folds: "}
 	for _, c := range []struct {
 		method string
 		want   []string
@@ -492,7 +534,8 @@ methods:
 		_, text, _ := strings.Cut(e.Stderr, fmt.Sprintf("coppice: %d mistakes in the spec and its data:\n", len(c.want)))
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		var got struct{ Mistakes []string }
-		last := strings.Split(strings.TrimSpace(cmdtest.Run(t, "experiment", "run", spec, "--local", "-o", "json").Stderr), "\n")
+		last := strings.Split(strings.TrimSpace(cmdtest.Run(t, "experiment", "run", spec, "--local", "-o", "json").Stderr),
+			"\n")
 		if err := json.Unmarshal([]byte(last[len(last)-1]), &got); err != nil || !slices.Equal(got.Mistakes, lines) {
 			t.Errorf("%v: %q in JSON, and as text %q", err, got.Mistakes, lines)
 		}
@@ -511,10 +554,13 @@ func TestNoImportAfterMistake(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 0).Servers()
-	for first, want := range map[string]string{"missing.csv": "dataset missing: ", "{dataset: nowhere}": `the cluster has no dataset "nowhere"`} {
-		spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: ["+first+", first.csv, {file: first.csv, name: labels, label_columns: nosuch}]\nmethods: [rf]\n")
+	for first, want := range map[string]string{"missing.csv": "dataset missing: ",
+		"{dataset: nowhere}": `the cluster has no dataset "nowhere"`} {
+		spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: ["+first+
+			", first.csv, {file: first.csv, name: labels, label_columns: nosuch}]\nmethods: [rf]\n")
 		e := cmdtest.Run(t, "experiment", "run", spec, "--server", server)
-		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "2 mistakes") || !strings.Contains(e.Stderr, want) || !strings.Contains(e.Stderr, "dataset labels: ") {
+		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "2 mistakes") || !strings.Contains(e.Stderr, want) ||
+			!strings.Contains(e.Stderr, "dataset labels: ") {
 			t.Errorf("exit code %d\n%s", e.Code, e.Stderr)
 		}
 	}

@@ -29,7 +29,8 @@ func TestNamesTaken(t *testing.T) {
 	dir := t.TempDir()
 	server := cmdtest.Start(t, 1, 1).Servers()
 	cmdtest.ArtificialFile(t, dir, "other.csv", 60, 1)
-	cmdtest.Works(t, "dataset", "import", "--data", filepath.Join(dir, "other.csv"), "--name", "people", "--server", server)
+	cmdtest.Works(t, "dataset", "import", "--data", filepath.Join(dir, "other.csv"), "--name", "people",
+		"--server", server)
 	text := "a,who,l1,l2\n"
 	for i := range 40 {
 		text += fmt.Sprintf("%d,p%d,%g,%g\n", i*i%17, i%4, 0.25+0.25*float64(i%3), 0.75-0.25*float64(i%3))
@@ -43,8 +44,10 @@ func TestNamesTaken(t *testing.T) {
 		{"grouped", "groups: who, folds: groups", "0 runs of experiment "},
 		{"bare", "drop: who", "0 runs of experiment "},
 	} {
-		spec := cmdtest.Write(t, dir, "e.yaml", "name: "+c.name+"\nmethods: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
-		if e := cmdtest.Run(t, "experiment", "run", spec, "--server", server); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, c.says) {
+		spec := cmdtest.Write(t, dir, "e.yaml", "name: "+c.name+
+			"\nmethods: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
+		if e := cmdtest.Run(t, "experiment", "run", spec, "--server", server); e.Code != cli.ExitOK ||
+			!strings.Contains(e.Stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.keys, e.Code, e.Stderr)
 		}
 	}
@@ -61,14 +64,17 @@ func TestChangedRuns(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	spec := func(k int) string {
-		return cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: aa-knn, name: mine, settings: {k: %d}}]\n", k))
+		return cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, "+
+			"{algorithm: aa-knn, name: mine, settings: {k: %d}}]\n", k))
 	}
-	says := "2 runs are repeated, because their data, settings, folds or seed have changed: first, mine, fold 0; first, mine, fold 1\n"
+	says := "2 runs are repeated, because their data, settings, folds or seed have changed: first, mine, fold 0; first, " +
+		"mine, fold 1\n"
 	for _, where := range [][]string{{"--local"}, {"--server", cmdtest.Start(t, 1, 1).Servers()}} {
 		first := cmdtest.Run(t, append([]string{"experiment", "run", spec(3)}, where...)...)
 		second := cmdtest.Run(t, append([]string{"experiment", "run", spec(4), "--yes"}, where...)...)
 		third := cmdtest.Run(t, append([]string{"experiment", "run", spec(4)}, where...)...)
-		if strings.Contains(first.Stderr+third.Stderr, "repeated") || !strings.Contains(second.Stderr, says) || third.Code != cli.ExitOK {
+		if strings.Contains(first.Stderr+third.Stderr, "repeated") || !strings.Contains(second.Stderr, says) ||
+			third.Code != cli.ExitOK {
 			t.Errorf("%v: %s\n%s\n%s", where, first.Stderr, second.Stderr, third.Stderr)
 		}
 	}
@@ -96,7 +102,8 @@ func TestChangedRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec(4), "--local")
-	if says := fmt.Sprintf("4 runs are repeated, because they were computed by arithmetic version 99, and this program has arithmetic version %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.Stderr, says) {
+	if says := fmt.Sprintf("4 runs are repeated, because they were computed by arithmetic version 99, and this program "+
+		"has arithmetic version %d: first, aa-knn, fold 0; ", round.Numerics); !strings.Contains(e.Stderr, says) {
 		t.Errorf("want %q: %s", says, e.Stderr)
 	}
 }
@@ -107,7 +114,8 @@ func TestRecordedRuns(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 1).Servers()
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: structrf, settings: {trees: 3}}]\n")
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: "+
+		"structrf, settings: {trees: 3}}]\n")
 	on := func(where string, args ...string) []string {
 		args = append([]string{"experiment", "run", spec, "--no-times"}, args...)
 		if where == "" {
@@ -132,7 +140,8 @@ func TestRecordedRuns(t *testing.T) {
 			}
 		}
 		recorded = append(recorded, asJSON(t, table))
-		if e := cmdtest.Run(t, on(where, "--record", "curve,predictions", "--record-again")...); strings.Contains(e.Stderr, "without what") || !strings.Contains(e.Stderr, "0 runs") {
+		if e := cmdtest.Run(t, on(where, "--record", "curve,predictions", "--record-again")...); strings.Contains(e.Stderr,
+			"without what") || !strings.Contains(e.Stderr, "0 runs") {
 			t.Errorf("%s: %s", where, e.Stderr)
 		}
 	}
@@ -140,27 +149,31 @@ func TestRecordedRuns(t *testing.T) {
 		t.Error(diff)
 	}
 	var list []protocol.Experiment
-	if cmdtest.JSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Runs != 4 || list[0].Done != 4 {
+	if cmdtest.JSON(t, &list, "experiment", "list", "--server", server); len(list) != 1 || list[0].Runs != 4 ||
+		list[0].Done != 4 {
 		t.Errorf("%+v", list)
 	}
-	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is to be recorded"}} {
+	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`},
+		{"--record-again", "--record-again: nothing is to be recorded"}} {
 		if e := cmdtest.Run(t, on("", c.flag)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.flag, e.Code, e.Stderr)
 		}
 	}
 }
 
-// TestRunsOfTwoJobs: a cluster computes 400 runs in one job, and as many others of more folds and rows in another, with the
-// table of --local.
+// TestRunsOfTwoJobs: a cluster computes 400 runs in one job, and as many others of more folds and rows in another, with
+// the table of --local.
 func TestRunsOfTwoJobs(t *testing.T) {
 	n := 400 / testkit.Slowdown
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 2).Servers()
 	spec := func(repeats int, rows string) string {
-		return cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nmethods: [%s]\n", repeats, rows))
+		return cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: "+
+			"%d}\nmeasures: [kl]\nmethods: [%s]\n", repeats, rows))
 	}
-	there := tableOf(t, "experiment", "run", spec(n/20, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
+	there := tableOf(t, "experiment", "run", spec(n/20, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"),
+		"--server", server)
 	if got := len(there.Runs); got != n {
 		t.Fatalf("%d runs", got)
 	}
@@ -182,7 +195,8 @@ func TestModelsOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 1).Servers()
-	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 2\nmeasures: [kl]\nmethods: [aa-knn, ranking, {algorithm: structrf, settings: {trees: 2}}]\n")
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 2\nmeasures: [kl]\nmethods: [aa-knn, "+
+		"ranking, {algorithm: structrf, settings: {trees: 2}}]\n")
 	here := tableOf(t, "experiment", "run", spec, "--local", "--keep-models")
 	there := tableOf(t, "experiment", "run", spec, "--keep-models", "--server", server)
 	if diff := cmp.Diff(asJSON(t, here), asJSON(t, there)); diff != "" {
@@ -204,7 +218,8 @@ func TestModelsOfRuns(t *testing.T) {
 		b, err := os.ReadFile(out)
 		kept, missing := os.ReadFile(filepath.Join(dir, "e.experiment", "models", c.Digest+".model"))
 		if err != nil || missing != nil || !bytes.Equal(b, kept) {
-			t.Errorf("%s: %d bytes on the cluster, %d in the folder, errors %v and %v", there.NameOf(&c).String(), len(b), len(kept), err, missing)
+			t.Errorf("%s: %d bytes on the cluster, %d in the folder, errors %v and %v", there.NameOf(&c).String(), len(b),
+				len(kept), err, missing)
 		}
 	}
 	if text := cmdtest.Works(t, "model", "list", "--server", server); strings.Count(text, "e.tiny/") != 4 {
@@ -212,8 +227,8 @@ func TestModelsOfRuns(t *testing.T) {
 	}
 }
 
-// TestCancelledRuns: an experiment is paused and goes on; the runs that had ended when it was cancelled are in its report,
-// and the next run has the others run alone.
+// TestCancelledRuns: an experiment is paused and goes on; the runs that had ended when it was cancelled are in its
+// report, and the next run has the others run alone.
 func TestCancelledRuns(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 1, 2)
@@ -221,7 +236,8 @@ func TestCancelledRuns(t *testing.T) {
 	on := func(args ...string) []string { return append(args, server...) }
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	spec := func(rows string) string {
-		return cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 5\nmeasures: [kl]\nmethods: [aa-knn"+rows+"]\n")
+		return cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [tiny.csv]\nfolds: 5\nmeasures: [kl]\nmethods: [aa-knn"+
+			rows+"]\n")
 	}
 	end := make(chan cmdtest.Ended, 1)
 	path := spec(", {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}")
@@ -238,7 +254,8 @@ func TestCancelledRuns(t *testing.T) {
 			return err == nil && (now.State == protocol.Paused) == (command == "pause") && now.Done >= 2
 		})
 	}
-	if e := cmdtest.Run(t, on("experiment", "pause", "none")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, `the cluster has no experiment "none"`) {
+	if e := cmdtest.Run(t, on("experiment", "pause", "none")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, `the cluster has no experiment "none"`) {
 		t.Errorf("exit code %d\n%s", e.Code, e.Stderr)
 	}
 	cmdtest.Works(t, on("experiment", "cancel", "e")...)
@@ -264,13 +281,14 @@ func TestCancelledRuns(t *testing.T) {
 	if says := fmt.Sprintf("%d run", 5-done); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, says) {
 		t.Errorf("want %q: exit code %d\n%s", says, e.Code, e.Stderr)
 	}
-	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
+	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")),
+		asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestReportFromServer: the report that a coordinator makes has the same bytes as the report of the command line, in each
-// format; wrong options are refused.
+// TestReportFromServer: the report that a coordinator makes has the same bytes as the report of the command line, in
+// each format; wrong options are refused.
 func TestReportFromServer(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 3, 2)
@@ -278,13 +296,15 @@ func TestReportFromServer(t *testing.T) {
 	cmdtest.Works(t, "experiment", "run", spec, "--server", c.Servers())
 	x := c.Client().Experiments()
 	for _, format := range reporting.Formats() {
-		want := cmdtest.Works(t, "experiment", "report", "e", "--server", c.Servers(), "--format", format, "--no-times", "--sample")
+		want := cmdtest.Works(t, "experiment", "report", "e", "--server", c.Servers(), "--format", format, "--no-times",
+			"--sample")
 		got, err := x.Report(t.Context(), "e", url.Values{"format": {format}, "no_times": {"true"}, "sample": {"true"}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s: error %v, %s", format, err, cmp.Diff(want, string(got)))
 		}
 	}
-	for query, want := range map[string]string{"format=pdf": "unknown format", "level=2": "level", "no_times=maybe": "no_times", "colour=red": "parameters are"} {
+	for query, want := range map[string]string{"format=pdf": "unknown format", "level=2": "level",
+		"no_times=maybe": "no_times", "colour=red": "parameters are"} {
 		values, _ := url.ParseQuery(query)
 		if _, err := x.Report(t.Context(), "e", values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", query, err)

@@ -65,7 +65,8 @@ func Blocks(n int) ([]int, error) {
 	var found []int
 	for i := 0; i < blocks && len(found) < n; i++ {
 		base := lowestPort + int(next.Add(1)%blocks)*BlockPorts
-		lease, err := net.ListenPacket("udp", address(base)) // before its TCP ports: the process that has the lease may listen just now
+		// before its TCP ports: the process that has the lease may listen just now
+		lease, err := net.ListenPacket("udp", address(base))
 		if err != nil {
 			continue
 		}

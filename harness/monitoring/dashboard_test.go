@@ -13,7 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-var answersFile = flag.String("answers", "", "write the questions, queries and answers of TestDashboardOnPrometheus to this file, as Markdown")
+var answersFile = flag.String("answers", "", "write the questions, queries and answers of TestDashboardOnPrometheus "+
+	"to this file, as Markdown")
 
 // key is a panel of the dashboard that answers one of the four questions, with what a right
 // answer has while a job runs.
@@ -67,21 +68,32 @@ func keys(instances map[string]string) []key {
 			v, _ := value(m, "name", j.name)
 			return v > 0
 		}},
-		{question: "Is it making progress?", panel: "Longest time without progress", right: func(_ monitoredJob, m []measured) bool {
-			return len(m) == 1 && m[0].value > -1 && m[0].value < 60
+		{question: "Is it making progress?", panel: "Longest time without progress",
+			right: func(_ monitoredJob, m []measured) bool {
+				return len(m) == 1 && m[0].value > -1 && m[0].value < 60
+			}},
+		{question: "Is it making progress?", panel: "Steps a second", right: func(_ monitoredJob, m []measured) bool {
+			return positive(m)
 		}},
-		{question: "Is it making progress?", panel: "Steps a second", right: func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{question: "Is it making progress?", panel: "Samples a second", right: func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{question: "Which worker is slow?", panel: "Seconds a task, by worker and kind", right: func(j monitoredJob, m []measured) bool {
-			m = slices.DeleteFunc(slices.Clone(m), func(x measured) bool { return x.labels["kind"] != j.unit })
-			return slower("instance", instances[quick], instances[slow])(j, m)
+		{question: "Is it making progress?", panel: "Samples a second", right: func(_ monitoredJob, m []measured) bool {
+			return positive(m)
 		}},
-		{question: "Which worker is slow?", panel: "Seconds a task, as the leader sees it", right: slower("worker", quick, slow)},
+		{question: "Which worker is slow?", panel: "Seconds a task, by worker and kind",
+			right: func(j monitoredJob, m []measured) bool {
+				m = slices.DeleteFunc(slices.Clone(m), func(x measured) bool { return x.labels["kind"] != j.unit })
+				return slower("instance", instances[quick], instances[slow])(j, m)
+			}},
+		{question: "Which worker is slow?", panel: "Seconds a task, as the leader sees it",
+			right: slower("worker", quick, slow)},
 		{question: "Is Raft healthy?", panel: "Leaders", right: is(1)},
 		{question: "Is Raft healthy?", panel: "Voters", right: is(3)},
 		{question: "Is Raft healthy?", panel: "Know the leader", right: is(1)},
-		{question: "Is Raft healthy?", panel: "Time to commit", right: func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{question: "Is Raft healthy?", panel: "Entries behind the leader", right: func(_ monitoredJob, m []measured) bool { return len(m) == 2 }},
+		{question: "Is Raft healthy?", panel: "Time to commit", right: func(_ monitoredJob, m []measured) bool {
+			return positive(m)
+		}},
+		{question: "Is Raft healthy?", panel: "Entries behind the leader", right: func(_ monitoredJob, m []measured) bool {
+			return len(m) == 2
+		}},
 		{question: "How many bytes a step?", panel: "Bytes a step", right: func(_ monitoredJob, m []measured) bool {
 			return positive(m) && m[0].value > 10 && m[0].value < 10<<20
 		}},
@@ -89,7 +101,8 @@ func keys(instances map[string]string) []key {
 }
 
 // TestDashboardOnPrometheus: a real Prometheus that scrapes a cluster answers the dashboard's
-// questions rightly while a job of each kind runs, takes each of its queries, and raises no alert. All connections have TLS.
+// questions rightly while a job of each kind runs, takes each of its queries, and raises no alert. All connections have
+// TLS.
 func TestDashboardOnPrometheus(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -153,7 +166,8 @@ func (p *aPrometheus) question(t *testing.T, c *proc.Cluster, a *answers, j moni
 		defer func() {
 			if t.Failed() {
 				t.Logf("%s: %s: %s: %v", j.name, q.panel, q.expr, last)
-				for _, around := range []string{`up`, `coppice_job_steps`, `coppice_worker_tasks_total`, `rate(coppice_worker_tasks_total[10s])`, `coppice_jobs_waiting > 0`} {
+				for _, around := range []string{`up`, `coppice_job_steps`, `coppice_worker_tasks_total`,
+					`rate(coppice_worker_tasks_total[10s])`, `coppice_jobs_waiting > 0`} {
 					t.Logf("%s: %v", around, p.ask(t, around))
 				}
 			}

@@ -27,11 +27,14 @@ type monitoredJob struct {
 // monitoredJobs are jobs that take minutes: of summed rounds, of trees, and of folds.
 var monitoredJobs = []monitoredJob{
 	{name: "forest", kind: "an LDLF job", unit: "step", rows: 20000, flags: []string{
-		"--steps", "1000000000", "--set", "patience=1000000", "--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256",
+		"--steps", "1000000000", "--set", "patience=1000000", "--set", "trees=3", "--set", "depth=5", "--set",
+		"batch_size=256",
 	}},
-	{name: "trees", kind: "a StructRF job", unit: "tree", rows: 20000, flags: []string{"--algorithm", "structrf", "--set", "trees=10000", "--set", "max_depth=6"}},
+	{name: "trees", kind: "a StructRF job", unit: "tree", rows: 20000, flags: []string{"--algorithm", "structrf", "--set",
+		"trees=10000", "--set", "max_depth=6"}},
 	{name: "folds", kind: "a job of folds", unit: "fold", rows: 1000, flags: []string{
-		"--folds", "1000", "--steps", "60", "--set", "patience=1000000", "--set", "trees=2", "--set", "depth=4", "--set", "batch_size=128",
+		"--folds", "1000", "--steps", "60", "--set", "patience=1000000", "--set", "trees=2", "--set", "depth=4", "--set",
+		"batch_size=128",
 	}},
 }
 
@@ -52,7 +55,9 @@ func processes(t *testing.T, c *proc.Cluster) (coordinators, workers map[string]
 	// A coordinator that just lost the leadership may answer, and knows no worker.
 	testkit.Until(t, "all workers to be shown", func() bool {
 		cmdtest.JSON(t, &info, "cluster", "show", "--server", c.Servers())
-		return len(info.Workers) == len(c.Workers) && !slices.ContainsFunc(info.Workers, func(w protocol.Worker) bool { return w.Metrics == "" })
+		return len(info.Workers) == len(c.Workers) && !slices.ContainsFunc(info.Workers, func(w protocol.Worker) bool {
+			return w.Metrics == ""
+		})
 	})
 	coordinators, workers = make(map[string]string), make(map[string]string)
 	for _, n := range c.Coordinators {

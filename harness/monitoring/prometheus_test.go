@@ -92,7 +92,8 @@ func prometheusConfig(t *testing.T, coordinators, workers map[string]string, cer
 		}
 		delete(s, "dns_sd_configs")
 		s["tls_config"] = map[string]any{
-			"ca_file": filepath.Join(certificate, certs.AuthorityFile), "cert_file": filepath.Join(certificate, certs.CertFile), "key_file": filepath.Join(certificate, certs.KeyFile),
+			"ca_file": filepath.Join(certificate, certs.AuthorityFile), "cert_file": filepath.Join(certificate, certs.CertFile),
+			"key_file": filepath.Join(certificate, certs.KeyFile),
 		}
 		s["static_configs"] = []any{map[string]any{"targets": slices.Sorted(maps.Values(of))}}
 	}

@@ -93,7 +93,8 @@ func dashboardQueries(t *testing.T) (all []shippedQuery) {
 			row = p.Title
 		}
 		for _, target := range p.Targets {
-			all = append(all, shippedQuery{where: "dashboard", question: row, panel: p.Title, expr: fromGrafana.Replace(target.Expr)})
+			all = append(all, shippedQuery{where: "dashboard", question: row, panel: p.Title,
+				expr: fromGrafana.Replace(target.Expr)})
 		}
 	}
 	values := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
@@ -105,7 +106,8 @@ func dashboardQueries(t *testing.T) (all []shippedQuery) {
 		if m == nil {
 			t.Fatalf("the variable %s is %q", v.Name, v.Definition)
 		}
-		all = append(all, shippedQuery{where: "dashboard", question: "variable " + v.Name, expr: "group by (" + m[2] + ") (" + m[1] + ")"})
+		all = append(all, shippedQuery{where: "dashboard", question: "variable " + v.Name, expr: "group by (" + m[2] + ") (" +
+			m[1] + ")"})
 	}
 	if len(all) < 40 {
 		t.Fatalf("%d queries in the dashboard", len(all))

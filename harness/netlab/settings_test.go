@@ -8,7 +8,8 @@ import (
 
 func TestParse(t *testing.T) {
 	got, err := Parse("rtt=50ms,jitter=5ms,loss=1%,duplicate=0.5%,rate=1.5Mbit")
-	want := Settings{RTT: 50 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.005, Rate: 1_500_000}
+	want := Settings{RTT: 50 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.005,
+		Rate: 1_500_000}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -59,7 +60,8 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: a share of %v", text, share)
 			}
 		}
-		if s.RTT < 0 || s.RTT > maxRTT || s.Jitter < 0 || s.Jitter > maxRTT || s.Rate != 0 && (s.Rate < leastRate || s.Rate > mostRate) {
+		if s.RTT < 0 || s.RTT > maxRTT || s.Jitter < 0 || s.Jitter > maxRTT || s.Rate != 0 &&
+			(s.Rate < leastRate || s.Rate > mostRate) {
 			t.Fatalf("%q is read as %+v", text, s)
 		}
 	})
@@ -80,10 +82,11 @@ func FuzzHeader(f *testing.F) {
 
 func TestHeader(t *testing.T) {
 	h, ok := parseHeader([]byte{0x45, 0, 0, 24, 0, 0, 0, 0, 64, 6, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2, 0x1f, 0x90, 0, 80})
-	if !ok || h != (header{addressOf(0), addressOf(1), 8080, 80}) {
+	if !ok || h != (header{from: addressOf(0), to: addressOf(1), fromPort: 8080, toPort: 80}) {
 		t.Errorf("got %+v, %v", h, ok)
 	}
-	if h, ok := parseHeader([]byte{0x45, 0, 0, 24, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2, 0x1f, 0x90, 0, 80}); !ok || h.fromPort != 0 {
+	if h, ok := parseHeader([]byte{0x45, 0, 0, 24, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 1, 10, 77, 0, 2, 0x1f, 0x90, 0,
+		80}); !ok || h.fromPort != 0 {
 		t.Errorf("UDP: %+v, %v", h, ok)
 	}
 }

@@ -83,7 +83,8 @@ func TestNetwork(t *testing.T) {
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, steps, "--local")...))
 	c := startFar(t, "rtt="+rtt.String(), 3, 2)
 	began := time.Now()
-	if got := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, steps, "--server", c.Servers())...)); got != want || len(got) != 64 {
+	if got := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, steps, "--server",
+		c.Servers())...)); got != want || len(got) != 64 {
 		t.Errorf("digest %q, in this process %q", got, want)
 	}
 	if took := time.Since(began); took < steps*rtt {

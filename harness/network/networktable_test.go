@@ -29,7 +29,8 @@ const (
 )
 
 // networkRows is what "all" stands for.
-const networkRows = "loopback; rtt=20ms; rtt=50ms; rtt=100ms heartbeat=200ms; rtt=200ms heartbeat=350ms; rtt=300ms heartbeat=500ms; " +
+const networkRows = "loopback; rtt=20ms; rtt=50ms; rtt=100ms heartbeat=200ms; rtt=200ms heartbeat=350ms; rtt=300ms " +
+	"heartbeat=500ms; " +
 	"rtt=10ms,rate=1Mbit; rtt=10ms,loss=5%; rtt=10ms,duplicate=10%"
 
 // The variables by which a process is told what to measure.
@@ -79,7 +80,8 @@ func TestNetworkTable(t *testing.T) {
 	}
 	idle.Wait()
 	var b strings.Builder
-	b.WriteString("| network | elections | import of 1.2 MB | a job accepted | a step of `ldlf` | 20 trees of `structrf` | 4 folds of `ldlf` | units given again |\n| --- | --: | --: | --: | --: | --: | --: | --: |\n")
+	b.WriteString("| network | elections | import of 1.2 MB | a job accepted | a step of `ldlf` | 20 trees of " +
+		"`structrf` | 4 folds of `ldlf` | units given again |\n| --- | --: | --: | --: | --: | --: | --: | --: |\n")
 	for i, row := range rows {
 		b.WriteString(results[i].line(row))
 	}
@@ -209,7 +211,8 @@ func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 		return time.Since(began).Seconds()
 	}
 	m.Import = take("the import", func(ctx context.Context) error {
-		_, err := c.Client().Datasets().Import(ctx, protocol.DatasetPut{Name: "far"}, generate.Artificial(tableRows, 1), importer.Options{})
+		_, err := c.Client().Datasets().Import(ctx, protocol.DatasetPut{Name: "far"}, generate.Artificial(tableRows, 1),
+			importer.Options{})
 		return err
 	})
 	var job *protocol.JobInfo
@@ -228,10 +231,12 @@ func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 
 // farSpec is a job of the table.
 func farSpec(algorithm string, folds, steps int) protocol.Spec {
-	s := protocol.Spec{Algorithm: algorithm, Dataset: "far", Folds: folds, Set: map[string]string{"preset": "paper", "trees": "20", "max_depth": "8"}}
+	s := protocol.Spec{Algorithm: algorithm, Dataset: "far", Folds: folds, Set: map[string]string{"preset": "paper",
+		"trees": "20", "max_depth": "8"}}
 	if algorithm == "ldlf" {
 		s.Set = map[string]string{
-			"steps": strconv.Itoa(steps), "trees": "3", "depth": "5", "batch_size": "256", "leaf_batches": "50", "validation_fraction": "0",
+			"steps": strconv.Itoa(steps), "trees": "3", "depth": "5", "batch_size": "256", "leaf_batches": "50",
+			"validation_fraction": "0",
 		}
 	}
 	return s
@@ -246,7 +251,8 @@ func (c *farCluster) run(ctx context.Context, s protocol.Spec) error {
 	return err
 }
 
-func (c *farCluster) end(ctx context.Context, j *protocol.JobInfo, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
+func (c *farCluster) end(ctx context.Context, j *protocol.JobInfo, see func(*protocol.JobInfo)) (*protocol.JobInfo,
+	error) {
 	j, err := c.Client().Jobs().Watch(ctx, strconv.FormatUint(j.ID, 10), see)
 	if err == nil && j.State != protocol.Done {
 		err = fmt.Errorf("the job is %s %s", j.State, j.Error)

@@ -28,7 +28,9 @@ import (
 
 // floodSize is what greedy clients do to a coordinator at once.
 type floodSize struct {
-	idle      int           // HTTP connections that say nothing, and a quarter as many of NATS that say their name only; with deaf and halves, more than most
+	// HTTP connections that say nothing, and a quarter as many of NATS that say their name only; with deaf and halves,
+	// more than most
+	idle      int
 	uploads   int           // that stand still
 	deaf      int           // NATS clients that ask for pieces of a blob, listen to what they may, and read nothing
 	halves    int           // NATS clients that send most of a message of 1 MiB
@@ -61,7 +63,8 @@ func TestFlood(t *testing.T) {
 	}
 	size := floodSize{idle: 400, uploads: 10, deaf: 40, halves: 8, fragments: 200, memory: 64, most: 128}
 	if os.Getenv(fullFlood) != "" {
-		size = floodSize{idle: 10_000, uploads: 300, deaf: 200, halves: 100, fragments: 2000, memory: 512, most: 512, lasts: time.Minute}
+		size = floodSize{idle: 10_000, uploads: 300, deaf: 200, halves: 100, fragments: 2000, memory: 512, most: 512,
+			lasts: time.Minute}
 	}
 	needFiles(t, size.files())
 	c := floodable(t, size, 2)
@@ -94,7 +97,8 @@ func TestFlood(t *testing.T) {
 		t.Errorf("digest %s before, %s after", a, b)
 	}
 	peak, open := use.peak(), use.most()
-	t.Logf("memory %d MiB before, %d MiB at most, bound %d; %d descriptors before, %d at most; import %v, slowest of %d jobs %v", idle>>20, peak>>20, size.bound(idle)>>20,
+	t.Logf("memory %d MiB before, %d MiB at most, bound %d; %d descriptors before, %d at most; import %v, slowest of %d "+
+		"jobs %v", idle>>20, peak>>20, size.bound(idle)>>20,
 		files, open, imported.Round(time.Millisecond), jobs, trained.Round(time.Millisecond))
 	f.kept(t)
 	if bound := size.bound(idle); peak > bound {
@@ -229,7 +233,8 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	if f.blob, err = c.Client().Blobs().Put(ctx, make([]byte, 4*protocol.BlobChunk)); err != nil {
 		t.Fatal(err)
 	}
-	sender, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + f.nats}, Name: "fragments", Log: slog.New(slog.DiscardHandler)})
+	sender, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + f.nats}, Name: "fragments",
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +270,8 @@ func introduction(name string) string {
 	return fmt.Sprintf("CONNECT {\"verbose\":false,\"name\":%q}\r\n", name)
 }
 
-// idle keeps n connections open until the end of the flood. A connection sends hello, and then nothing. Every 100 ms, a new
-// connection replaces the oldest one.
+// idle keeps n connections open until the end of the flood. A connection sends hello, and then nothing. Every 100 ms, a
+// new connection replaces the oldest one.
 func (f *greed) idle(address, hello string, n int) {
 	open := make([]net.Conn, n)
 	defer func() {
@@ -331,7 +336,8 @@ func (f *greed) natsClient(name, hello string, say func(c net.Conn) error) {
 // alive, and reads nothing.
 func (f *greed) deaf(name string) {
 	answers := f.subjects.Answers(name)
-	listens := fmt.Sprintf("SUB > 1\r\nSUB %s 2\r\nSUB %s 3\r\nSUB %s.> 4\r\n", f.subjects.Lead(), f.subjects.Work(name), answers)
+	listens := fmt.Sprintf("SUB > 1\r\nSUB %s 2\r\nSUB %s 3\r\nSUB %s.> 4\r\n", f.subjects.Lead(),
+		f.subjects.Work(name), answers)
 	get := (&protocol.BlobGet{Digest: f.blob, Length: protocol.BlobChunk}).Append(nil)
 	asks := fmt.Sprintf("PUB %s %s.x %d\r\n%s\r\nPONG\r\n", f.subjects.Fetch(name), answers, len(get), get)
 	f.natsClient(name, listens, func(c net.Conn) error {
@@ -344,7 +350,8 @@ func (f *greed) deaf(name string) {
 // half sends most of a message, and then nothing.
 func (f *greed) half() {
 	const n, due = 1 << 20, 1 << 10
-	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Heartbeats("half"), n) + strings.Repeat("x", n-due)
+	part := fmt.Sprintf("SUB %s 1\r\nPUB %s %d\r\n", f.subjects.Lead(), f.subjects.Heartbeats("half"), n) +
+		strings.Repeat("x", n-due)
 	f.natsClient("half", part, func(c net.Conn) error {
 		_, err := io.Copy(io.Discard, c) // until it is closed: it answers no ping
 		return errors.Join(err, io.EOF)
@@ -417,7 +424,10 @@ func (f *greed) counter(name string) float64 {
 func (f *greed) kept(t *testing.T) {
 	t.Helper()
 	lost := math.NaN()
-	testkit.Until(t, "metrics", func() bool { lost = f.counter("coppice_nats_disconnects_total"); return !math.IsNaN(lost) })
+	testkit.Until(t, "metrics", func() bool {
+		lost = f.counter("coppice_nats_disconnects_total")
+		return !math.IsNaN(lost)
+	})
 	if lost != 0 {
 		t.Errorf("the coordinator lost its own connection to NATS %v times", lost)
 	}

@@ -45,7 +45,8 @@ type saidBack struct {
 }
 
 // reading are the commands that only read; the last works wherever a coordinator answers.
-var reading = []string{"cluster", "cluster members", "job list", "job show j", "dataset list", "model list", "cluster members --stale"}
+var reading = []string{"cluster", "cluster members", "job list", "job show j", "dataset list", "model list",
+	"cluster members --stale"}
 
 // ask runs commands, all at once.
 func (s *outageSite) ask(commands ...string) map[string]saidBack {
@@ -120,7 +121,8 @@ func (s *outageSite) print(outage, command string, b saidBack) {
 func (s *outageSite) fill() {
 	s.t.Helper()
 	data := cmdtest.ArtificialFile(s.t, s.t.TempDir(), "set.csv", 500, 1)
-	cmdtest.Works(s.t, "job", "submit", "--data", data, "--name", "j", "--steps", "100000000", "--set", "patience=1000000", "--server", s.c.Servers())
+	cmdtest.Works(s.t, "job", "submit", "--data", data, "--name", "j", "--steps", "100000000", "--set", "patience=1000000",
+		"--server", s.c.Servers())
 }
 
 // waits waits until the job waits for something.
@@ -156,7 +158,8 @@ func TestOutages(t *testing.T) {
 	s.waits(protocol.WaitNoWorker)
 	back := s.reads("no worker", nil, nil, "leads, and all coordinators answer")
 	s.says("no worker", "job list", back["job list"].Stdout, "running, no worker")
-	s.says("no worker", "job show j", back["job show j"].Stdout, "no worker is connected; start a worker: coppice worker --join "+s.addresses()[0])
+	s.says("no worker", "job show j", back["job show j"].Stdout,
+		"no worker is connected; start a worker: coppice worker --join "+s.addresses()[0])
 
 	old := cmdtest.Leader(t, s.c)
 	s.must(old.Stop())
@@ -186,7 +189,8 @@ func TestOutages(t *testing.T) {
 // on waiting for as long as they are told to, and say for whom.
 func (s *outageSite) noMajority() {
 	s.t.Helper()
-	parts := append(s.addresses(), "no quorum: 1 of 3", "2 are needed", "connection refused", "has no leader", "coppice cluster members --stale")
+	parts := append(s.addresses(), "no quorum: 1 of 3", "2 are needed", "connection refused", "has no leader",
+		"coppice cluster members --stale")
 	s.reads("no majority", reading[1:6], parts, "restart: ")
 	now, later := "job pause j --wait 0", "job pause j --wait 8s"
 	back := s.ask(now, later)
@@ -201,7 +205,8 @@ func (s *outageSite) noMajority() {
 	if n := strings.Count(back[now].Stderr, "\n"); n != 1 {
 		s.t.Errorf("%s says %d lines:\n%s", now, n, back[now].Stderr)
 	}
-	if n := strings.Count(back[later].Stderr, "waiting for the cluster: no quorum: 1 of 3"); n < 1 || n > 2 || back[later].took < 7*time.Second {
+	if n := strings.Count(back[later].Stderr, "waiting for the cluster: no quorum: 1 of 3"); n < 1 || n > 2 ||
+		back[later].took < 7*time.Second {
 		s.t.Errorf("%s says %d times that it waits, in %v:\n%s", later, n, back[later].took, back[later].Stderr)
 	}
 	s.interrupted()
@@ -221,7 +226,8 @@ func (s *outageSite) interrupted() {
 	})
 	testkit.Until(s.t, "a command to say that it waits", func() bool { return said.has("waiting for the cluster") })
 	s.must(cmd.Process.Signal(os.Interrupt))
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitSignal+int(syscall.SIGINT) || !said.has("coppice: interrupted\n") {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitSignal+int(syscall.SIGINT) ||
+		!said.has("coppice: interrupted\n") {
 		s.t.Errorf("%v: %s", err, stderr)
 	}
 }
@@ -259,14 +265,16 @@ func TestOutageOfNATS(t *testing.T) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	testkit.Until(t, "NATS to listen", func() bool { return cmdtest.Listens(address) })
-	s := &outageSite{t: t, c: cmdtest.StartWith(t, proc.Config{Coordinators: 3, Args: []string{"--nats", "nats://" + address}})}
+	s := &outageSite{t: t, c: cmdtest.StartWith(t,
+		proc.Config{Coordinators: 3, Args: []string{"--nats", "nats://" + address}})}
 	s.fill()
 	s.waits(protocol.WaitNoWorker)
 	s.must(cmd.Process.Kill())
 	s.waits(protocol.WaitNATS)
 	back := s.reads("NATS down", nil, nil, "not connected to NATS")
 	s.says("NATS down", "job list", back["job list"].Stdout, "running, no NATS")
-	s.says("NATS down", "job show j", back["job show j"].Stdout, "the leader cannot reach the workers", "coppice cluster members")
+	s.says("NATS down", "job show j", back["job show j"].Stdout, "the leader cannot reach the workers",
+		"coppice cluster members")
 	s.says("NATS down", "cluster", back["cluster"].Stdout, "not connected to NATS")
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "other.csv", 500, 2)
 	one := "dataset import --wait 0 --data " + data
@@ -350,7 +358,8 @@ func TestTrainWaitsForAWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := cmd.Wait()
-	if got := cmdtest.ModelDigest(t, cmdtest.Ended{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}); err != nil || got != want {
+	if got := cmdtest.ModelDigest(t, cmdtest.Ended{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(),
+		Stderr: stderr.String()}); err != nil || got != want {
 		t.Errorf("%v: digest %s, --local has %s", err, got, want)
 	}
 }

@@ -62,15 +62,17 @@ type block struct {
 }
 
 var (
-	fence      = regexp.MustCompile("^( *)```(\\w*)$")
-	mark       = regexp.MustCompile(`^ *<!-- (not run|needs|exits|background|file|printed|with|run the next list|run)(?::? (.*?))? *-->$`)
+	fence = regexp.MustCompile("^( *)```(\\w*)$")
+	mark  = regexp.MustCompile(
+		`^ *<!-- (not run|needs|exits|background|file|printed|with|run the next list|run)(?::? (.*?))? *-->$`)
 	inItem     = regexp.MustCompile("`((?:coppice|go) [^`]*)`")
 	notRunItem = regexp.MustCompile(`<!-- not run: (.*?) -->$`)
 	endpoint   = regexp.MustCompile(`\b(?:host\d|127\.0\.0\.1|localhost):\d{4}\b|\B:7500\b`)
 	served     = regexp.MustCompile(`^(coppice (?:coordinator|worker) .*?)( *#.*)?$`)
 	document   = regexp.MustCompile(`(?:<<'?)(\w+)'?$`)
 	rule       = regexp.MustCompile(`^-{4,}$`)
-	languages  = []string{"text", "yaml", "json", "promql", "go", "python"} // of blocks that are no commands; python/tests/test_docs.py runs Python
+	// of blocks that are no commands; python/tests/test_docs.py runs Python
+	languages = []string{"text", "yaml", "json", "promql", "go", "python"}
 )
 
 // readPage finds the blocks and marks of a page.
@@ -80,7 +82,8 @@ func readPage(t *testing.T, name string) *userPage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &userPage{name: name, lines: strings.Split(string(b), "\n"), hidden: make(map[int]string), left: make(map[string]int)}
+	p := &userPage{name: name, lines: strings.Split(string(b), "\n"), hidden: make(map[int]string),
+		left: make(map[string]int)}
 	marks, list := make(map[string]string), false
 	for i := 0; i < len(p.lines); i++ {
 		line := p.lines[i]
@@ -207,7 +210,10 @@ func (p *userPage) script(t *testing.T, addresses map[string]string) string {
 			out[b.last-1] = "end $?"
 		}
 	}
-	return endpoint.ReplaceAllStringFunc(strings.ReplaceAll(strings.Join(out, "\n"), "/var/", "$PWD/var/"), func(at string) string { return addresses[at] })
+	return endpoint.ReplaceAllStringFunc(strings.ReplaceAll(strings.Join(out, "\n"), "/var/", "$PWD/var/"),
+		func(at string) string {
+			return addresses[at]
+		})
 }
 
 // parseSpec parses a block of YAML that is a whole spec, of a job or of an experiment.
@@ -316,7 +322,9 @@ func summary(t *testing.T, all []*userPage) {
 		}
 	}
 	sum := 0
-	for _, reason := range slices.SortedFunc(maps.Keys(left), func(a, b string) int { return cmp.Or(left[b]-left[a], strings.Compare(a, b)) }) {
+	for _, reason := range slices.SortedFunc(maps.Keys(left), func(a, b string) int {
+		return cmp.Or(left[b]-left[a], strings.Compare(a, b))
+	}) {
 		sum += left[reason]
 		t.Logf("%4d not run: %s", left[reason], reason)
 	}
@@ -376,7 +384,8 @@ func (p *userPage) run(t *testing.T, bash string, files map[string]string) {
 		return
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	t.Logf("%s: %d commands in %.1f s, with %.1f s of processor time", p.name, p.ran, time.Since(start).Seconds(), used.Seconds())
+	t.Logf("%s: %d commands in %.1f s, with %.1f s of processor time", p.name, p.ran, time.Since(start).Seconds(),
+		used.Seconds())
 	p.compare(t, outputs)
 }
 
@@ -396,7 +405,8 @@ func (p *userPage) environment(t *testing.T, bin, outputs string, addresses map[
 	}
 	shell := endpoint.ReplaceAllStringFunc(prologue, func(at string) string { return addresses[at] })
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "COPPICE_") })
-	env := append(own, cmdtest.AsCommand+"=1", "BASH_ENV="+cmdtest.Write(t, bin, "prologue.sh", shell), "OUTPUTS="+outputs, "REPOSITORY="+top,
+	env := append(own, cmdtest.AsCommand+"=1", "BASH_ENV="+cmdtest.Write(t, bin, "prologue.sh", shell), "OUTPUTS="+outputs,
+		"REPOSITORY="+top,
 		"PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+p.dir, "TMPDIR="+bin,
 		"COPPICE_SERVER="+addresses["127.0.0.1:7100"])
 	if !strings.Contains(strings.Join(p.lines, "\n"), "--join-cluster") { // which excludes --peers
@@ -492,12 +502,14 @@ func lastOutput(t *testing.T, outputs string) string {
 func madeFiles(t *testing.T) map[string]string {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
-	survey, grade, ages, people := "id;comment;temp;size;p_low;p_mid;p_high\n", "years,f1,f2,grade\n", "f1,f2,f3,age\n", "person,f1,f2,age\n"
+	survey, grade, ages, people := "id;comment;temp;size;p_low;p_mid;p_high\n", "years,f1,f2,grade\n", "f1,f2,f3,age\n",
+		"person,f1,f2,age\n"
 	for i := range 120 {
 		x, y := random.Float64(), random.Float64()
 		if i < 60 {
 			low, mid := int(500*x), 100+int(300*y)
-			row := fmt.Sprintf("%d;\"seen, %s\";%.1f;%.2f;0.%03d;0.%03d;0.%03d\n", 100+i, []string{"late", "ok"}[i%2], 10+20*x, y, low, mid, 1000-low-mid)
+			row := fmt.Sprintf("%d;\"seen, %s\";%.1f;%.2f;0.%03d;0.%03d;0.%03d\n", 100+i, []string{"late", "ok"}[i%2], 10+20*x,
+				y, low, mid, 1000-low-mid)
 			survey += strings.ReplaceAll(row, ".", ",")
 		}
 		age := 1 + int(45*x) + random.IntN(20)

@@ -22,8 +22,8 @@ import (
 // threeHosts are the machines of the page, in the order of the blocks that TestThreeHosts runs. The last is the user's.
 var threeHosts = []string{"host1", "host2", "host3", "own"}
 
-// onHost runs the line in $LINE on the host $NAME, as its user would: with the names of all hosts, and with folders of its own.
-// If the test is killed, stdin closes, and the line is killed too.
+// onHost runs the line in $LINE on the host $NAME, as its user would: with the names of all hosts, and with folders of
+// its own. If the test is killed, stdin closes, and the line is killed too.
 const onHost = `set -e
 exec 3<&0
 (read -r -u 3 _; read -r _ _ _ parent _ </proc/$BASHPID/stat; [[ $parent == $$ ]] && kill -KILL $$) >/dev/null 2>&1 &
@@ -92,7 +92,8 @@ func newHosts(t *testing.T) *hosts {
 	if err := os.Chmod(cmdtest.Write(t, bin, "scp", copies), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.env = append(os.Environ(), cmdtest.AsCommand+"=1", "ROOT="+h.root, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	h.env = append(os.Environ(), cmdtest.AsCommand+"=1", "ROOT="+h.root, "PATH="+bin+string(filepath.ListSeparator)+
+		os.Getenv("PATH"))
 	return h
 }
 
@@ -204,7 +205,8 @@ func (h *hosts) secured(t *testing.T, access string) {
 	if len(c.Coordinators) != 3 || c.Insecure {
 		t.Errorf("%+v", c)
 	}
-	if out, err := h.run(t, "own", "coppice cluster --server host2:7100"); err == nil || !strings.Contains(out, "uses TLS") {
+	if out, err := h.run(t, "own", "coppice cluster --server host2:7100"); err == nil ||
+		!strings.Contains(out, "uses TLS") {
 		t.Errorf("without a certificate: %v\n%s", err, out)
 	}
 	for i, name := range threeHosts {

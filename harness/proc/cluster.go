@@ -135,7 +135,8 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 
 func name(i int) string { return string(rune('a' + i)) }
 
-// begin starts a process on a host. The first argument is the command, which has the name of the role in the certificate.
+// begin starts a process on a host. The first argument is the command, which has the name of the role in the
+// certificate.
 func (c *Cluster) begin(h Host, name string, args []string) (*Node, error) {
 	if c.cfg.Extra != nil {
 		args = append(args, c.cfg.Extra(name)...)
@@ -148,7 +149,8 @@ func (c *Cluster) begin(h Host, name string, args []string) (*Node, error) {
 		flags = []string{"--insecure"} // the hosts are reached over a network
 	}
 	args = append(append(args, flags...), "--dir", filepath.Join(c.cfg.Dir, name), "--die-with-stdin")
-	n := &Node{Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h, Args: args}
+	n := &Node{Name: name, Log: c.log(name), Dir: filepath.Join(c.cfg.Dir, name), exe: c.cfg.Exe, env: c.cfg.Env, host: h,
+		Args: args}
 	return n, n.start()
 }
 
@@ -164,7 +166,8 @@ func (c *Cluster) AddWorker() (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.begin(h, name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() + ":0"}, c.cfg.WorkerArgs...))
+	n, err := c.begin(h, name, append([]string{"worker", "--id", name, "--join", c.Servers(), "--listen", h.Address() +
+		":0"}, c.cfg.WorkerArgs...))
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +189,8 @@ func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	n, err = c.begin(h, name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address", http}, c.cfg.Args...))
+	n, err = c.begin(h, name, append([]string{"coordinator", "--id", name, "--join-cluster", c.Servers(), "--address",
+		http}, c.cfg.Args...))
 	if err != nil {
 		return nil, "", err
 	}

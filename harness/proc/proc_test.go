@@ -35,7 +35,8 @@ func child(t *testing.T, how string) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}, host: Loopback{}}
+	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how},
+		host: Loopback{}}
 	if err := n.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func TestExtra(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { first.Kill() })
-	if args := strings.Join(first.Args, " "); !strings.Contains(args, "--only-for w1") || first.Dir != filepath.Join(c.cfg.Dir, "w1") {
+	if args := strings.Join(first.Args, " "); !strings.Contains(args, "--only-for w1") ||
+		first.Dir != filepath.Join(c.cfg.Dir, "w1") {
 		t.Errorf("%s in %s", args, first.Dir)
 	}
 	if err := c.RemoveWorker(t.Context(), first); err != nil || first.Running() || len(c.Workers) != 0 {

@@ -255,7 +255,8 @@ func (k *kernel) Derive(u round.Task, _ *dataset.Data, _ round.Vars, _ any) (rou
 }
 
 // Run implements round.Kernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, data *dataset.Data, v round.Vars, kept round.Derived, _ any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, data *dataset.Data, v round.Vars, kept round.Derived,
+	_ any) error {
 	k.pause(&u, v)
 	d := kept.(*derived)
 	if d.keep != u.DerivedVersion || d.task != u.ID {

@@ -59,8 +59,9 @@ type order struct {
 
 func newChecker(v *verdict, given *material) *checker {
 	return &checker{
-		verdict: v, given: given, last: make(map[uint64]*state.Job), refs: make(map[uint64]*reference), deleting: make(map[uint64]bool),
-		deleted: make(map[uint64]bool), ended: make(map[round.Cell]uint64), records: make(map[taskOf]uint64),
+		verdict: v, given: given, last: make(map[uint64]*state.Job), refs: make(map[uint64]*reference),
+		deleting: make(map[uint64]bool),
+		deleted:  make(map[uint64]bool), ended: make(map[round.Cell]uint64), records: make(map[taskOf]uint64),
 		notRun: make(map[taskOf]bool), heard: make(map[*host]uint64), orders: make(map[order]bool),
 	}
 }
@@ -143,14 +144,15 @@ func (c *checker) hears(worker *host, epoch uint64, run *protocol.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if run != nil {
-		o := order{worker.name, epoch, run.Job, run.Round}
+		o := order{worker: worker.name, epoch: epoch, job: run.Job, round: run.Round}
 		stale := runs && epoch < c.heard[worker]
 		if before, asked := c.orders[o]; !asked || before {
 			c.orders[o] = stale
 		}
 		for _, u := range run.Tasks {
 			if at, recorded := c.records[taskOf{run.Job, u}]; recorded && at < run.Epoch {
-				c.fail("again", "the leader since %d has task %d of job %d computed, which entry %d recorded", run.Epoch, u, run.Job, at)
+				c.fail("again", "the leader since %d has task %d of job %d computed, which entry %d recorded", run.Epoch, u,
+					run.Job, at)
 			}
 		}
 	}
@@ -166,11 +168,14 @@ func (c *checker) checkPart(p *protocol.Partial) {
 	defer c.mu.Unlock()
 	if ref := c.refs[p.Job]; ref == nil || int(p.Round) >= len(ref.rounds) {
 		c.fail("node", "worker %s sent a node of job %d, round %d, which does not exist", p.Worker, p.Job, p.Round)
-	} else if want := ref.rounds[p.Round].nodes[node{int(p.Level), int(p.Index)}]; string(partialBytes(p.Partial)) != want {
-		c.fail("node", "worker %s sent node (%d, %d) of job %d, round %d, that is not the reference's", p.Worker, p.Level, p.Index, p.Job, p.Round)
+	} else if want := ref.rounds[p.Round].nodes[node{int(p.Level),
+		int(p.Index)}]; string(partialBytes(p.Partial)) != want {
+		c.fail("node", "worker %s sent node (%d, %d) of job %d, round %d, that is not the reference's", p.Worker, p.Level,
+			p.Index, p.Job, p.Round)
 	}
-	if c.orders[order{p.Worker, p.Epoch, p.Job, p.Round}] {
-		c.fail("obey", "worker %s, who knew a later leader, answered an order of epoch %d: job %d, round %d", p.Worker, p.Epoch, p.Job, p.Round)
+	if c.orders[order{worker: p.Worker, epoch: p.Epoch, job: p.Job, round: p.Round}] {
+		c.fail("obey", "worker %s, who knew a later leader, answered an order of epoch %d: job %d, round %d", p.Worker,
+			p.Epoch, p.Job, p.Round)
 	}
 }
 
@@ -232,7 +237,8 @@ func (c *checker) checkEpoch(st *state.State, entry []byte) {
 		return
 	}
 	if e.Epoch != st.Epoch() {
-		c.fail("fence", "entry %d of kind %d about job %d is of epoch %d and was accepted in epoch %d", st.Index(), kindOf(entry), e.Job, e.Epoch, st.Epoch())
+		c.fail("fence", "entry %d of kind %d about job %d is of epoch %d and was accepted in epoch %d", st.Index(),
+			kindOf(entry), e.Job, e.Epoch, st.Epoch())
 	}
 }
 
@@ -246,8 +252,10 @@ func (c *checker) checkEntry(entry []byte) {
 			return
 		}
 		ref := c.refs[e.Job]
-		if int(e.Round) > len(ref.rounds) || int(e.Task) >= len(ref.rounds[e.Round-1].parts) || ref.rounds[e.Round-1].parts[e.Task] != e.Digest {
-			c.fail("collected", "job %d, round %d: task %d was recorded as %.12s, which is not the reference's", e.Job, e.Round, e.Task, e.Digest)
+		if int(e.Round) > len(ref.rounds) || int(e.Task) >= len(ref.rounds[e.Round-1].parts) ||
+			ref.rounds[e.Round-1].parts[e.Task] != e.Digest {
+			c.fail("collected", "job %d, round %d: task %d was recorded as %.12s, which is not the reference's", e.Job, e.Round,
+				e.Task, e.Digest)
 		}
 		if ref.runs != nil {
 			c.recorded(c.index, e.Job, e.Task)
@@ -282,7 +290,8 @@ func (c *checker) durable(what, digest string) {
 		}
 	}
 	if 2*n <= len(c.disks) {
-		c.fail("durable", "the log refers to %s, blob %.12s, that %d of %d coordinators have on disk", what, digest, n, len(c.disks))
+		c.fail("durable", "the log refers to %s, blob %.12s, that %d of %d coordinators have on disk", what, digest, n,
+			len(c.disks))
 	}
 }
 
@@ -324,7 +333,8 @@ func (c *checker) checkJob(j *state.Job, index uint64) {
 	if j.State == protocol.Failed {
 		c.fail("failed", "%v failed: %s", j, j.Error)
 	}
-	if j.Trainer != nil && (!known || before.Round != j.Round) && (int(j.Round) > len(ref.states) || !bytes.Equal(j.Trainer, []byte(ref.states[j.Round-1]))) {
+	if j.Trainer != nil && (!known || before.Round != j.Round) &&
+		(int(j.Round) > len(ref.states) || !bytes.Equal(j.Trainer, []byte(ref.states[j.Round-1]))) {
 		c.fail("state", "%v: the state committed as round %d is not the reference's", j, j.Round)
 	}
 	if ref.runs != nil {
@@ -484,7 +494,8 @@ func (c *checker) checkStored() {
 		}
 		for task, want := range c.wantedRuns(id) {
 			if task >= len(outcomes) || !bytes.Equal(outcomes[task], want) {
-				c.fail("cells", "%v: the stored outcome of task %d, run %+v, is not the reference's", j, task, c.refs[id].runs[task])
+				c.fail("cells", "%v: the stored outcome of task %d, run %+v, is not the reference's", j, task,
+					c.refs[id].runs[task])
 			}
 		}
 	}

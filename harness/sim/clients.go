@@ -93,7 +93,8 @@ func (c *clients) submitJob(ctx context.Context, seed uint64) *state.Job {
 
 func (c *clients) submission(seed uint64) protocol.SubmitEntry {
 	e := protocol.SubmitEntry{
-		Token: fmt.Sprintf("token-%d", seed), Name: fmt.Sprintf("canary-%d", seed), Dataset: dataName, Job: c.given.data[seed].job, AuditPPM: c.audit,
+		Token: fmt.Sprintf("token-%d", seed), Name: fmt.Sprintf("canary-%d", seed), Dataset: dataName,
+		Job: c.given.data[seed].job, AuditPPM: c.audit,
 	}
 	if c.nameless {
 		e.Name = ""
@@ -105,7 +106,8 @@ func (c *clients) submission(seed uint64) protocol.SubmitEntry {
 // submission, which must be refused.
 func (c *clients) deleteJob(ctx context.Context, j *state.Job, seed uint64) {
 	c.checks.deletes(j.ID)
-	index, _, err := c.propose(ctx, protocol.EncodeEntry(protocol.EntryJobsDelete, protocol.JobsDeleteEntry{Jobs: []uint64{j.ID}}))
+	index, _, err := c.propose(ctx, protocol.EncodeEntry(protocol.EntryJobsDelete,
+		protocol.JobsDeleteEntry{Jobs: []uint64{j.ID}}))
 	if err != nil {
 		return
 	}
@@ -212,7 +214,8 @@ func (c *clients) runStudy(ctx context.Context, p studyPlan) {
 // submitRuns submits runs as at most two jobs of one entry until that is acknowledged. It
 // returns the index of the entry, or before if ctx is done. The methods that are not free
 // share the budget, unless it is 0.
-func (c *clients) submitRuns(ctx context.Context, n int, runs []round.Cell, before uint64, budget time.Duration) uint64 {
+func (c *clients) submitRuns(ctx context.Context, n int, runs []round.Cell, before uint64,
+	budget time.Duration) uint64 {
 	e := protocol.ExperimentEntry{Name: studyName}
 	half := (len(runs) + 1) / 2
 	for i, some := range [][]round.Cell{runs[:half], runs[half:]} {

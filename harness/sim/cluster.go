@@ -236,7 +236,8 @@ func (c *cluster) work(ctx context.Context, l *life, dir string) error {
 func (c *cluster) coordinate(ctx context.Context, p *process, l *life) error {
 	m := metrics.NewCoordinator(metrics.Registry())
 	log := c.out.logger(p.name)
-	conn, err := c.connect(ctx, l.host, bus.Options{Name: p.name, Answers: subjects.Inbox(p.name), MayAnswer: subjects.MayAnswer, Traffic: m, Log: log})
+	conn, err := c.connect(ctx, l.host, bus.Options{Name: p.name, Answers: subjects.Inbox(p.name),
+		MayAnswer: subjects.MayAnswer, Traffic: m, Log: log})
 	if err != nil {
 		return err
 	}

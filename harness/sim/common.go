@@ -29,7 +29,8 @@ const (
 )
 
 var phaseNames = [phases]string{
-	"takeover", "dispatch", "partials", "committing", "committed", "snapshot", "install", "replicate", "recording", "finishing",
+	"takeover", "dispatch", "partials", "committing", "committed", "snapshot", "install", "replicate", "recording",
+	"finishing",
 }
 
 func (p Phase) String() string { return phaseNames[p] }

@@ -135,7 +135,8 @@ func compute(params canaryParams, seed uint64, m *dataset.Manifest, shards []*da
 	if err != nil {
 		return nil, err
 	}
-	x := &recorder{Local: engine.NewLocal(job.Kernel, job.Data, 1, nil), r: r, job: job, kept: engine.NewDerivedCache(engine.DerivedLimit)}
+	x := &recorder{Local: engine.NewLocal(job.Kernel, job.Data, 1, nil), r: r, job: job,
+		kept: engine.NewDerivedCache(engine.DerivedLimit)}
 	line := curve.NewRecorder(curve.JobPoints, nil)
 	line.Observe(t.Progress(), curve.Unknown)
 	note := func(_ uint64, t round.Trainer) error {
@@ -207,7 +208,8 @@ func (x *recorder) node(r *round.Round, level, i int) (string, error) {
 	tree.Reset(r.Tasks, r.Reduce().Shape)
 	for u := i << level; u < (i+1)<<level; u++ {
 		p := tree.Partial()
-		if err := engine.RunTask(p, x.job.Kernel, r.Task(u), x.job.Data, r.Vars, x.kept, x.job.Kernel.NewScratch()); err != nil {
+		if err := engine.RunTask(p, x.job.Kernel, r.Task(u), x.job.Data, r.Vars, x.kept,
+			x.job.Kernel.NewScratch()); err != nil {
 			return "", err
 		}
 		if _, err := tree.Put(0, u, p); err != nil {
@@ -242,7 +244,8 @@ func studyJob(m *dataset.Manifest, runs []round.Cell) *round.Job {
 	}
 	return &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: studySeed, Dataset: m.Digest(), Cells: c,
-		Split: dataset.Split{Seed: studySeed, Folds: studyFolds}, Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures,
+		Split: dataset.Split{Seed: studySeed, Folds: studyFolds}, Params: json.RawMessage(`{}`),
+		Measures: pipeline.EveryMeasures,
 	}
 }
 
@@ -291,7 +294,8 @@ func computeStudy(m *dataset.Manifest, shards []*dataset.Rows) (map[round.Cell][
 		if err != nil {
 			return nil, err
 		}
-		if outcomes[run], err = local.SubJob(context.Background(), parent, child, local.Options{Kept: engine.NewDerivedMemory(engine.DerivedLimit)}); err != nil {
+		if outcomes[run], err = local.SubJob(context.Background(), parent, child,
+			local.Options{Kept: engine.NewDerivedMemory(engine.DerivedLimit)}); err != nil {
 			return nil, err
 		}
 	}

@@ -124,7 +124,8 @@ const longestSeed = 2 * time.Minute
 
 // run runs one shard in another process.
 func (s *total) run(ctx context.Context, dir string, k, shards, n int) error {
-	args := []string{"-test.run=^TestSeeds$", "-test.timeout=0", "-sim.dir=" + dir, fmt.Sprintf("-sim.shard=%d/%d", k, shards), fmt.Sprintf("-sim.seeds=%d", n)}
+	args := []string{"-test.run=^TestSeeds$", "-test.timeout=0", "-sim.dir=" + dir,
+		fmt.Sprintf("-sim.shard=%d/%d", k, shards), fmt.Sprintf("-sim.seeds=%d", n)}
 	if *first {
 		args = append(args, "-sim.first")
 	}
@@ -143,7 +144,8 @@ func (s *total) run(ctx context.Context, dir string, k, shards, n int) error {
 	}
 	var last report
 	var rest []string
-	hung := time.AfterFunc(longestSeed, func() { cmd.Process.Signal(syscall.SIGQUIT) }) // it then says what its goroutines wait for
+	// it then says what its goroutines wait for
+	hung := time.AfterFunc(longestSeed, func() { cmd.Process.Signal(syscall.SIGQUIT) })
 	defer hung.Stop()
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -196,5 +198,6 @@ func (s *total) broke(seed uint64, text string) {
 	if *first {
 		s.stop()
 	}
-	s.broken = append(s.broken, fmt.Sprintf("seed %d: %s\nreplay: go test ./harness/sim -run TestSeeds -sim.seed=%d", seed, text, seed))
+	s.broken = append(s.broken, fmt.Sprintf("seed %d: %s\nreplay: go test ./harness/sim -run TestSeeds -sim.seed=%d", seed,
+		text, seed))
 }

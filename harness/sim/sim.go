@@ -102,13 +102,15 @@ func newSim(seed uint64, dir string, given *material, out *output) (*Sim, error)
 	s.cluster.spare = s.cluster.newWorker("late")
 	s.faults = &injector{dice: dice, out: out, cluster: s.cluster, net: s.net}
 	s.net.tap = s.onMessage
-	dataset := protocol.EncodeEntry(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: dataName, Manifest: given.manifest})
+	dataset := protocol.EncodeEntry(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: dataName,
+		Manifest: given.manifest})
 	s.log = newRaftLog(seed, names, dataset, hooks{
 		reached: s.faults.reach, proposed: s.onProposal, applied: s.checks.checkState,
 		corrupt: func(format string, args ...any) { verdict.fail("snapshot", format, args...) },
 	})
 	s.cluster.log, s.faults.log = s.log, s.log
-	s.clients = &clients{given: given, dice: dice, cluster: s.cluster, log: s.log, checks: s.checks, stopped: make(chan struct{})}
+	s.clients = &clients{given: given, dice: dice, cluster: s.cluster, log: s.log, checks: s.checks,
+		stopped: make(chan struct{})}
 	s.faults.arm(seed)
 	s.clients.draw()
 	return s, nil

@@ -18,7 +18,8 @@ var (
 	first   = flag.Bool("sim.first", false, "stop at the first seed that breaks a promise")
 	traces  = flag.String("sim.traces", "", "a folder for what happened in the runs that broke a promise")
 	within  = flag.String("sim.dir", "", "a folder for the disks, which whoever starts a shard makes and removes")
-	shard   = flag.String("sim.shard", "", "k/n: run, in this process, every n-th seed from the k-th on, and report in lines of JSON")
+	shard   = flag.String("sim.shard", "", "k/n: run, in this process, every n-th seed from the k-th on, and report in "+
+		"lines of JSON")
 )
 
 const (
@@ -99,7 +100,8 @@ func runAll(t *testing.T) {
 	}
 	began := time.Now()
 	sum := runShards(t, n)
-	t.Logf("%d seeds in %.1f s: %d entries of the log, %.0f s of virtual time", sum.seeds, time.Since(began).Seconds(), sum.entries, sum.virtual.Seconds())
+	t.Logf("%d seeds in %.1f s: %d entries of the log, %.0f s of virtual time", sum.seeds, time.Since(began).Seconds(),
+		sum.entries, sum.virtual.Seconds())
 	for _, line := range sum.broken {
 		t.Error(line)
 	}
@@ -111,7 +113,8 @@ func runAll(t *testing.T) {
 			missed = append(missed, c.String())
 		}
 	}
-	t.Logf("%d of %d cells of fault and phase were hit, the rarest %d times", len(Cells())-len(missed), len(Cells()), least)
+	t.Logf("%d of %d cells of fault and phase were hit, the rarest %d times", len(Cells())-len(missed),
+		len(Cells()), least)
 	t.Logf("budgets left %d units out", sum.notRun)
 	if n >= matrixSeeds && sum.notRun == 0 {
 		t.Error("budgets left no unit out")

@@ -31,7 +31,8 @@ func (g Growing) job(s *Set) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &round.Job{Algorithm: structrf.Name, Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
+	return &round.Job{Algorithm: structrf.Name, Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(),
+		Params: r.Params}, nil
 }
 
 // grow grows the forest, one tree at a time, and returns the seconds from the rows in
@@ -55,7 +56,8 @@ func (g Growing) grow(ctx context.Context, s *Set, j *round.Job) (algorithms.Mod
 }
 
 func (g Growing) peerJob(kind, file string) Job {
-	return Job{"kind": kind, "data": file, "seed": 1, "trees": g.Trees, "depth": g.Depth, "samples": g.MinSamples, "rows": oneByOne}
+	return Job{"kind": kind, "data": file, "seed": 1, "trees": g.Trees, "depth": g.Depth, "samples": g.MinSamples,
+		"rows": oneByOne}
 }
 
 // Grow measures how long the forest takes to grow. file is the dataset's for peers;
@@ -93,8 +95,9 @@ func (g Growing) Predict(s *Set, file string) (Case, error) {
 	}
 	var model algorithms.Model
 	c := Case{
-		Name: fmt.Sprintf("%s, min_samples %d, depth %d", s.Name, g.MinSamples, g.Depth),
-		Of:   []string{fmt.Sprintf("predicting %d samples", s.Manifest.Rows), "predicting one sample"}, Agreement: growAgreement,
+		Name:      fmt.Sprintf("%s, min_samples %d, depth %d", s.Name, g.MinSamples, g.Depth),
+		Of:        []string{fmt.Sprintf("predicting %d samples", s.Manifest.Rows), "predicting one sample"},
+		Agreement: growAgreement,
 		Run: func(ctx context.Context) (f Figures, err error) {
 			if model == nil { // the run that does not count
 				if model, _, err = g.grow(ctx, s, j); err != nil {

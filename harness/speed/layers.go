@@ -36,7 +36,8 @@ type Convolved struct {
 var (
 	PaperLayers = Layers{Sides: []int{243, 256, 64}, Batch: 128, Repeats: 100}
 	FirstImages = Convolved{Channels: 1, Side: 32, Outputs: 16, Kernel: 3, Batch: 128, Block: 32, Repeats: 5}
-	LaterImages = Convolved{Channels: 16, Side: 32, Outputs: 16, Kernel: 3, Inputs: true, Batch: 128, Block: 32, Repeats: 2}
+	LaterImages = Convolved{Channels: 16, Side: 32, Outputs: 16, Kernel: 3, Inputs: true, Batch: 128, Block: 32,
+		Repeats: 2}
 )
 
 // What numbers are drawn for: seeds that peers have too.
@@ -99,7 +100,8 @@ func (l Layers) Case() Case {
 	for i, x := 0, numbers(seedRows, l.Batch*l.Sides[0]); i < l.Batch; i++ {
 		samples[i] = gradient.Sample{Row: uint32(i), X: x[i*l.Sides[0] : (i+1)*l.Sides[0]]}
 	}
-	w, dy, y := &gradient.Weights{Theta: theta}, numbers(seedOutputs, l.Batch*l.Sides[last]), make([]float32, l.Batch*l.Sides[last])
+	w, dy, y := &gradient.Weights{Theta: theta}, numbers(seedOutputs, l.Batch*l.Sides[last]),
+		make([]float32, l.Batch*l.Sides[last])
 	p, ws, shape := new(round.Partial), f.NewWorkspace(), f.GradientShape()
 	shape.F64 += gradient.GradientAt
 	pass := func() {
@@ -157,7 +159,8 @@ func (c Convolved) Case() Case {
 		}
 	}
 	job := Job{
-		"kind": "convolution", "channels": c.Channels, "side": c.Side, "outputs": c.Outputs, "kernel": c.Kernel, "batch": c.Batch,
+		"kind": "convolution", "channels": c.Channels, "side": c.Side, "outputs": c.Outputs, "kernel": c.Kernel,
+		"batch":   c.Batch,
 		"repeats": c.Repeats, "inputs": c.Inputs,
 	}
 	return passes(c.Repeats, job, pass, func() []float32 { return v.Sum })

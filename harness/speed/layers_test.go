@@ -119,7 +119,8 @@ func TestPeerOfLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	training := Training{Trees: 2, Depth: 4, Outputs: 8, Rate: 0.1, Momentum: 0.9, Interval: 40, Intervals: 2, Iterations: 10, Hidden: 16}
+	training := Training{Trees: 2, Depth: 4, Outputs: 8, Rate: 0.1, Momentum: 0.9, Interval: 40, Intervals: 2,
+		Iterations: 10, Hidden: 16}
 	forest, err := training.Case(set, 64, file)
 	if err != nil {
 		t.Fatal(err)

@@ -26,10 +26,12 @@ type Training struct {
 }
 
 // PaperTraining is the training of the tables.
-var PaperTraining = Training{Trees: 5, Depth: 7, Outputs: 64, Rate: 1, Momentum: 0.9, Interval: 100, Intervals: 2, Iterations: 20}
+var PaperTraining = Training{Trees: 5, Depth: 7, Outputs: 64, Rate: 1, Momentum: 0.9, Interval: 100, Intervals: 2,
+	Iterations: 20}
 
 // PaperNetwork is the same on a network of one hidden layer.
-var PaperNetwork = Training{Trees: 5, Depth: 7, Outputs: 64, Rate: 0.1, Momentum: 0.9, Interval: 100, Intervals: 2, Iterations: 20, Hidden: 256}
+var PaperNetwork = Training{Trees: 5, Depth: 7, Outputs: 64, Rate: 0.1, Momentum: 0.9, Interval: 100, Intervals: 2,
+	Iterations: 20, Hidden: 256}
 
 // The peers of LDLF and of the forests, as their scripts call themselves.
 const (
@@ -56,14 +58,17 @@ func (t Training) Case(s *Set, batch int, file string) (Case, error) {
 		return Case{}, err
 	}
 	c := Case{
-		Name: fmt.Sprintf("%s, batch %d", s.Name, batch), Of: []string{"a step with leaf updates", "a leaf update", "a step without leaf updates"},
+		Name: fmt.Sprintf("%s, batch %d", s.Name, batch), Of: []string{"a step with leaf updates", "a leaf update",
+			"a step without leaf updates"},
 		Agreement: lossAgreement,
 		Run:       func(ctx context.Context) (Figures, error) { return t.run(ctx, s, j) },
 	}
 	if file != "" {
 		job := Job{
-			"kind": "ldlf", "data": file, "batch": batch, "standardise": s.standardise(), "seed": 1, "trees": t.Trees, "depth": t.Depth,
-			"outputs": t.Outputs, "rate": t.Rate, "momentum": t.Momentum, "set": t.Interval, "sets": t.Intervals, "iterations": t.Iterations,
+			"kind": "ldlf", "data": file, "batch": batch, "standardise": s.standardise(), "seed": 1, "trees": t.Trees,
+			"depth":   t.Depth,
+			"outputs": t.Outputs, "rate": t.Rate, "momentum": t.Momentum, "set": t.Interval, "sets": t.Intervals,
+			"iterations": t.Iterations,
 		}
 		c.Jobs = map[string]Job{PeerTorch: job, PeerTuned: job}
 		if t.Hidden > 0 {
@@ -84,7 +89,8 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	given := param.Values{
 		"preset": "paper", "trees": int64(t.Trees), "depth": int64(t.Depth), "outputs": int64(t.Outputs), "scaling": scaling,
 		"batch_size": int64(batch), "learning_rate": t.Rate, "learning_rate_step": int64(0), "momentum": t.Momentum,
-		"leaf_batches": int64(t.Interval), "leaf_iterations": int64(t.Iterations), "steps": int64(t.Interval * (t.Intervals + 1)),
+		"leaf_batches": int64(t.Interval), "leaf_iterations": int64(t.Iterations),
+		"steps":               int64(t.Interval * (t.Intervals + 1)),
 		"validation_fraction": 0.0,
 	}
 	if t.Hidden > 0 {
@@ -94,7 +100,8 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &round.Job{Algorithm: "ldlf", Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
+	return &round.Job{Algorithm: "ldlf", Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(),
+		Params: r.Params}, nil
 }
 
 // run trains once, one task at a time, as a job in one process does.
@@ -114,7 +121,8 @@ func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, err
 	}
 	steps, updates := float64(t.Interval*t.Intervals), float64(t.Intervals)
 	if w.steps != int(steps) || w.iterations != t.Intervals*t.Iterations {
-		return f, fmt.Errorf("want %[3]v steps and %[4]d iterations, got %[1]d and %[2]d", w.steps, w.iterations, steps, t.Intervals*t.Iterations)
+		return f, fmt.Errorf("want %[3]v steps and %[4]d iterations, got %[1]d and %[2]d", w.steps, w.iterations, steps,
+			t.Intervals*t.Iterations)
 	}
 	step, leaves := w.stepping.Seconds(), w.updating.Seconds()
 	f.Seconds = []float64{(step + leaves) / steps, leaves / updates, step / steps}

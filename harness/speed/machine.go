@@ -124,7 +124,8 @@ func (s Shape) source(folder string) (dataset.Source, Source, error) {
 			return src, Source{Name: s.Name, File: path}, err
 		}
 	}
-	src, err := generate.New(generate.Options{Rows: s.Rows, Features: s.Features, Labels: s.Labels, Density: s.Density, Seed: 1})
+	src, err := generate.New(generate.Options{Rows: s.Rows, Features: s.Features, Labels: s.Labels,
+		Density: s.Density, Seed: 1})
 	return src, Source{Name: s.Name, Generated: true}, err
 }
 

@@ -151,7 +151,8 @@ func (t *turns) note(who string, c *Case, number int) {
 // agrees refuses a peer whose loss shows that it does other work.
 func (c *Case) agrees(peer string, ours, theirs float64) error {
 	if c.Agreement > 0 && !(math.Abs(theirs-ours) <= c.Agreement*ours) {
-		return fmt.Errorf("%s: %s ends with a %s of %.5f, but Coppice with %.5f: the two do not compute the same thing", c.Name, peer, c.lossName(), theirs, ours)
+		return fmt.Errorf("%s: %s ends with a %s of %.5f, but Coppice with %.5f: the two do not compute the same thing",
+			c.Name, peer, c.lossName(), theirs, ours)
 	}
 	return nil
 }
@@ -184,7 +185,8 @@ func (t *turns) results(i int) (rows []Result) {
 			}
 			his := column(t.theirs[i][j], k)
 			row.Peers = append(row.Peers, PeerResult{
-				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)), Loss: c.shown(t.theirs[i][j][t.runs-1]),
+				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)),
+				Loss: c.shown(t.theirs[i][j][t.runs-1]),
 			})
 		}
 		rows = append(rows, row)

@@ -39,7 +39,8 @@ func TestMeasure(t *testing.T) {
 	if !slices.Contains(notes, "b: Coppice, run 2 of 3") || notes[0] != "a: Coppice, warm-up run, not counted" {
 		t.Errorf("%q", notes)
 	}
-	if len(r.Rows) != 4 || r.Rows[0].Seconds != (Spread{3, 2, 4}) || r.Rows[1].Seconds != (Spread{30, 20, 40}) || r.Rows[2].Name != "b" {
+	if len(r.Rows) != 4 || r.Rows[0].Seconds != (Spread{3, 2, 4}) || r.Rows[1].Seconds != (Spread{30, 20, 40}) ||
+		r.Rows[2].Name != "b" {
 		t.Fatalf("%+v", r.Rows)
 	}
 	if x := r.Rows[0]; x.Loss != 0.5 {
@@ -62,7 +63,8 @@ func TestLimit(t *testing.T) {
 func TestMeasureFails(t *testing.T) {
 	bad := errors.New("bad luck")
 	c := Case{Name: "a", Run: func(context.Context) (Figures, error) { return Figures{}, bad }}
-	if _, err := Measure(t.Context(), "ldlf", []Case{c}, nil, Options{Runs: 1}); !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "a: ") {
+	if _, err := Measure(t.Context(), "ldlf", []Case{c}, nil, Options{Runs: 1}); !errors.Is(err, bad) ||
+		!strings.HasPrefix(err.Error(), "a: ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -70,7 +72,8 @@ func TestMeasureFails(t *testing.T) {
 // TestAgreement: a peer whose loss is far off does other work, and so does one without.
 func TestAgreement(t *testing.T) {
 	c := Case{Name: "a", Agreement: 0.1}
-	for theirs, ok := range map[float64]bool{1: true, 1.09: true, 0.91: true, 1.11: false, 0.89: false, 0: false, math.NaN(): false, math.Inf(1): false} {
+	for theirs, ok := range map[float64]bool{1: true, 1.09: true, 0.91: true, 1.11: false, 0.89: false, 0: false,
+		math.NaN(): false, math.Inf(1): false} {
 		if err := c.agrees("torch", 1, theirs); (err == nil) != ok {
 			t.Errorf("1 and %v: error %v", theirs, err)
 		}

@@ -47,7 +47,8 @@ func bePeer(mode string) int {
 	fmt.Println(`{"peer": "torch", "versions": {"PyTorch": "1.13"}}`)
 	answers := map[string]string{
 		"good": `{"seconds": [1, 10], "loss": 0.5}`, "rubbish": "warning: [1, 10]", "few": `{"seconds": [1], "loss": 0.5}`,
-		"negative": `{"seconds": [1, -1], "loss": 0.5}`, "two": `{"seconds": [1, 10], "loss": 0.5} {}`, "other": `{"seconds": [1, 10], "loss": 0.9}`, "unknown": `{"time": 3}`,
+		"negative": `{"seconds": [1, -1], "loss": 0.5}`, "two": `{"seconds": [1, 10], "loss": 0.5} {}`,
+		"other": `{"seconds": [1, 10], "loss": 0.9}`, "unknown": `{"time": 3}`,
 		"not a number": `{"seconds": [1, NaN], "loss": 0.5}`,
 	}
 	for s := bufio.NewScanner(os.Stdin); s.Scan(); {
@@ -87,7 +88,8 @@ func TestPeersInTurns(t *testing.T) {
 		t.Fatalf("%+v, versions %v", r.Rows, r.Versions)
 	}
 	got := r.Rows[0].Peers[0]
-	if got.Peer != "torch" || got.Seconds.Median != 1 || got.Ratio != (Spread{1.0 / 3, 1.0 / 4, 1.0 / 2}) || got.Loss != 0.5 {
+	if got.Peer != "torch" || got.Seconds.Median != 1 || got.Ratio != (Spread{1.0 / 3, 1.0 / 4, 1.0 / 2}) ||
+		got.Loss != 0.5 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -101,8 +103,11 @@ func TestColdPeer(t *testing.T) {
 	var order, notes []string
 	c := counting("a", &order)
 	c.Jobs, c.Cold = map[string]Job{"torch": {}}, true
-	_, err = Measure(t.Context(), "forest", []Case{c}, []*Peer{p}, Options{Runs: 1, Note: func(s string) { notes = append(notes, s) }})
-	if err != nil || strings.Join(notes, "; ") != "a: Coppice, warm-up run, not counted; a: Coppice, run 1 of 1; a: torch, run 1 of 1" {
+	_, err = Measure(t.Context(), "forest", []Case{c}, []*Peer{p}, Options{Runs: 1, Note: func(s string) {
+		notes = append(notes, s)
+	}})
+	if err != nil || strings.Join(notes, "; ") != "a: Coppice, warm-up run, not counted; a: Coppice, run 1 of 1; a: "+
+		"torch, run 1 of 1" {
 		t.Errorf("%q: error %v", notes, err)
 	}
 }
@@ -110,8 +115,10 @@ func TestColdPeer(t *testing.T) {
 // TestPeerThatFails: whatever a peer does wrong is an error that says so.
 func TestPeerThatFails(t *testing.T) {
 	for mode, says := range map[string]string{
-		"dies": `the peer torch ended unexpectedly: ValueError: of the job {"kind":"ldlf"}`, "rubbish": `wrote "warning: [1, 10]", want a line of JSON`,
-		"few": "answers with 1 times, want 2", "negative": "a time of -1 s", "two": "the line has more than one JSON value", "other": "do not compute the same thing", "unknown": "time",
+		"dies":    `the peer torch ended unexpectedly: ValueError: of the job {"kind":"ldlf"}`,
+		"rubbish": `wrote "warning: [1, 10]", want a line of JSON`,
+		"few":     "answers with 1 times, want 2", "negative": "a time of -1 s",
+		"two": "the line has more than one JSON value", "other": "do not compute the same thing", "unknown": "time",
 		"not a number": "NaN",
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -133,14 +140,16 @@ func TestPeerThatFails(t *testing.T) {
 // TestPeerThatDoesNotStart: what is not installed is absent, anything else an error.
 func TestPeerThatDoesNotStart(t *testing.T) {
 	var absent *Absent
-	if _, err := StartPeer(t.Context(), "coppice-no-such-python"); !errors.As(err, &absent) || absent.Reason != "coppice-no-such-python is not installed" {
+	if _, err := StartPeer(t.Context(), "coppice-no-such-python"); !errors.As(err, &absent) ||
+		absent.Reason != "coppice-no-such-python is not installed" {
 		t.Errorf("error %v", err)
 	}
 	if _, err := startPeer(t, "missing"); !errors.As(err, &absent) || absent.Reason != "No module named 'torch'" {
 		t.Errorf("a module that is missing: error %v", err)
 	}
 	for mode, says := range map[string]string{
-		"crashes": "ended unexpectedly: MemoryError: too much", "silent": "ended", "greets": `"Welcome!"`, "nameless": "does not tell its name", "long": "too long",
+		"crashes": "ended unexpectedly: MemoryError: too much", "silent": "ended", "greets": `"Welcome!"`,
+		"nameless": "does not tell its name", "long": "too long",
 	} {
 		_, err := startPeer(t, mode)
 		if err == nil || errors.As(err, &absent) || !strings.Contains(err.Error(), says) {
@@ -161,14 +170,16 @@ func TestPeerInterrupted(t *testing.T) {
 	if err := p.answer(ctx, time.Hour, &v); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if err := p.answer(t.Context(), time.Millisecond, &v); err == nil || !strings.Contains(err.Error(), "does not answer within 1ms") {
+	if err := p.answer(t.Context(), time.Millisecond, &v); err == nil ||
+		!strings.Contains(err.Error(), "does not answer within 1ms") {
 		t.Errorf("a peer that is late: error %v", err)
 	}
 }
 
 // FuzzAnswer: whatever a peer writes, it is refused or a job's figures.
 func FuzzAnswer(f *testing.F) {
-	for _, b := range []string{`{"seconds": [1, 10], "loss": 0.5}`, "", "null", `{"seconds": [1e999, 1]}`, `{"seconds": [1,2]} x`} {
+	for _, b := range []string{`{"seconds": [1, 10], "loss": 0.5}`, "", "null", `{"seconds": [1e999, 1]}`,
+		`{"seconds": [1,2]} x`} {
 		f.Add([]byte(b))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -29,8 +29,8 @@ const (
 	longestShare  = 250 * time.Millisecond // after a condition that takes long
 )
 
-// Large skips a test that computes for many seconds on a large dataset, unless COPPICE_TEST_LARGE is set. A smaller dataset
-// goes through the same code in another test.
+// Large skips a test that computes for many seconds on a large dataset, unless COPPICE_TEST_LARGE is set. A smaller
+// dataset goes through the same code in another test.
 func Large(t testing.TB) {
 	t.Helper()
 	if os.Getenv("COPPICE_TEST_LARGE") == "" {
@@ -56,8 +56,8 @@ func Until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// WithoutRace skips a test if the race detector is on: one goroutine computes in it, other tests run its goroutines with
-// the detector, it takes too long, or it measures memory. Without the detector, every test runs.
+// WithoutRace skips a test if the race detector is on: one goroutine computes in it, other tests run its goroutines
+// with the detector, it takes too long, or it measures memory. Without the detector, every test runs.
 func WithoutRace(t testing.TB) {
 	t.Helper()
 	if Race {

@@ -186,7 +186,8 @@ func (a *Writer) Close() error {
 func (a *Writer) Fail(why error) {
 	text := why.Error()
 	text = text[:min(len(text), maxReason)]
-	_ = a.write(append(le.AppendUint32([]byte{byte(fail)}, uint32(len(text))), text...)) // the reader misses the end anyway
+	// the reader misses the end anyway
+	_ = a.write(append(le.AppendUint32([]byte{byte(fail)}, uint32(len(text))), text...))
 }
 
 func name(k Kind, digest string) string {

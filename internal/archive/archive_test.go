@@ -25,7 +25,8 @@ func sample(t testing.TB) []byte {
 	t.Helper()
 	blobs := []string{"", "the first shard", strings.Repeat("tree ", 100)}
 	slices.SortFunc(blobs, func(a, b string) int { return strings.Compare(digest(a), digest(b)) })
-	h := Header{Cluster: "0123456789ab", Index: 77, Epoch: 70, Created: 1, Version: "0.1.0", Protocol: 1, Numerics: 1, Blobs: 3, Bytes: 5 + 15 + 500}
+	h := Header{Cluster: "0123456789ab", Index: 77, Epoch: 70, Created: 1, Version: "0.1.0", Protocol: 1, Numerics: 1,
+		Blobs: 3, Bytes: 5 + 15 + 500}
 	var b bytes.Buffer
 	w, err := NewWriter(&b, h)
 	if err != nil {
@@ -103,7 +104,8 @@ func TestEveryByteCounts(t *testing.T) {
 	for i := range whole {
 		b := bytes.Clone(whole)
 		b[i] ^= 0x20
-		if _, err := Verify(bytes.NewReader(b), nil); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) && !errors.Is(err, ErrBroken) {
+		if _, err := Verify(bytes.NewReader(b), nil); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) &&
+			!errors.Is(err, ErrBroken) {
 			t.Errorf("byte %d changed: %v", i, err)
 		}
 		if _, err := Verify(bytes.NewReader(whole[:i]), nil); !errors.Is(err, ErrCorrupt) {
@@ -120,20 +122,24 @@ func TestErrorsName(t *testing.T) {
 	whole := sample(t)
 	shard := digest("the first shard")
 	flipped := bytes.Replace(whole, []byte("the first shard"), []byte("the worst shard"), 1)
-	if _, err := Verify(bytes.NewReader(flipped), nil); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "blob "+shard) {
+	if _, err := Verify(bytes.NewReader(flipped), nil); !errors.Is(err, ErrCorrupt) ||
+		!strings.Contains(err.Error(), "blob "+shard) {
 		t.Errorf("a changed blob: %v", err)
 	}
 	state := bytes.Replace(whole, []byte("state"), []byte("stale"), 1)
-	if _, err := Verify(bytes.NewReader(state), nil); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "the state") {
+	if _, err := Verify(bytes.NewReader(state), nil); !errors.Is(err, ErrCorrupt) ||
+		!strings.Contains(err.Error(), "the state") {
 		t.Errorf("a changed state: %v", err)
 	}
 	newer := bytes.Clone(whole)
 	newer[len(magic)] = 9
-	if _, err := Verify(bytes.NewReader(newer), nil); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "format 9") {
+	if _, err := Verify(bytes.NewReader(newer), nil); !errors.Is(err, ErrVersion) ||
+		!strings.Contains(err.Error(), "format 9") {
 		t.Errorf("another format: %v", err)
 	}
 	broken := errors.New("disk on fire")
-	if _, err := Verify(io.MultiReader(bytes.NewReader(whole[:50]), iotest.ErrReader(broken)), nil); !errors.Is(err, broken) {
+	if _, err := Verify(io.MultiReader(bytes.NewReader(whole[:50]), iotest.ErrReader(broken)),
+		nil); !errors.Is(err, broken) {
 		t.Errorf("a reader's error: %v", err)
 	}
 }

@@ -72,8 +72,8 @@ func (f *Folder) measure() (count int, bytes int64, err error) {
 	return count, bytes, errors.Join(err, failed)
 }
 
-// change calls do, which may make, replace or remove the file of a blob at path, and adds what it changed to the sum and to
-// the names. Its error is the error of do.
+// change calls do, which may make, replace or remove the file of a blob at path, and adds what it changed to the sum
+// and to the names. Its error is the error of do.
 func (f *Folder) change(path string, do func() error) error {
 	u, n := &f.usage, &f.names
 	u.mu.Lock()

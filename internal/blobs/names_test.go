@@ -33,8 +33,8 @@ func lacking(t interface{ Fatal(...any) }, f *Folder, contents int) (list []int)
 	return list
 }
 
-// What is lacking is what has no file, whatever this process does, and, once the folder is listed again, whatever others
-// do.
+// What is lacking is what has no file, whatever this process does, and, once the folder is listed again, whatever
+// others do.
 func TestLacking(t *testing.T) {
 	const contents = 5
 	dir := t.TempDir()

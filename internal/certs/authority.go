@@ -58,7 +58,8 @@ func NewAuthority(dir, cluster string) (*Authority, error) {
 	for _, name := range []string{AuthorityFile, AuthorityKey} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			if err == nil {
-				err = fmt.Errorf("%s exists, and an authority is never overwritten; use it, or choose another folder", filepath.Join(dir, name))
+				err = fmt.Errorf("%s exists, and an authority is never overwritten; use it, or choose another folder",
+					filepath.Join(dir, name))
 			}
 			return nil, err
 		}
@@ -104,7 +105,8 @@ func checkPrivate(path string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return fmt.Errorf("%[1]s: the mode is %04[2]o, but other users must not use the key; run: chmod 600 %[1]s", path, mode)
+		return fmt.Errorf("%[1]s: the mode is %04[2]o, but other users must not use the key; run: chmod 600 %[1]s",
+			path, mode)
 	}
 	return nil
 }
@@ -144,11 +146,13 @@ func OpenAuthority(dir string) (*Authority, error) {
 	}
 	at := slices.IndexFunc(list, func(c *x509.Certificate) bool { return key.PublicKey.Equal(c.PublicKey) })
 	if at < 0 {
-		return nil, fmt.Errorf("no certificate in %s belongs to the key in %s", filepath.Join(dir, AuthorityFile), AuthorityKey)
+		return nil, fmt.Errorf("no certificate in %s belongs to the key in %s", filepath.Join(dir, AuthorityFile),
+			AuthorityKey)
 	}
 	a.Cert = list[at]
 	if a.Cluster = clusterOf(a.Cert); a.Cluster == "" {
-		return nil, fmt.Errorf("the certificate in %s names no cluster; make an authority with coppice certs init", filepath.Join(dir, AuthorityFile))
+		return nil, fmt.Errorf("the certificate in %s names no cluster; make an authority with coppice certs init",
+			filepath.Join(dir, AuthorityFile))
 	}
 	return a, nil
 }
@@ -186,7 +190,8 @@ func (a *Authority) Issue(dir string, i Identity, hosts []string, life time.Dura
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: string(i.Role) + " " + i.Name, Organization: []string{i.Cluster}},
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: string(i.Role) + " " + i.Name,
+			Organization: []string{i.Cluster}},
 		NotBefore: now.Add(-early), NotAfter: now.Add(life), BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

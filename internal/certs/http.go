@@ -45,7 +45,8 @@ func PeerOf(r *http.Request) *Peer {
 }
 
 // ErrSecure is wrapped by the error of a process in the clear that meets a server with TLS.
-var ErrSecure = errtext.Errorf(errtext.NoAccess, "the server uses TLS, but this process is in the clear; give {tls-dir}")
+var ErrSecure = errtext.Errorf(errtext.NoAccess,
+	"the server uses TLS, but this process is in the clear; give {tls-dir}")
 
 // Clear reports whether a response of HTTP says that its server uses TLS.
 func Clear(status int, body []byte) bool {

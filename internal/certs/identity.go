@@ -91,7 +91,8 @@ func (i Identity) Check() error {
 	case i.Role != User && i.Rights != "":
 		return fmt.Errorf("%w: only a user has rights, not the role %s", ErrIdentity, i.Role)
 	case i.Quota > 0 && (i.Role != User || i.Rights == "read"):
-		return fmt.Errorf("%w: it has a quota of %d jobs, but only users with the role submit or admin submit jobs", ErrIdentity, i.Quota)
+		return fmt.Errorf("%w: it has a quota of %d jobs, but only users with the role submit or admin submit jobs",
+			ErrIdentity, i.Quota)
 	}
 	return nil
 }
@@ -132,7 +133,8 @@ func ParseIdentity(text string) (i Identity, err error) {
 	if rights, quota, ok := strings.Cut(i.Rights, "&quota="); ok {
 		n, err := strconv.ParseUint(quota, 10, 32)
 		if err != nil || n == 0 || quota != strconv.FormatUint(n, 10) {
-			return Identity{}, fmt.Errorf("%w: %.200q: the quota: want a number from 1 to %d", ErrIdentity, text, uint32(math.MaxUint32))
+			return Identity{}, fmt.Errorf("%w: %.200q: the quota: want a number from 1 to %d", ErrIdentity, text,
+				uint32(math.MaxUint32))
 		}
 		i.Rights, i.Quota = rights, uint32(n)
 	}

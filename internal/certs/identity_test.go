@@ -20,10 +20,14 @@ func TestParseIdentity(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "coppice://", "http://prod/worker/w1", "coppice://prod/worker", "coppice://prod/worker/w1/x", "coppice://prod/king/a",
-		"coppice://prod/worker/*", "coppice://prod/worker/>", "coppice://prod/worker/a.b", "coppice://pr.od/worker/a", "coppice:///worker/a",
-		"coppice://prod/worker/a?role=admin", "coppice://prod/user/a", "coppice://prod/user/a?role=", "coppice://prod/user/a?role=root",
-		"coppice://prod/worker/" + strings.Repeat("a", 65), "COPPICE://prod/worker/a", "coppice://prod/worker/a ", "coppice://u@prod/worker/a",
+		"", "coppice://", "http://prod/worker/w1", "coppice://prod/worker", "coppice://prod/worker/w1/x",
+		"coppice://prod/king/a",
+		"coppice://prod/worker/*", "coppice://prod/worker/>", "coppice://prod/worker/a.b", "coppice://pr.od/worker/a",
+		"coppice:///worker/a",
+		"coppice://prod/worker/a?role=admin", "coppice://prod/user/a", "coppice://prod/user/a?role=",
+		"coppice://prod/user/a?role=root",
+		"coppice://prod/worker/" + strings.Repeat("a", 65), "COPPICE://prod/worker/a", "coppice://prod/worker/a ",
+		"coppice://u@prod/worker/a",
 	} {
 		if i, err := certs.ParseIdentity(text); !errors.Is(err, certs.ErrIdentity) {
 			t.Errorf("%q is accepted as %+v, error %v", text, i, err)
@@ -53,7 +57,10 @@ func TestIdentityOf(t *testing.T) {
 
 // FuzzParseIdentity: what is accepted has one spelling, and no character of a wildcard.
 func FuzzParseIdentity(f *testing.F) {
-	for _, text := range []string{"coppice://prod/worker/w1", "coppice://prod/user/a?role=read", "coppice://a/b/c", "coppice://prod/user/a?role=admin?role=read", "coppice://prod/user/a?role=submit&quota=10", "coppice://prod/user/a?role=submit&quota=010", "coppice://prod/user/a?role=read&quota=1", "coppice://prod/worker/a?role=submit&quota=1"} {
+	for _, text := range []string{"coppice://prod/worker/w1", "coppice://prod/user/a?role=read", "coppice://a/b/c",
+		"coppice://prod/user/a?role=admin?role=read", "coppice://prod/user/a?role=submit&quota=10",
+		"coppice://prod/user/a?role=submit&quota=010", "coppice://prod/user/a?role=read&quota=1",
+		"coppice://prod/worker/a?role=submit&quota=1"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

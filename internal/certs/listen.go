@@ -72,7 +72,8 @@ func Listen(l net.Listener, source *Source, terms Terms) net.Listener {
 		terms.Log = slog.New(slog.DiscardHandler)
 	}
 	return &listener{
-		Listener: l, source: source, terms: terms, config: source.config(x509.ExtKeyUsageClientAuth, terms.Port.Roles, !terms.Late),
+		Listener: l, source: source, terms: terms, config: source.config(x509.ExtKeyUsageClientAuth, terms.Port.Roles,
+			!terms.Late),
 		accepted: make(chan accepted), closed: make(chan struct{}), waiting: list.New(), open: make(map[string]int),
 	}
 }
@@ -131,7 +132,8 @@ func (l *listener) enter(c net.Conn) *list.Element {
 		l.mu.Unlock()
 		c.Close()
 		if !ended && l.tells(host, "connections") {
-			l.terms.Log.Warn("a connection was refused", "from", host, "port", l.terms.Port.Name, "reason", fmt.Sprintf("the host has %d connections already", maxOfHost))
+			l.terms.Log.Warn("a connection was refused", "from", host, "port", l.terms.Port.Name, "reason",
+				fmt.Sprintf("the host has %d connections already", maxOfHost))
 		}
 		return nil
 	}
@@ -191,7 +193,8 @@ func (l *listener) greet(at *list.Element) {
 		l.refuse(under, err)
 		return
 	}
-	peer := &Peer{source: l.source, shown: &shown{list: secure.ConnectionState().PeerCertificates, use: x509.ExtKeyUsageClientAuth, roles: l.terms.Port.Roles}}
+	peer := &Peer{source: l.source, shown: &shown{list: secure.ConnectionState().PeerCertificates,
+		use: x509.ExtKeyUsageClientAuth, roles: l.terms.Port.Roles}}
 	if len(peer.list) > 0 {
 		peer.Serial = Serial(peer.list[0])
 	}
@@ -202,7 +205,8 @@ func (l *listener) greet(at *list.Element) {
 }
 
 // plainAnswer is what a server of Go answers to a request in the clear.
-const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nClient sent an " +
+	"HTTP request to an HTTPS server.\n"
 
 // methods begin a request of HTTP.
 var methods = []string{"GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO"}
@@ -221,18 +225,21 @@ func (l *listener) refuse(c *below, err error) {
 			_, _ = io.WriteString(c, plainAnswer) // an error: the client sees that the connection ends
 		}
 		if l.tells(c.host, "clear") {
-			l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name)
+			l.terms.Log.Warn("a process without TLS was refused; start it with --tls-dir", "from", c.RemoteAddr().String(),
+				"port", l.terms.Port.Name)
 		}
 		return
 	}
 	var peer *PeerError
 	if errors.As(err, &peer) {
 		if l.tells(c.host, peer.Found) {
-			l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+			l.terms.Log.Warn("a connection was refused", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name,
+				"reason", err)
 		}
 		return
 	}
-	l.terms.Log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name, "reason", err)
+	l.terms.Log.Debug("a handshake of TLS failed", "from", c.RemoteAddr().String(), "port", l.terms.Port.Name,
+		"reason", err)
 }
 
 const (
@@ -413,7 +420,8 @@ func Refuses(err error) bool {
 }
 
 // ErrClear is wrapped by the error about a server that does not speak TLS.
-var ErrClear = errors.New("the server is in the clear, but this process uses TLS; the server needs certificates too: coppice coordinator --tls-dir")
+var ErrClear = errors.New("the server is in the clear, but this process uses TLS; the server needs certificates too: " +
+	"coppice coordinator --tls-dir")
 
 // explain says what to do about an error of a handshake.
 func (s *Source) explain(address string, err error) error {
@@ -428,14 +436,16 @@ func (s *Source) explain(address string, err error) error {
 		return fmt.Errorf("%s: the server refuses a process without a certificate: %w", address, err)
 	case Refuses(err):
 		id, file := s.Identity(), filepath.Join(s.dir, CertFile)
-		return fmt.Errorf("%s: the server refuses the certificate of this process, %s in %s, valid until %s; the log of the server says why: %w",
+		return fmt.Errorf("%s: the server refuses the certificate of this process, %s in %s, valid until %s; the log of "+
+			"the server says why: %w",
 			address, id, file, s.Expires().Format(time.RFC3339), err)
 	}
 	return fmt.Errorf("%s: the handshake of TLS failed: %w", address, err)
 }
 
 // ErrExposed is wrapped by the error about an address in the clear that other machines reach.
-var ErrExposed = errors.New("other machines reach this address, so it needs certificates: give --tls-dir, see coppice certs --help; or allow everybody everything with --insecure")
+var ErrExposed = errors.New("other machines reach this address, so it needs certificates: give --tls-dir, see " +
+	"coppice certs --help; or allow everybody everything with --insecure")
 
 // Exposed returns an error about the first address that other machines reach, or nil.
 func Exposed(addresses ...net.Addr) error {

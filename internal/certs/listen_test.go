@@ -93,7 +93,8 @@ func TestVerify(t *testing.T) {
 	}
 	for name, source := range map[string]*certs.Source{
 		"a worker": a.Source(certs.Worker, "w"), "a user": a.Source(certs.User, "u"),
-		"another cluster": foreign.Source(certs.Coordinator, "b"), "another authority": impostor.Source(certs.Coordinator, "b"),
+		"another cluster":                   foreign.Source(certs.Coordinator, "b"),
+		"another authority":                 impostor.Source(certs.Coordinator, "b"),
 		"another cluster of this authority": sameCA.Source(certs.Coordinator, "c"),
 	} {
 		if err := echo(t, source, certs.Coordinator, address); err == nil {
@@ -102,7 +103,8 @@ func TestVerify(t *testing.T) {
 	}
 	var peer *certs.PeerError
 	err := echo(t, sameCA.Source(certs.Worker, "x"), certs.Coordinator, address)
-	if !errors.As(err, &peer) || peer.Found != "coppice://test/coordinator/a" || peer.Expected != "coppice://other/coordinator/*" || strings.Contains(err.Error(), "ca.crt") {
+	if !errors.As(err, &peer) || peer.Found != "coppice://test/coordinator/a" ||
+		peer.Expected != "coppice://other/coordinator/*" || strings.Contains(err.Error(), "ca.crt") {
 		t.Errorf("a server of another cluster: %v", err)
 	}
 	err = echo(t, a.Source(certs.Worker, "w"), certs.Serve, address)
@@ -110,7 +112,8 @@ func TestVerify(t *testing.T) {
 		t.Errorf("a server of another role: %v", err)
 	}
 	err = echo(t, a.Source(certs.Worker, "w"), certs.Coordinator, address)
-	if err == nil || !strings.Contains(err.Error(), "the server refuses the certificate of this process, coppice://test/worker/w") {
+	if err == nil || !strings.Contains(err.Error(), "the server refuses the certificate of this process, "+
+		"coppice://test/worker/w") {
 		t.Errorf("a client of another role: %v", err)
 	}
 }
@@ -134,7 +137,8 @@ func TestClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if b, err := io.ReadAll(response.Body); response.StatusCode != http.StatusBadRequest || !strings.Contains(string(b), "HTTPS") {
+	if b, err := io.ReadAll(response.Body); response.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(string(b), "HTTPS") {
 		t.Errorf("a client in the clear: %s %q, %v", response.Status, b, err)
 	}
 }
@@ -149,7 +153,8 @@ func TestOldVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for version, good := range map[uint16]bool{tls.VersionTLS12: false, tls.VersionTLS13: true} {
-		c, err := tls.Dial("tcp", address, &tls.Config{MaxVersion: version, InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}})
+		c, err := tls.Dial("tcp", address, &tls.Config{MaxVersion: version, InsecureSkipVerify: true,
+			Certificates: []tls.Certificate{pair}})
 		if (err == nil) != good {
 			t.Errorf("%s: error %v", tls.VersionName(version), err)
 		}
@@ -209,7 +214,8 @@ func TestBusyHost(t *testing.T) {
 	greet := func(dial func(context.Context, string, string) (net.Conn, error)) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		return (&certs.Dialer{Source: client, Roles: []certs.Role{certs.Coordinator}, Dial: dial}).DialContext(ctx, "tcp", address)
+		return (&certs.Dialer{Source: client, Roles: []certs.Role{certs.Coordinator}, Dial: dial}).
+			DialContext(ctx, "tcp", address)
 	}
 	if _, err := greet(func(context.Context, string, string) (net.Conn, error) { return oldest, nil }); err != nil {
 		t.Error("the oldest connection is of another host, and was ended:", err)
@@ -255,11 +261,13 @@ func TestNewConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := &http.Server{ReadHeaderTimeout: time.Minute, ConnContext: certs.ConnContext, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, certs.PeerOf(r).Serial)
-	})}
+	web := &http.Server{ReadHeaderTimeout: time.Minute, ConnContext: certs.ConnContext,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, certs.PeerOf(r).Serial)
+		})}
 	t.Cleanup(func() { web.Close() })
-	secure := certs.Listen(inner, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Late: true, Within: time.Minute})
+	secure := certs.Listen(inner, a.Source(certs.Coordinator, "a"), certs.Terms{Port: certs.PortHTTP, Late: true,
+		Within: time.Minute})
 	go func() { _ = web.Serve(secure) }()
 	source := a.Source(certs.Worker, "w")
 	client := &http.Client{Transport: source.Transport(new(http.Transport))}
@@ -298,7 +306,8 @@ func TestAuthorityIsTakenAway(t *testing.T) {
 	server, thief := open(next, certs.Coordinator, "a"), open(old, certs.Coordinator, "b")
 	client, guest := open(next, certs.Worker, "w"), open(old, certs.Worker, "v")
 	ends := func(source *certs.Source, address string) <-chan struct{} {
-		c, err := (&certs.Dialer{Source: source, Roles: []certs.Role{certs.Coordinator}}).DialContext(t.Context(), "tcp", address)
+		c, err := (&certs.Dialer{Source: source, Roles: []certs.Role{certs.Coordinator}}).DialContext(t.Context(),
+			"tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +319,8 @@ func TestAuthorityIsTakenAway(t *testing.T) {
 		}()
 		return ended
 	}
-	mine, foreign := serve(t, server, certs.Terms{Port: certs.PortHTTP}), serve(t, thief, certs.Terms{Port: certs.PortHTTP})
+	mine, foreign := serve(t, server, certs.Terms{Port: certs.PortHTTP}),
+		serve(t, thief, certs.Terms{Port: certs.PortHTTP})
 	stays, accepted, made := ends(client, mine), ends(guest, mine), ends(client, foreign)
 	ctx, cancel := context.WithCancel(t.Context())
 	var watch sync.WaitGroup

@@ -21,7 +21,8 @@ func (m *material) chain(list []*x509.Certificate, use x509.ExtKeyUsage) (until 
 	for _, c := range list[1:] {
 		more.AddCert(c)
 	}
-	chains, err := list[0].Verify(x509.VerifyOptions{Roots: m.roots, Intermediates: more, KeyUsages: []x509.ExtKeyUsage{use}})
+	chains, err := list[0].Verify(x509.VerifyOptions{Roots: m.roots, Intermediates: more,
+		KeyUsages: []x509.ExtKeyUsage{use}})
 	for _, chain := range chains {
 		ends := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
 		if ends.After(until) {

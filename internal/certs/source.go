@@ -158,10 +158,12 @@ func (s *Source) warn() {
 	switch {
 	case left <= 0 && s.expired != leaf:
 		s.expired = leaf
-		s.log.Error("the certificate of this process has expired; coordinators cut its connections and refuse new ones", "folder", s.dir, "until", leaf.NotAfter)
+		s.log.Error("the certificate of this process has expired; coordinators cut its connections and refuse new ones",
+			"folder", s.dir, "until", leaf.NotAfter)
 	case left > 0 && left < warnBefore && s.warned != leaf:
 		s.warned = leaf
-		s.log.Warn("the certificate of this process ends soon; replace its files in the folder", "folder", s.dir, "until", leaf.NotAfter)
+		s.log.Warn("the certificate of this process ends soon; replace its files in the folder", "folder", s.dir, "until",
+			leaf.NotAfter)
 	}
 }
 
@@ -194,7 +196,8 @@ func (s *Source) read() (*material, error) {
 		var err error
 		if b[i], err = os.ReadFile(path); err != nil {
 			if s.dir != "" && errors.Is(err, os.ErrNotExist) {
-				err = fmt.Errorf("%w; a folder of certificates has %s, %s and %s; make one with coppice certs node or coppice certs client", err, AuthorityFile, CertFile, KeyFile)
+				err = fmt.Errorf("%w; a folder of certificates has %s, %s and %s; make one with coppice certs node or coppice "+
+					"certs client", err, AuthorityFile, CertFile, KeyFile)
 			}
 			return nil, err
 		}
@@ -209,7 +212,8 @@ func (s *Source) read() (*material, error) {
 	}
 	if s.dir == "" {
 		if m.id.Cluster = clusterOf(authorities[0]); m.id.Cluster == "" {
-			return nil, errtext.Errorf(errtext.NoAccess, "%s: the first authority names no cluster, so a server of another cluster would be trusted; give {tls-dir} with a certificate", s.ca)
+			return nil, errtext.Errorf(errtext.NoAccess, "%s: the first authority names no cluster, so a server of another "+
+				"cluster would be trusted; give {tls-dir} with a certificate", s.ca)
 		}
 		return m, nil
 	}
@@ -244,7 +248,8 @@ func (s *Source) reason(err error) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("no authority in %s has signed it", absolute(s.ca))
 	case errors.As(err, &bad) && bad.Reason == x509.Expired && time.Now().After(bad.Cert.NotAfter):
-		return fmt.Errorf("%w at %s; issue another one with coppice certs", ErrExpired, bad.Cert.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("%w at %s; issue another one with coppice certs", ErrExpired,
+			bad.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &bad) && bad.Reason == x509.Expired:
 		return fmt.Errorf("it is not valid before %s; check the clocks", bad.Cert.NotBefore.Format(time.RFC3339))
 	}
@@ -267,7 +272,8 @@ type PeerError struct {
 	Err      error  // nil if only the identity differs
 }
 
-// Error says what is wrong. What is right is left out: if the identity is as expected, the reason has nothing to do with it.
+// Error says what is wrong. What is right is left out: if the identity is as expected, the reason has nothing to do
+// with it.
 func (e *PeerError) Error() string {
 	const refused = "the certificate of the other side is refused"
 	switch {
@@ -385,7 +391,8 @@ func Read(path string) ([]Summary, error) {
 	list, err := parseCerts(path, b)
 	var all []Summary
 	for _, c := range list {
-		s := Summary{File: path, Identity: c.Subject.CommonName, From: c.NotBefore, Until: c.NotAfter, Hosts: hostsOf(c), Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16)}
+		s := Summary{File: path, Identity: c.Subject.CommonName, From: c.NotBefore, Until: c.NotAfter, Hosts: hostsOf(c),
+			Issuer: c.Issuer.CommonName, Serial: c.SerialNumber.Text(16)}
 		if id, err := IdentityOf(c); err == nil {
 			s.Identity = id.String()
 		}
@@ -405,7 +412,8 @@ func (s *Source) Belongs(id string, roles ...Role) error {
 	if slices.Contains(roles, own.Role) && (own.Name == id || pooled) {
 		return nil
 	}
-	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster, roles[0], id)
+	return fmt.Errorf("the certificate in %s is of %s, but this process is %s://%s/%s/%s", s.dir, own, scheme, own.Cluster,
+		roles[0], id)
 }
 
 // Revoked has the source refuse the certificates for which revoked returns true. CutInvalid ends the

@@ -36,7 +36,8 @@ func TestIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "a")
-	c, err := a.Issue(out, certs.Identity{Role: certs.Coordinator, Name: "a"}, []string{"10.0.0.1", "node-a"}, certs.LeafLife)
+	c, err := a.Issue(out, certs.Identity{Role: certs.Coordinator, Name: "a"}, []string{"10.0.0.1", "node-a"},
+		certs.LeafLife)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,8 @@ func TestIssue(t *testing.T) {
 	if left := c.NotAfter.Sub(now); left < 89*24*time.Hour || left > 91*24*time.Hour {
 		t.Errorf("the certificate ends in %v", left)
 	}
-	if c.SerialNumber.BitLen() < 64 || c.VerifyHostname("10.0.0.1") != nil || c.VerifyHostname("node-a") != nil || c.PublicKeyAlgorithm != x509.ECDSA {
+	if c.SerialNumber.BitLen() < 64 || c.VerifyHostname("10.0.0.1") != nil || c.VerifyHostname("node-a") != nil ||
+		c.PublicKeyAlgorithm != x509.ECDSA {
 		t.Errorf("serial %v, hosts %v %v, %v", c.SerialNumber, c.DNSNames, c.IPAddresses, c.PublicKeyAlgorithm)
 	}
 	for _, name := range []string{certs.AuthorityFile, certs.CertFile, certs.KeyFile} {
@@ -61,13 +63,16 @@ func TestIssue(t *testing.T) {
 	if _, err := certs.NewAuthority(dir, "prod"); err == nil || !strings.Contains(err.Error(), "never overwritten") {
 		t.Errorf("a second authority: %v", err)
 	}
-	if _, err := a.Issue(out, certs.Identity{Role: certs.Worker, Name: "w"}, nil, certs.LeafLife); err == nil || !strings.Contains(err.Error(), "choose another folder") {
+	if _, err := a.Issue(out, certs.Identity{Role: certs.Worker, Name: "w"}, nil, certs.LeafLife); err == nil ||
+		!strings.Contains(err.Error(), "choose another folder") {
 		t.Errorf("another identity in the same folder: %v", err)
 	}
-	if _, err := a.Issue(filepath.Join(dir, "x"), certs.Identity{Role: certs.Worker, Name: "*"}, nil, certs.LeafLife); err == nil {
+	if _, err := a.Issue(filepath.Join(dir, "x"), certs.Identity{Role: certs.Worker, Name: "*"}, nil,
+		certs.LeafLife); err == nil {
 		t.Error("a wildcard as a name is accepted")
 	}
-	if again, err := a.Issue(out, certs.Identity{Role: certs.Coordinator, Name: "a"}, nil, certs.LeafLife); err != nil || again.SerialNumber.Cmp(c.SerialNumber) == 0 {
+	if again, err := a.Issue(out, certs.Identity{Role: certs.Coordinator, Name: "a"}, nil, certs.LeafLife); err != nil ||
+		again.SerialNumber.Cmp(c.SerialNumber) == 0 {
 		t.Errorf("a second certificate: %v", err)
 	}
 }
@@ -171,7 +176,8 @@ func TestTrust(t *testing.T) {
 		t.Errorf("%+v, %q", id, s.Dir())
 	}
 	b := certtest.New(t)
-	write(t, file, append(contents(t, file), contents(t, filepath.Join(b.Folder(certs.User, "x"), certs.AuthorityFile))...))
+	write(t, file, append(contents(t, file),
+		contents(t, filepath.Join(b.Folder(certs.User, "x"), certs.AuthorityFile))...))
 	changed := 0
 	s.OnChange(func() { changed++ })
 	if s.Look(); changed != 1 || s.Failures() != 0 {
@@ -197,9 +203,11 @@ func TestTrust(t *testing.T) {
 func TestPeerError(t *testing.T) {
 	expected, c := "coppice://prod/coordinator/*", "coppice://prod/coordinator/c"
 	for want, e := range map[string]certs.PeerError{
-		"the certificate of the other side is refused: expected coppice://prod/coordinator/*, found coppice://prod/worker/w":              {Expected: expected, Found: "coppice://prod/worker/w"},
-		"the certificate of the other side is refused: coppice://prod/coordinator/c: it is revoked; issue another one with coppice certs": {Expected: expected, Found: c, Fits: true, Err: certs.ErrRevoked},
-		"the certificate of the other side is refused: expected coppice://prod/coordinator/*, found nothing: no certificate was shown":    {Expected: expected, Found: "nothing", Err: certs.ErrNoCertificate},
+		"the certificate of the other side is refused: expected coppice://prod/coordinator/*, found coppice://prod/worker/w": {Expected: expected, Found: "coppice://prod/worker/w"},
+		"the certificate of the other side is refused: coppice://prod/coordinator/c: it is revoked; issue another one with " +
+			"coppice certs": {Expected: expected, Found: c, Fits: true, Err: certs.ErrRevoked},
+		"the certificate of the other side is refused: expected coppice://prod/coordinator/*, found nothing: no " +
+			"certificate was shown": {Expected: expected, Found: "nothing", Err: certs.ErrNoCertificate},
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -17,7 +17,8 @@ const (
 	maxDepth = 4
 )
 
-var kind = yamltree.Kind{Name: "a configuration", Bytes: MaxBytes, Brackets: 200, Looks: `consists of lines "flag: value" and of sections for commands`}
+var kind = yamltree.Kind{Name: "a configuration", Bytes: MaxBytes, Brackets: 200,
+	Looks: `consists of lines "flag: value" and of sections for commands`}
 
 // Error is a fault in a file, at the line and column (from 1) where it stands. Line 0:
 // nowhere in particular.

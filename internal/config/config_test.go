@@ -10,7 +10,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	got, err := Parse("c.yaml", []byte("# a comment\nserver: [a:1, b:2]\noutput: json\ncoordinator:\n  max-queue: 5\n  dir: \"/x y\"\njob:\n  list: {output: text}\n"))
+	got, err := Parse("c.yaml", []byte("# a comment\nserver: [a:1, b:2]\noutput: json\ncoordinator:\n  max-queue: 5\n  "+
+		"dir: \"/x y\"\njob:\n  list: {output: text}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,8 @@ func TestParse(t *testing.T) {
 			{Name: "max-queue", Place: at(5, 3), Value: "5"}, {Name: "dir", Place: at(6, 3), Value: "/x y"},
 		}}},
 		{Name: "job", Place: at(7, 1), Section: &Section{File: "c.yaml", Keys: []Key{
-			{Name: "list", Place: at(8, 3), Section: &Section{File: "c.yaml", Keys: []Key{{Name: "output", Place: at(8, 10), Value: "text"}}}},
+			{Name: "list", Place: at(8, 3), Section: &Section{File: "c.yaml",
+				Keys: []Key{{Name: "output", Place: at(8, 10), Value: "text"}}}},
 		}}},
 	}
 	if diff := cmp.Diff(want, got.Keys, cmpopts.IgnoreFields(Key{}, "ValueAt")); diff != "" {
@@ -40,21 +42,26 @@ func TestParse(t *testing.T) {
 // Each fault is told on one line with its place.
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: 1\na: 2\n": "c:2:1: mapping key \"a\" already defined", "a:\n": "c:1:1: a: want a number", "- 1\n": "c:1:1: a configuration consists of lines",
-		"a: [[1]]\n": "c:1:5: a: a list can hold", "a: 1\n---\nb: 2\n": "c:3:2: the file has a second YAML document", "1: 2\n": "c:1:1: every key must be a plain word",
-		"a: {b: {c: {d: {e: 1}}}}\n": "the section is nested deeper than any command", "a: *x\n": "c:1:", "a: [\n": "c:1:", strings.Repeat("x", MaxBytes+1): "at most 65536",
-		strings.Repeat("[", 300): "brackets",
+		"a: 1\na: 2\n": "c:2:1: mapping key \"a\" already defined", "a:\n": "c:1:1: a: want a number",
+		"- 1\n":      "c:1:1: a configuration consists of lines",
+		"a: [[1]]\n": "c:1:5: a: a list can hold", "a: 1\n---\nb: 2\n": "c:3:2: the file has a second YAML document",
+		"1: 2\n":                     "c:1:1: every key must be a plain word",
+		"a: {b: {c: {d: {e: 1}}}}\n": "the section is nested deeper than any command", "a: *x\n": "c:1:", "a: [\n": "c:1:",
+		strings.Repeat("x", MaxBytes+1): "at most 65536",
+		strings.Repeat("[", 300):        "brackets",
 	} {
 		_, err := Parse("c", []byte(text))
 		var fault *Error
-		if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "c:") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "c:") || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.20q: got %v, want %s", text, err, want)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"server: [a:1]\njob:\n  list:\n    output: json\n", "a: &x 1\nb: *x\n", "{a: {b: {}}}", "a: |\n  x\n", "? a\n: b"} {
+	for _, s := range []string{"server: [a:1]\njob:\n  list:\n    output: json\n", "a: &x 1\nb: *x\n", "{a: {b: {}}}",
+		"a: |\n  x\n", "? a\n: b"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

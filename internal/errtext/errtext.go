@@ -95,8 +95,8 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 //	{coppice predict} a command: coppice predict
 //	{key missing=skip} a key of a spec with a value: missing: skip
 //
-// A place may contain verbs, and {{ and }} are braces. An argument that is a Text or an error, or has a method Text, keeps its places;
-// all others have none. %w is %v.
+// A place may contain verbs, and {{ and }} are braces. An argument that is a Text or an error, or has a method Text,
+// keeps its places; all others have none. %w is %v.
 func Sprintf(format string, args ...any) Text {
 	if false {
 		_ = fmt.Errorf(format, args...) // so that go vet checks calls of Sprintf
@@ -225,7 +225,8 @@ func (t Text) Parts() []Part {
 		}
 		kind, name := name[0], name[1:]
 		both, key := kind == kindBoth || kind == kindKeyBoth, kind == kindKey || kind == kindKeyBoth
-		p := Part{Option: name, Value: value, HasName: both || key || kind == kindName, HasVal: both || kind == kindValue, Key: key}
+		p := Part{Option: name, Value: value, HasName: both || key || kind == kindName, HasVal: both ||
+			kind == kindValue, Key: key}
 		if kind == kindCommand {
 			p = Part{Command: name}
 		}
@@ -338,7 +339,8 @@ const (
 
 // Codes lists all codes.
 func Codes() []Code {
-	return []Code{WrongOption, UnknownOption, WrongSetting, WrongSpec, WrongRow, WrongData, AmbiguousData, NoAccess, WrongRequest}
+	return []Code{WrongOption, UnknownOption, WrongSetting, WrongSpec, WrongRow, WrongData, AmbiguousData, NoAccess,
+		WrongRequest}
 }
 
 // Error is an error with a form.
@@ -435,7 +437,8 @@ func Within(text string, err error) Text {
 	return Text(out)
 }
 
-// walk calls f with the errors of a tree that have a form. If f returns true, walk also calls it with what the error wraps.
+// walk calls f with the errors of a tree that have a form. If f returns true, walk also calls it with what the error
+// wraps.
 func walk(err error, f func(Formed) bool) {
 	if err == nil {
 		return

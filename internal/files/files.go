@@ -13,10 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Temporary ends the name of a file that Replace writes. A crash may leave one; the next Replace of the same file overwrites it.
+// Temporary ends the name of a file that Replace writes. A crash may leave one; the next Replace of the same file
+// overwrites it.
 const Temporary = ".tmp"
 
-// Replace writes a file. After a crash or a power cut it has its old contents or b. A file that Replace makes has the mode perm.
+// Replace writes a file. After a crash or a power cut it has its old contents or b. A file that Replace makes has the
+// mode perm.
 func Replace(path string, b []byte, perm fs.FileMode) error {
 	temporary := path + Temporary
 	err := WriteSynced(temporary, b, perm)
@@ -176,7 +178,8 @@ func CheckSpace(dir string, size int64) error {
 		return nil
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
-		return fmt.Errorf("%s: temporary files need %d MiB, but only %d MiB are free; give another folder in TMPDIR", dir, (size+1<<20-1)>>20, free>>20)
+		return fmt.Errorf("%s: temporary files need %d MiB, but only %d MiB are free; give another folder in TMPDIR", dir,
+			(size+1<<20-1)>>20, free>>20)
 	}
 	return nil
 }

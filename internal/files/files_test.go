@@ -12,7 +12,8 @@ import (
 
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path+files.Temporary, []byte("left by a crash, and longer than what follows"), 0o600); err != nil {
+	if err := os.WriteFile(path+files.Temporary, []byte("left by a crash, and longer than what follows"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, content := range []string{"one", "the second", ""} {

@@ -63,7 +63,8 @@ func sameBits(t interface{ Fatalf(string, ...any) }, what string, have, want Mat
 }
 
 // sizes are around the edges of tiles and blocks.
-var sizes = rapid.SampledFrom([]int{1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 17, 24, 31, 63, 64, 65, 191, 192, 193, 255, 256, 257, 300})
+var sizes = rapid.SampledFrom([]int{1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 17, 24, 31, 63, 64, 65, 191, 192, 193, 255,
+	256, 257, 300})
 
 // TestProduct holds products to a chain of fused multiply-adds for each element.
 func TestProduct(t *testing.T) {

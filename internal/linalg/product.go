@@ -41,7 +41,8 @@ func subtractDescending(c, a, b Matrix) { addProduct(c, a.T().reversed().T(), b.
 // addProduct adds sign·a·b to c.
 func addProduct(c, a, b Matrix, sign float64) {
 	if a.Rows != c.Rows || b.Columns != c.Columns || a.Columns != b.Rows {
-		panic(fmt.Sprintf("linalg: a matrix of %d×%d times one of %d×%d into one of %d×%d", a.Rows, a.Columns, b.Rows, b.Columns, c.Rows, c.Columns))
+		panic(fmt.Sprintf("linalg: a matrix of %d×%d times one of %d×%d into one of %d×%d", a.Rows, a.Columns, b.Rows,
+			b.Columns, c.Rows, c.Columns))
 	}
 	if c.ColumnStep != 1 && c.Columns > 1 {
 		if c.RowStep != 1 {

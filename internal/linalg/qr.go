@@ -19,7 +19,8 @@ const panel = 32
 func LeastSquares(a, b Matrix, limit float64) (Matrix, error) {
 	m, n := a.Rows, a.Columns
 	if m < n || b.Rows != m {
-		return Matrix{}, fmt.Errorf("linalg: least squares needs as many rows as columns or more, got %d rows, %d columns, and %d right sides of %d rows", m, n, b.Columns, b.Rows)
+		return Matrix{}, fmt.Errorf("linalg: least squares needs as many rows as columns or more, got %d rows, %d columns, "+
+			"and %d right sides of %d rows", m, n, b.Columns, b.Rows)
 	}
 	w := New(n+b.Columns, m) // the columns of a and b, as rows
 	for i := range m {
@@ -41,7 +42,8 @@ func LeastSquares(a, b Matrix, limit float64) (Matrix, error) {
 	}
 	for j, length := range lengths {
 		if r := math.Abs(w.At(j, j)); !(r > limit*length) {
-			return Matrix{}, fmt.Errorf("%w: column %d has length %v, but only %v orthogonal to the columns before it", ErrRank, j, length, r)
+			return Matrix{}, fmt.Errorf("%w: column %d has length %v, but only %v orthogonal to the columns before it", ErrRank,
+				j, length, r)
 		}
 	}
 	x := New(n, b.Columns)

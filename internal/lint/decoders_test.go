@@ -30,7 +30,8 @@ var parsers = map[string][]string{
 
 // trusted packages read only what this program itself has just written for them, or
 // what the user's own command has: not what peers or disks say.
-var trusted = []string{"cmd", "harness/proc", "harness/testkit", "harness/chaos", "harness/sim", "harness/bench", "internal/lint", "harness/contract", "tools"}
+var trusted = []string{"cmd", "harness/proc", "harness/testkit", "harness/chaos", "harness/sim", "harness/bench",
+	"internal/lint", "harness/contract", "tools"}
 
 // listed reads the page: the packages of its table, and their fuzz targets as
 // "package.Target".

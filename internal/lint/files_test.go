@@ -135,7 +135,8 @@ func TestPackagesHaveComments(t *testing.T) {
 		list := comments[s.dir()]
 		if s.ast.Doc != nil {
 			list = append(list, s.name)
-			if want := "Package " + s.ast.Name.Name + " "; s.ast.Name.Name != "main" && !strings.HasPrefix(s.ast.Doc.Text(), want) {
+			if want := "Package " + s.ast.Name.Name + " "; s.ast.Name.Name != "main" &&
+				!strings.HasPrefix(s.ast.Doc.Text(), want) {
 				t.Errorf("%s: the package comment begins otherwise than with %q", s.name, want)
 			}
 		}
@@ -163,7 +164,8 @@ func TestMentions(t *testing.T) {
 			t.Errorf("%q names %q, want %q", line, got, want)
 		}
 	}
-	for name, want := range map[string]bool{"tree.go": true, "engine/tree.go": true, "../docs/reference/algorithms.md": true, "oak.go": false, "docs/tree.go": false} {
+	for name, want := range map[string]bool{"tree.go": true, "engine/tree.go": true,
+		"../docs/reference/algorithms.md": true, "oak.go": false, "docs/tree.go": false} {
 		if m := (mention{"x:1", "engine", name}); m.exists() != want {
 			t.Errorf("%s exists: %v", name, !want)
 		}

@@ -64,13 +64,16 @@ var owners = map[string][]string{
 	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools/wheels"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
-	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "harness/testkit/clitest", "cmd"},
-	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "harness/testkit/clitest", "cmd"},
+	"golang.org/x/sync": {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos",
+		"harness/testkit/clitest", "cmd"},
+	"golang.org/x/sys": {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker",
+		"coordinator", "harness/netlab", "harness/proc", "harness/chaos", "harness/testkit/clitest", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
 var (
-	pure    = []string{"engine/round", "engine/schedule", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num", "internal/linalg"}
+	pure = []string{"engine/round", "engine/schedule", "engine/outcome", "algorithms", "job/pipeline", "dataset",
+		"internal/num", "internal/linalg"}
 	foreign = []string{"github.com/nats-io", "github.com/hashicorp", "github.com/prometheus"}
 )
 
@@ -84,7 +87,8 @@ func folder(floors map[string]int, dir string) (found string) {
 	return found
 }
 
-// TestImportsRunDownwards: a package imports only packages of its own folder and of lower floors. With -v it prints the relations.
+// TestImportsRunDownwards: a package imports only packages of its own folder and of lower floors. With -v it prints the
+// relations.
 func TestImportsRunDownwards(t *testing.T) {
 	floor := floors(t)
 	relations := make(map[string]bool)
@@ -133,7 +137,8 @@ func TestCommandsWithoutHarness(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"cmd/traincmd", "cmd/jobcmd", "cmd/modelcmd", "cmd/datasetcmd", "cmd/experimentcmd", "cmd/clustercmd"} {
+	for _, command := range []string{"cmd/traincmd", "cmd/jobcmd", "cmd/modelcmd", "cmd/datasetcmd", "cmd/experimentcmd",
+		"cmd/clustercmd"} {
 		if len(imports[command]) == 0 {
 			t.Errorf("%s imports nothing", command)
 		}

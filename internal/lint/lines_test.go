@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// linesFile has the code lines that each top folder may have, without tests. Its rows for a folder add up: the first is a
-// number; each other one is + or - and a number, and then the reason.
+// linesFile has the code lines that each top folder may have, without tests. Its rows for a folder add up: the first is
+// a number; each other one is + or - and a number, and then the reason.
 const linesFile = "testdata/lines.txt"
 
-// TestLines: no top folder has more lines of code than linesFile allows. What goes in takes something out, or gives a reason.
-// With -lower, folders with fewer lines may no longer have more.
+// TestLines: no top folder has more lines of code than linesFile allows. What goes in takes something out, or gives a
+// reason. With -lower, folders with fewer lines may no longer have more.
 func TestLines(t *testing.T) {
 	found := make(map[string]int)
 	for _, s := range sources(t) {
@@ -87,7 +87,8 @@ func TestParseLines(t *testing.T) {
 	if err != nil || got["worker"] != 102 || got["client"] != 20 {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, bad := range []string{"worker\n", "worker x\n", "worker 1\nworker 2\n", "worker +1 for a reason\n", "worker 1\nworker +1 for fun\n"} {
+	for _, bad := range []string{"worker\n", "worker x\n", "worker 1\nworker 2\n", "worker +1 for a reason\n",
+		"worker 1\nworker +1 for fun\n"} {
 		if got, err := parseLines(bad); err == nil {
 			t.Errorf("%q is read as %v", bad, got)
 		}

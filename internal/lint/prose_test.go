@@ -11,7 +11,8 @@ import (
 const longest = 25
 
 // awkward are phrases that a reader has to read twice.
-var awkward = regexp.MustCompile(`(?i)\b(of which|of whom|that of|those of|those that|one that|whoever|beside|as far as|is gone|lest|no more|not to be had|anew)\b`)
+var awkward = regexp.MustCompile(
+	`(?i)\b(of which|of whom|that of|those of|those that|one that|whoever|beside|as far as|is gone|lest|no more|not to be had|anew)\b`)
 
 var (
 	fenced   = regexp.MustCompile("(?s)```.*?```")
@@ -64,7 +65,8 @@ func prose(paragraphs []string) (long, hard []string) {
 
 // TestProse: sentences of pages for users are short and plain.
 func TestProse(t *testing.T) {
-	all := append(pages(t), "ARCHITECTURE.md", "CONTRIBUTING.md", "BENCHMARKS.md", "docs/tutorial.md", "docs/dev/decoders.md")
+	all := append(pages(t), "ARCHITECTURE.md", "CONTRIBUTING.md", "BENCHMARKS.md", "docs/tutorial.md",
+		"docs/dev/decoders.md")
 	for _, page := range all {
 		long, hard := prose(paragraphs(read(t, filepath.ToSlash(page))))
 		if len(long) > 0 {
@@ -78,7 +80,8 @@ func TestProse(t *testing.T) {
 
 // TestSentences: what counts as a sentence.
 func TestSentences(t *testing.T) {
-	page := "# A title of no account\n\nOne `a b c` word,\ntwo lines. A [link to it](x.md).\n- an item\n\n| cell one | cell two |\n```\nnot this\n```\n"
+	page := "# A title of no account\n\nOne `a b c` word,\ntwo lines. A [link to it](x.md).\n- an item\n\n| cell one | " +
+		"cell two |\n```\nnot this\n```\n"
 	var got []string
 	for _, p := range paragraphs(page) {
 		for _, s := range sentences(p) {

@@ -14,7 +14,8 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 
 // deterministic families compute what reaches a digest or the Raft state: they
 // have no clock, no global randomness and no network.
-var deterministic = []string{"engine/round", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num", "coordinator/state"}
+var deterministic = []string{"engine/round", "engine/outcome", "algorithms", "job/pipeline", "dataset", "internal/num",
+	"coordinator/state"}
 
 func TestDeterministicPackagesHaveNoClock(t *testing.T) {
 	for _, s := range sources(t) {
@@ -142,8 +143,8 @@ func isFloat(e ast.Expr) bool {
 	return false
 }
 
-// TestRaceDetector: .ci/run tests each package that starts a goroutine with the race detector. Commands whose goroutines run
-// in the processes of tests below harness are tested there.
+// TestRaceDetector: .ci/run tests each package that starts a goroutine with the race detector. Commands whose
+// goroutines run in the processes of tests below harness are tested there.
 func TestRaceDetector(t *testing.T) {
 	_, list, _ := strings.Cut(read(t, ".ci/run"), "\nraced=(\n")
 	list, _, ok := strings.Cut(list, "\n)\n")
@@ -164,7 +165,8 @@ func TestRaceDetector(t *testing.T) {
 				started = ok && (sel.Sel.Name == "Go" || sel.Sel.Name == "AfterFunc")
 			}
 			if _, ok := n.(*ast.GoStmt); ok || started {
-				t.Errorf("%s:%d: this starts a goroutine, but .ci/run does not test its package with the race detector", s.name, s.line(n.Pos()))
+				t.Errorf("%s:%d: this starts a goroutine, but .ci/run does not test its package with the race detector", s.name,
+					s.line(n.Pos()))
 			}
 			return true
 		})

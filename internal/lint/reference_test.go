@@ -25,7 +25,8 @@ func backticked(page string) (all []string) {
 func TestKinds(t *testing.T) {
 	const source, page = "cmd/cli/errors.go", "docs/reference/commands.md"
 	kinds := []string{"failed"}
-	for _, m := range regexp.MustCompile(`f\.Kind(?:, f\.Code)? = "([a-z_]+)"`).FindAllStringSubmatch(read(t, source), -1) {
+	for _, m := range regexp.MustCompile(`f\.Kind(?:, f\.Code)? = "([a-z_]+)"`).
+		FindAllStringSubmatch(read(t, source), -1) {
 		kinds = append(kinds, m[1])
 	}
 	if len(kinds) < 6 {
@@ -62,7 +63,8 @@ func TestKeys(t *testing.T) {
 // checkKeys holds the tables of a page to the types, and returns how many there are.
 func checkKeys(t *testing.T, page string, types map[string][]string) int {
 	t.Helper()
-	sections := regexp.MustCompile(`<!-- keys of ([^>]*?) -->\n\n((?:\|[^\n]*\n)+)`).FindAllStringSubmatch(read(t, page), -1)
+	sections := regexp.MustCompile(`<!-- keys of ([^>]*?) -->\n\n((?:\|[^\n]*\n)+)`).
+		FindAllStringSubmatch(read(t, page), -1)
 	for _, m := range sections {
 		var keys []string
 		for name := range strings.FieldsSeq(m[1]) {

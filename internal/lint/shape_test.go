@@ -252,8 +252,8 @@ func upward(uses [][]bool) int {
 	return up
 }
 
-// String says how the package is cut. A function with one caller is not exported, and its name occurs once in the package
-// outside its declaration, and never in its tests.
+// String says how the package is cut. A function with one caller is not exported, and its name occurs once in the
+// package outside its declaration, and never in its tests.
 func (p *gopackage) String() string {
 	lines, functions, single := 0, 0, 0
 	occurs := func(files []*source) map[string]int {
@@ -280,5 +280,6 @@ func (p *gopackage) String() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%-40s %3d files %6d lines, %2d functions per 1,000 lines, %2d %% with one caller", p.dir, len(p.files), lines, 1000*functions/max(1, lines), 100*single/max(1, functions))
+	return fmt.Sprintf("%-40s %3d files %6d lines, %2d functions per 1,000 lines, %2d %% with one caller", p.dir,
+		len(p.files), lines, 1000*functions/max(1, lines), 100*single/max(1, functions))
 }

@@ -10,7 +10,8 @@ const certsPackage = "internal/certs"
 
 // TestOneTLSConfig: no other package makes a configuration of TLS, or dials and listens with one.
 func TestOneTLSConfig(t *testing.T) {
-	forbidden := map[string]bool{"Config": true, "Dial": true, "DialWithDialer": true, "Dialer": true, "Client": true, "Server": true, "Listen": true, "NewListener": true}
+	forbidden := map[string]bool{"Config": true, "Dial": true, "DialWithDialer": true, "Dialer": true, "Client": true,
+		"Server": true, "Listen": true, "NewListener": true}
 	found := 0
 	for _, s := range sources(t) {
 		if s.test() {

@@ -41,7 +41,8 @@ var inside = []string{
 	"abreast", "anew", "beats", "broken off", "condemn", "condemned", "crew", "dispatcher", "fold of a part",
 	"folded", "found out", "furthest", "hand over", "handed over", "handover", "hands over", "hands the leadership over",
 	"house", "kernel", "ladder", "lane", "lanes", "lest", "misshapen", "named by the time", "nearer", "obeyed", "office",
-	"passed over", "passes over", "pulse", "referee", "roster", "rung", "rungs", "scratch memory", "seat", "stand above", "stands above",
+	"passed over", "passes over", "pulse", "referee", "roster", "rung", "rungs", "scratch memory", "seat", "stand above",
+	"stands above",
 	"trainer", "trainer state", "wish", "wishes",
 }
 
@@ -49,7 +50,8 @@ var inside = []string{
 var prefixes = regexp.MustCompile(`^(bus|dispatch|engine|jobs|local|members|office|pipeline|referee|replica|state): `)
 
 // tools are the folders whose texts only this project's authors read.
-var tools = []string{"harness/contract", "harness/sim", "harness/testkit", "internal/lint", "internal/num/nofuse", "dataset/matfile/mattest"}
+var tools = []string{"harness/contract", "harness/sim", "harness/testkit", "internal/lint", "internal/num/nofuse",
+	"dataset/matfile/mattest"}
 
 var printed = flag.Bool("sentences", false, "print every text that TestWords reads")
 

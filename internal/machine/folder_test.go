@@ -18,12 +18,14 @@ func TestOpenToOthers(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for mode, open := range map[fs.FileMode]bool{0o700: false, 0o750: false, 0o755: true, 0o770: true, 0o701: true, 0o777: true} {
+	for mode, open := range map[fs.FileMode]bool{0o700: false, 0o750: false, 0o755: true, 0o770: true, 0o701: true,
+		0o777: true} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
 		text := OpenToOthers(dir)
-		if (text != "") != open || open && (!strings.Contains(text, fmt.Sprintf("%#o", mode)) || !strings.HasSuffix(text, `chmod 700 '`+strings.ReplaceAll(dir, "'", `'\''`)+"'")) {
+		if (text != "") != open || open && (!strings.Contains(text, fmt.Sprintf("%#o", mode)) ||
+			!strings.HasSuffix(text, `chmod 700 '`+strings.ReplaceAll(dir, "'", `'\''`)+"'")) {
 			t.Errorf("mode %o: %q", mode, text)
 		}
 	}

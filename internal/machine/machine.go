@@ -57,7 +57,8 @@ func OpenToOthers(dir string) string {
 	if info.Mode().Perm()&forbidden == 0 {
 		return ""
 	}
-	return fmt.Sprintf("other users of this machine can read the data in the folder %s (mode %#o); to prevent that: chmod %s %s", dir, info.Mode().Perm(), change, quoted(dir))
+	return fmt.Sprintf("other users of this machine can read the data in the folder %s (mode %#o); to prevent that: "+
+		"chmod %s %s", dir, info.Mode().Perm(), change, quoted(dir))
 }
 
 // quoted is a path as a shell reads it.

@@ -76,7 +76,8 @@ func momentumAVX2(x, v, grad *float32, n int, rate, momentum, decay float32) boo
 func adamAVX2(x, m, v, grad *float32, n int, a *AdamFactors) bool
 
 //go:noescape
-func momentumRowsAVX2(x, v, values *float32, index *uint32, rows, present, width int, factor, rate, momentum, decay float32) bool
+func momentumRowsAVX2(x, v, values *float32, index *uint32, rows, present, width int, factor, rate, momentum,
+	decay float32) bool
 
 // rows.go
 
@@ -107,18 +108,22 @@ func addOuter64AVX2(m *float64, n int, a *float32, rows int, x *float32)
 // rows.go: sparse rows
 
 //go:noescape
-func addSparseProduct64AVX2(dst *float64, n int, spans *Span, rows int, a *float32, index *uint32, m *float64, limit int) bool
+func addSparseProduct64AVX2(dst *float64, n int, spans *Span, rows int, a *float32, index *uint32, m *float64,
+	limit int) bool
 
 //go:noescape
-func addSparseProductT64AVX2(m *float64, n int, spans *Span, rows int, a *float32, index *uint32, x *float64, limit int) bool
+func addSparseProductT64AVX2(m *float64, n int, spans *Span, rows int, a *float32, index *uint32, x *float64,
+	limit int) bool
 
 // rowblock.go
 
 //go:noescape
-func scoreRowsAVX2(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64, vectors int)
+func scoreRowsAVX2(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64,
+	vectors int)
 
 //go:noescape
-func scoreRowsAVX512(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64, vectors int)
+func scoreRowsAVX512(dst *float64, x *float32, at *int, groups, k int, packed *float64, n int, offsets *float64,
+	vectors int)
 
 //go:noescape
 func addRowOutersAVX2(sums *float64, stride int, x *float32, at *int, rows, k int, p *float64, n int)
@@ -133,10 +138,12 @@ func softmaxAVX2(v *float64, n, rows int, totals, most, sum *float64)
 func softmaxAVX512(v *float64, n, rows int, totals, most, sum *float64)
 
 //go:noescape
-func scoreEntriesAVX2(dst *float64, spans *Span, rows int, a *float32, index *uint32, m *float64, limit, n, width int, offsets *float64) bool
+func scoreEntriesAVX2(dst *float64, spans *Span, rows int, a *float32, index *uint32, m *float64, limit, n, width int,
+	offsets *float64) bool
 
 //go:noescape
-func addEntryOutersAVX2(m *float64, spans *Span, rows int, a *float32, index *uint32, p *float64, limit, n, width int) bool
+func addEntryOutersAVX2(m *float64, spans *Span, rows int, a *float32, index *uint32, p *float64, limit, n,
+	width int) bool
 
 // product.go
 
@@ -194,7 +201,8 @@ func transposeAVX2(dst *float32, to int, src *float32, from, rows, columns int)
 func ratiosAVX2(r *float32, sum *float64, d, below *float32, n int, weight, floor float32) int
 
 //go:noescape
-func ratioRowsAVX2(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32, work *ratioWork) int
+func ratioRowsAVX2(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32,
+	work *ratioWork) int
 
 //go:noescape
 func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32) int
@@ -202,22 +210,27 @@ func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, colum
 // sumrows.go
 
 //go:noescape
-func sumRowsAVX2(dst *float32, there uint64, has *uint16, place *[MostRows]uint32, lists *[MostRows]*float32, groups, width int, zeros *float32)
+func sumRowsAVX2(dst *float32, there uint64, has *uint16, place *[MostRows]uint32, lists *[MostRows]*float32, groups,
+	width int, zeros *float32)
 
 //go:noescape
-func sumRowsAVX512(dst *float32, there uint64, has *uint16, place *[MostRows]uint32, lists *[MostRows]*float32, groups, width int, zeros *float32)
+func sumRowsAVX512(dst *float32, there uint64, has *uint16, place *[MostRows]uint32, lists *[MostRows]*float32, groups,
+	width int, zeros *float32)
 
 //go:noescape
-func mergeRowsAVX2(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width, room int) (i, j, n int)
+func mergeRowsAVX2(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width,
+	room int) (i, j, n int)
 
 //go:noescape
-func mergeRowsAVX512(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width, room int) (i, j, n int)
+func mergeRowsAVX512(dst *float32, index *uint32, a, b *float32, aIndex, bIndex *uint32, aRows, bRows, width,
+	room int) (i, j, n int)
 
 //go:noescape
 func sumOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width int) bool
 
 //go:noescape
-func narrowOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width, columns int) bool
+func narrowOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width,
+	columns int) bool
 
 // ratios.go: walks
 

@@ -21,7 +21,8 @@ func TestExps(t *testing.T) {
 			case s.Uint64n(2) == 0:
 				x[i] = math.Float64frombits(s.Uint64())
 			default:
-				x[i] = []float64{0, math.Copysign(0, -1), 700, -700, 701, -701, 709.8, -745.2, -800, math.Inf(1), math.Inf(-1), math.NaN()}[s.Uint64n(12)]
+				x[i] = []float64{0, math.Copysign(0, -1), 700, -700, 701, -701, 709.8, -745.2, -800, math.Inf(1), math.Inf(-1),
+					math.NaN()}[s.Uint64n(12)]
 			}
 		}
 		want := make([]float64, n)

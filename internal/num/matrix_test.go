@@ -29,7 +29,8 @@ func TestTranspose32(t *testing.T) {
 // TestMulProduct holds the product of sums against one sum after the other.
 func TestMulProduct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, k, n := rapid.IntRange(0, 20).Draw(t, "m"), rapid.IntRange(0, 7).Draw(t, "k"), rapid.SampledFrom(columnCounts).Draw(t, "n")
+		m, k, n := rapid.IntRange(0, 20).Draw(t, "m"), rapid.IntRange(0, 7).Draw(t, "k"), rapid.SampledFrom(columnCounts).
+			Draw(t, "n")
 		a, b, dst := values(t, m*k, "a"), values(t, k*n, "b"), values(t, m*n, "dst")
 		want := dst.clone()
 		for i := range m {
@@ -53,7 +54,8 @@ func TestMulProduct(t *testing.T) {
 // of the rows and columns at which blocks end.
 func TestProductWidths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, k, n := rapid.IntRange(0, 20).Draw(t, "m"), rapid.IntRange(0, 7).Draw(t, "k"), rapid.SampledFrom(columnCounts).Draw(t, "n")
+		m, k, n := rapid.IntRange(0, 20).Draw(t, "m"), rapid.IntRange(0, 7).Draw(t, "k"), rapid.SampledFrom(columnCounts).
+			Draw(t, "n")
 		a, b, dst := values(t, m*k, "a"), values(t, k*n, "b"), values(t, m*n, "dst")
 		want, wantT := dst.clone(), dst.clone()
 		addProductGo(want.v, a.v, b.v, m, k, n, k, 1)

@@ -39,7 +39,8 @@ func bigLog(x float64) *big.Float {
 
 // bigSinCos2Pi returns sin 2πu and cos 2πu by Taylor.
 func bigSinCos2Pi(u float64) (sin, cos *big.Float) {
-	pi, _, _ := big.ParseFloat("3.14159265358979323846264338327950288419716939937510582097494459", 10, oraclePrec, big.ToNearestEven)
+	pi, _, _ := big.ParseFloat("3.14159265358979323846264338327950288419716939937510582097494459", 10, oraclePrec,
+		big.ToNearestEven)
 	a := new(big.Float).SetPrec(oraclePrec).Mul(pi, bigf(2*u))
 	term := bigf(1)
 	sums := [4]*big.Float{bigf(0), bigf(0), bigf(0), bigf(0)}

@@ -55,7 +55,8 @@ func TestPageEnd(t *testing.T) {
 			SquaresAt(atPageEnd[float64](t, 2), atPageEnd[float64](t, n), atPageEnd[float64](t, n), rows, columns)
 			Below(atPageEnd[float32](t, n), atPageEnd[uint32](t, n), v, 0, 0)
 			AddEntryOuters(atPageEnd[float64](t, m*n), two, entries, columns, atPageEnd[float64](t, n*BlockRows), n)
-			ScoreEntries(atPageEnd[float64](t, n*BlockRows), two, entries, columns, atPageEnd[float64](t, m*n), atPageEnd[float64](t, n), n)
+			ScoreEntries(atPageEnd[float64](t, n*BlockRows), two, entries, columns, atPageEnd[float64](t, m*n),
+				atPageEnd[float64](t, n), n)
 			Quotients(atPageEnd[float64](t, m*n), v, rows, rows, 1)
 		}
 	}

@@ -38,7 +38,8 @@ type Tile [tileTerms * tileColumns]float64
 // 1, ..., k-1 in order, the product exact and the sum rounded once. The values of a
 // are float32's. Meanwhile next, which is read after b, is fetched to the cache.
 func AddProduct64T(dst, a []float64, b []float32, k, stride int, next []float32, tile *Tile) {
-	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 || len(dst) != len(a)/stride*(len(b)/stride) {
+	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 ||
+		len(dst) != len(a)/stride*(len(b)/stride) {
 		panic("num: a product of matrices whose shapes differ")
 	}
 	if m, n := len(a)/stride, len(b)/stride; !Accelerated || n%4 != 0 || stride%8 != 0 {

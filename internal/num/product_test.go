@@ -11,7 +11,8 @@ import (
 
 func TestAddProduct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, n := rapid.IntRange(0, 9).Draw(t, "m"), rapid.OneOf(rapid.IntRange(1, 80), rapid.SampledFrom([]int{32, 64})).Draw(t, "n")
+		m, n := rapid.IntRange(0, 9).Draw(t, "m"), rapid.OneOf(rapid.IntRange(1, 80), rapid.SampledFrom([]int{32, 64})).
+			Draw(t, "n")
 		k := rapid.IntRange(0, 9).Draw(t, "k")
 		a, b, dst := values(t, m*k, "a"), values(t, k*n, "b"), values(t, m*n, "dst")
 		aT, want := newGuarded(m*k), dst.clone()
@@ -99,7 +100,8 @@ func (c *crossed) check(t testing.TB) {
 	portable := c.sums(func(dst []float64) { addProduct64TGo(dst, c.a, c.b, c.k, c.stride) })
 	for i, w := range want {
 		if !sameBits64(got[i], w) || !sameBits64(portable[i], w) {
-			t.Fatalf("%d×%d, %d terms of %d: value %d is %x, portable %x, want %x", c.m, c.n, c.k, c.stride, i-crossedPad, got[i], portable[i], w)
+			t.Fatalf("%d×%d, %d terms of %d: value %d is %x, portable %x, want %x", c.m, c.n, c.k, c.stride, i-crossedPad,
+				got[i], portable[i], w)
 		}
 	}
 }

@@ -16,7 +16,8 @@ func Ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) {
 	checkSame(len(g), n)
 	for at := 0; at < n; {
 		if Accelerated {
-			at += ratiosAVX2(unsafe.SliceData(r[at:]), unsafe.SliceData(sum[at:]), unsafe.SliceData(d[at:]), unsafe.SliceData(g[at:]),
+			at += ratiosAVX2(unsafe.SliceData(r[at:]), unsafe.SliceData(sum[at:]), unsafe.SliceData(d[at:]),
+				unsafe.SliceData(g[at:]),
 				(n-at)&^(ratioLanes-1), weight, floor)
 		}
 		end := min(n, at+ratioLanes) // too few for a vector, or one that is not finite
@@ -58,7 +59,8 @@ func RatioRows(r []float32, sum []float64, d, g []float32, floor float32) {
 	}
 	for at := 0; at < n; {
 		if columns := (n - at) &^ (width - 1); Accelerated && columns > 0 && len(r) > 0 {
-			rr, s, dd, gg := unsafe.SliceData(r[at:]), unsafe.SliceData(sum[at:]), unsafe.SliceData(d[at:]), unsafe.SliceData(g[at:])
+			rr, s, dd, gg := unsafe.SliceData(r[at:]), unsafe.SliceData(sum[at:]), unsafe.SliceData(d[at:]),
+				unsafe.SliceData(g[at:])
 			if wide {
 				at += ratioRowsAVX512(rr, s, dd, gg, len(r)/n, n, columns, floor)
 			} else {
@@ -120,7 +122,8 @@ func Descend(node, s, t []float32, phi []uint32, n int) {
 	case n%32 == 0:
 		run = descendFourAVX2
 	}
-	if !run(unsafe.SliceData(node), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n, len(s)/n) {
+	if !run(unsafe.SliceData(node), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n,
+		len(s)/n) {
 		panicIndex()
 	}
 }
@@ -144,7 +147,8 @@ func Ascend(df, mass, s, t []float32, phi []uint32, n int) {
 	case n%32 == 0:
 		run = ascendFourAVX2
 	}
-	if !run(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n, len(s)/n) {
+	if !run(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi),
+		len(phi), n, len(s)/n) {
 		panicIndex()
 	}
 }

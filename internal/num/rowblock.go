@@ -143,7 +143,8 @@ func ScoreEntries(dst []float64, rows []Span, a []float32, index []uint32, m, of
 		return
 	}
 	for from := 0; from < n; from += entryColumns {
-		if !scoreEntriesAVX2(&dst[from*BlockRows], &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), from64(m, from),
+		if !scoreEntriesAVX2(&dst[from*BlockRows], &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index),
+			from64(m, from),
 			len(m)/n, n, min(n-from, entryColumns), &offsets[from]) {
 			panicIndex()
 		}
@@ -162,7 +163,8 @@ func AddEntryOuters(m []float64, rows []Span, a []float32, index []uint32, p []f
 		return
 	}
 	for from := 0; from < n; from += entryColumns {
-		if !addEntryOutersAVX2(from64(m, from), &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), &p[from*BlockRows],
+		if !addEntryOutersAVX2(from64(m, from), &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index),
+			&p[from*BlockRows],
 			len(m)/n, n, min(n-from, entryColumns)) {
 			panicIndex()
 		}

@@ -136,8 +136,8 @@ func TestAddRowOuters(t *testing.T) {
 	})
 }
 
-// TestSoftmax compares the bits of the two softmax functions, also with scores that are far apart. The portable function is
-// near a softmax by package math.
+// TestSoftmax compares the bits of the two softmax functions, also with scores that are far apart. The portable
+// function is near a softmax by package math.
 func TestSoftmax(t *testing.T) {
 	s := NewStream(NewKey(1, "test/softmax"), 0, 0)
 	blockShapes(func(rows, _, n int) {
@@ -195,7 +195,8 @@ func checkSoftmax(t *testing.T, scores, got, before, totals []float64, rows, n i
 	}
 }
 
-// TestSoftmaxNotFinite: a row with an infinity or no number has no number as its sum, and no other row has; the vectors agree.
+// TestSoftmaxNotFinite: a row with an infinity or no number has no number as its sum, and no other row has; the vectors
+// agree.
 func TestSoftmaxNotFinite(t *testing.T) {
 	const rows, n = 19, 3
 	for _, bad := range []float64{math.Inf(1), math.NaN()} {
@@ -304,8 +305,8 @@ func entriesOf(s *Stream, rows, k int) (spans []Span, a []float32, index []uint3
 	return spans, a, index
 }
 
-// TestEntries: sparse rows have the scores and sums of the same rows in dense form, up to rounding. Vectors have the bits of
-// the portable loops.
+// TestEntries: sparse rows have the scores and sums of the same rows in dense form, up to rounding. Vectors have the
+// bits of the portable loops.
 func TestEntries(t *testing.T) {
 	s := NewStream(NewKey(1, "test/entries"), 0, 0)
 	blockShapes(func(rows, k, n int) {

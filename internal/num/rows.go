@@ -80,7 +80,8 @@ func AddOuterVia(m []float32, slot, index []uint32, a, x []float32) {
 	if wide {
 		run = addOuterViaAVX512
 	}
-	if len(a) > 0 && !run(unsafe.SliceData(m), n, unsafe.SliceData(a), len(a), unsafe.SliceData(x), unsafe.SliceData(index),
+	if len(a) > 0 && !run(unsafe.SliceData(m), n, unsafe.SliceData(a), len(a), unsafe.SliceData(x),
+		unsafe.SliceData(index),
 		unsafe.SliceData(slot), len(slot), len(m)/n) {
 		panicIndex()
 	}
@@ -226,7 +227,8 @@ func AddSparseProduct64(dst []float64, rows []Span, a []float32, index []uint32,
 		return
 	}
 	if Accelerated {
-		if !addSparseProduct64AVX2(&dst[0], n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), unsafe.SliceData(m), len(m)/n) {
+		if !addSparseProduct64AVX2(&dst[0], n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index),
+			unsafe.SliceData(m), len(m)/n) {
 			panicIndex()
 		}
 		return
@@ -247,7 +249,8 @@ func AddSparseProductT64(m []float64, rows []Span, a []float32, index []uint32, 
 		return
 	}
 	if Accelerated {
-		if !addSparseProductT64AVX2(unsafe.SliceData(m), n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), &x[0], len(m)/n) {
+		if !addSparseProductT64AVX2(unsafe.SliceData(m), n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index),
+			&x[0], len(m)/n) {
 			panicIndex()
 		}
 		return

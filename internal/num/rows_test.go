@@ -178,11 +178,13 @@ func TestRowsOutsideTheirMatrixPanic(t *testing.T) {
 	m := make([]float32, 100)[:12] // the spare capacity is no part of it
 	one, x := []float32{1}, make([]float32, 4)
 	for name, f := range map[string]func(){
-		"MulAddRows":            func() { MulAddRows(x, make([]float32, 4), m) },
-		"MulAddRowsAt":          func() { MulAddRowsAt(x, one, []uint32{3}, m) },
-		"MulAddRowsAt far":      func() { MulAddRowsAt(x, one, []uint32{math.MaxUint32}, m) },
-		"MulAddRowsAt lengths":  func() { MulAddRowsAt(x, one, []uint32{1, 2}, m) },
-		"MulAddRowsAt wide":     func() { MulAddRowsAt(make([]float32, 64), []float32{1, 1}, []uint32{2, 3}, make([]float32, 200)) },
+		"MulAddRows":           func() { MulAddRows(x, make([]float32, 4), m) },
+		"MulAddRowsAt":         func() { MulAddRowsAt(x, one, []uint32{3}, m) },
+		"MulAddRowsAt far":     func() { MulAddRowsAt(x, one, []uint32{math.MaxUint32}, m) },
+		"MulAddRowsAt lengths": func() { MulAddRowsAt(x, one, []uint32{1, 2}, m) },
+		"MulAddRowsAt wide": func() {
+			MulAddRowsAt(make([]float32, 64), []float32{1, 1}, []uint32{2, 3}, make([]float32, 200))
+		},
 		"mulAddRowsAtGo":        func() { mulAddRowsAtGo(x, one, []uint32{3}, m) },
 		"AddOuter":              func() { AddOuter(m, make([]float32, 4), x) },
 		"AddOuterAt":            func() { AddOuterAt(m, []uint32{3}, one, x) },

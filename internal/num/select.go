@@ -98,7 +98,8 @@ func squaresAtGo(sums *[4]float64, x, scale []float64, a, b, c, d []float32) {
 	s0, s1, s2, s3 := sums[0], sums[1], sums[2], sums[3]
 	for i, v := range x {
 		s := scale[i]
-		d0, d1, d2, d3 := v-float64(float64(a[i])*s), v-float64(float64(b[i])*s), v-float64(float64(c[i])*s), v-float64(float64(d[i])*s)
+		d0, d1, d2, d3 := v-float64(float64(a[i])*s), v-float64(float64(b[i])*s), v-float64(float64(c[i])*s),
+			v-float64(float64(d[i])*s)
 		s0 += float64(d0 * d0)
 		s1 += float64(d1 * d1)
 		s2 += float64(d2 * d2)

@@ -13,7 +13,8 @@ func TestBelow(t *testing.T) {
 	for n := range 70 {
 		v := make([]float32, n)
 		for i := range v {
-			v[i] = []float32{float32(s.Normal()), .5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[s.Uint64n(9)/2]
+			v[i] = []float32{float32(s.Normal()), .5, float32(math.Inf(1)), float32(math.Inf(-1)),
+				float32(math.NaN())}[s.Uint64n(9)/2]
 		}
 		for _, limit := range []float32{.5, -1, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1))} {
 			var want []float32

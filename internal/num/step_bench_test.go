@@ -20,7 +20,8 @@ func benchValues(n int) []float32 {
 }
 
 func BenchmarkDescend(b *testing.B) {
-	node, s, t := make([]float32, (2*benchSplits+1)*benchColumns), benchValues(benchUnits*benchColumns), benchValues(benchUnits*benchColumns)
+	node, s, t := make([]float32, (2*benchSplits+1)*benchColumns), benchValues(benchUnits*benchColumns),
+		benchValues(benchUnits*benchColumns)
 	for b.Loop() {
 		Descend(node, s, t, benchPhi(), benchColumns)
 	}

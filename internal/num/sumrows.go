@@ -289,12 +289,14 @@ func (o *Outers) Compute(dst []float32, from int) {
 		columns, of := o.Width-at, len(o.X)/o.Width
 		to, x := unsafe.SliceData(dst[at:]), unsafe.SliceData(o.X[at:])
 		if o.Width%64 == 0 {
-			done = sumOutersAVX2(to, unsafe.SliceData(first), len(first), unsafe.SliceData(o.Terms), len(o.Terms), x, of, o.Width)
+			done = sumOutersAVX2(to, unsafe.SliceData(first), len(first), unsafe.SliceData(o.Terms), len(o.Terms), x,
+				of, o.Width)
 		} else {
 			if columns >= 8 {
 				columns = min(columns&^7, 32)
 			}
-			done = narrowOutersAVX2(to, unsafe.SliceData(first), len(first), unsafe.SliceData(o.Terms), len(o.Terms), x, of, o.Width, columns)
+			done = narrowOutersAVX2(to, unsafe.SliceData(first), len(first), unsafe.SliceData(o.Terms), len(o.Terms), x, of,
+				o.Width, columns)
 		}
 		if !done {
 			panicIndex()

@@ -10,7 +10,8 @@ import (
 
 // drawRows draws a list of rows below 200, with values far apart, none -0.
 func drawRows(t *rapid.T, width int) (r Rows) {
-	s, share := NewStream(NewKey(rapid.Uint64().Draw(t, "seed"), "test/rows"), 0, 0), rapid.IntRange(0, 10).Draw(t, "share")
+	s, share := NewStream(NewKey(rapid.Uint64().Draw(t, "seed"), "test/rows"), 0, 0), rapid.IntRange(0, 10).
+		Draw(t, "share")
 	for row := range uint32(200) {
 		if int(s.Uint32()%10) >= share {
 			continue

@@ -71,7 +71,8 @@ func TestViews(t *testing.T) {
 	if got := slices.Concat(Bytes32(f), Bytes64(d), BytesU32(u)); !bytes.Equal(got, want) {
 		t.Errorf("bytes %x, want %x", got, want)
 	}
-	if !slices.Equal(Float32s(Bytes32(f)), f) || !slices.Equal(Float64s(Bytes64(d)), d) || !slices.Equal(Uint32s(BytesU32(u)), u) {
+	if !slices.Equal(Float32s(Bytes32(f)), f) || !slices.Equal(Float64s(Bytes64(d)), d) ||
+		!slices.Equal(Uint32s(BytesU32(u)), u) {
 		t.Error("a view of a view is not the slice")
 	}
 	Float32s(Bytes32(f))[0] = 7

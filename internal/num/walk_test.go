@@ -45,7 +45,8 @@ func TestDescend(t *testing.T) {
 func TestAscend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		phi, units, n := walk(t)
-		df, s, u, mass := values(t, units*n, "df"), values(t, units*n, "s"), values(t, units*n, "t"), values(t, (2*len(phi)+1)*n, "mass")
+		df, s, u, mass := values(t, units*n, "df"), values(t, units*n, "s"), values(t, units*n, "t"),
+			values(t, (2*len(phi)+1)*n, "mass")
 		wantDF, wantMass := df.clone(), mass.clone()
 		for i := len(phi) - 1; i >= 0; i-- {
 			for c := range n {

@@ -8,7 +8,8 @@ import (
 
 func TestLook(t *testing.T) {
 	for s, want := range map[string]string{
-		"": "", "a b": "a b", " a\t b ": "a b", "cafe\u0301": "caf\u00e9", "a\u00a0b": "a b", "a\u200bb\ufeff": "ab", "\uff11\uff12": "12", "\u200d": "",
+		"": "", "a b": "a b", " a\t b ": "a b", "cafe\u0301": "caf\u00e9", "a\u00a0b": "a b", "a\u200bb\ufeff": "ab",
+		"\uff11\uff12": "12", "\u200d": "",
 		"x\u00b2": "x2", "\ufb01n": "fin", "图": "图",
 		"a\u2011b": "a-b", "\u22121": "-1", "\u2764\ufe0f": "\u2764",
 	} {

@@ -1,5 +1,5 @@
-// Package printable makes text safe to show. A terminal obeys control characters, also those in the name of a column or in
-// the message of another machine.
+// Package printable makes text safe to show. A terminal obeys control characters, also those in the name of a column or
+// in the message of another machine.
 package printable
 
 import (
@@ -14,8 +14,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Text returns s with visible escapes, such as \x1b, in place of control characters other than line feeds and tabs, of the
-// characters that embed text of another direction, and of bytes that are not UTF-8.
+// Text returns s with visible escapes, such as \x1b, in place of control characters other than line feeds and tabs, of
+// the characters that embed text of another direction, and of bytes that are not UTF-8.
 func Text(s string) string {
 	for i, r := range s {
 		broken := false
@@ -47,8 +47,8 @@ func hidden(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// escapes are the formats of escapes: of a character below 0x80, of any other character, and of a byte that is not UTF-8; if
-// the last is empty, such a byte is escaped as U+FFFD.
+// escapes are the formats of escapes: of a character below 0x80, of any other character, and of a byte that is not
+// UTF-8; if the last is empty, such a byte is escaped as U+FFFD.
 type escapes struct{ low, high, broken string }
 
 var (
@@ -143,7 +143,8 @@ func Look(s string) string {
 			switch {
 			case unicode.In(r, unicode.Cf, unicode.Variation_Selector):
 				return -1
-			case unicode.Is(unicode.Pd, r), strings.ContainsRune("\u02d7\u2043\u2212\u2500\u2796", r): // signs that look like dashes
+			// signs that look like dashes
+			case unicode.Is(unicode.Pd, r), strings.ContainsRune("\u02d7\u2043\u2212\u2500\u2796", r):
 				return '-'
 			}
 			return r

@@ -38,19 +38,22 @@ func TestText(t *testing.T) {
 // bad are the characters that no output has.
 func bad(s string) bool {
 	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 &&
+			r <= 0x2069
 	})
 }
 
 // texts draws bytes, many of which are in characters that are replaced.
 var texts = rapid.Custom(func(t *rapid.T) string {
 	return strings.Join(rapid.SliceOf(rapid.OneOf(
-		rapid.SampledFrom([]string{"\x1b[2J", "\u009b", "\u202e", "\x7f", "\r", "\n", "\t", "\xc2", "\x9b", "\xe2\x80", "\xae", "é", "👍"}),
+		rapid.SampledFrom([]string{"\x1b[2J", "\u009b", "\u202e", "\x7f", "\r", "\n", "\t", "\xc2", "\x9b", "\xe2\x80",
+			"\xae", "é", "👍"}),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) string { return string(b) }),
 	)).Draw(t, "parts"), "")
 })
 
-// TestWriterIsText: however a text is cut into calls, a Writer writes what Text returns, and nothing that a terminal obeys.
+// TestWriterIsText: however a text is cut into calls, a Writer writes what Text returns, and nothing that a terminal
+// obeys.
 func TestWriterIsText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := texts.Draw(t, "text")

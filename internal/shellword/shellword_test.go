@@ -17,11 +17,13 @@ func TestLine(t *testing.T) {
 			t.Fatalf("%s is read as %q, want %q (%v)", Line(words), got, words, err)
 		}
 	}
-	check(t, []string{"a", "", "it's", `"x" $HOME ~ * ; # !`, "é", "new\nline", `back\slash`, "--set=members=structrf:trees=3,rf", "'"})
+	check(t, []string{"a", "", "it's", `"x" $HOME ~ * ; # !`, "é", "new\nline", `back\slash`,
+		"--set=members=structrf:trees=3,rf", "'"})
 	if got := Line([]string{"coppice", "--data", "x.csv", "a b"}); got != "coppice --data x.csv 'a b'" {
 		t.Error(got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		check(t, rapid.SliceOfN(rapid.StringOf(rapid.RuneFrom([]rune("ab-=:'\"\\ $`*?~#!&|;<>(){}[]\n\té"))), 1, 4).Draw(t, "words"))
+		check(t, rapid.SliceOfN(rapid.StringOf(rapid.RuneFrom([]rune("ab-=:'\"\\ $`*?~#!&|;<>(){}[]\n\té"))), 1, 4).
+			Draw(t, "words"))
 	})
 }

@@ -1,5 +1,5 @@
-// Package tempdir makes temporary files and folders. A folder of a process that was killed is removed when a later process
-// makes one.
+// Package tempdir makes temporary files and folders. A folder of a process that was killed is removed when a later
+// process makes one.
 package tempdir
 
 import (
@@ -30,7 +30,8 @@ type Folder struct {
 	lock *os.File
 }
 
-// Make makes a temporary folder for a purpose, one word, and removes the folders that processes of this user left behind.
+// Make makes a temporary folder for a purpose, one word, and removes the folders that processes of this user left
+// behind.
 func Make(purpose string) (*Folder, error) {
 	start := prefix + purpose + "-"
 	sweep(os.TempDir(), start, time.Now())
@@ -86,7 +87,8 @@ func sweep(dir, start string, now time.Time) {
 				os.RemoveAll(path)
 			}
 			lock.Close()
-		case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(e.Name(), start) && now.Sub(info.ModTime()) > unlocked: // its process died as it began
+		// its process died as it began
+		case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(e.Name(), start) && now.Sub(info.ModTime()) > unlocked:
 			os.RemoveAll(path)
 		}
 	}
@@ -125,7 +127,8 @@ func explained(err error) error {
 	if errors.Is(reason, fs.ErrNotExist) {
 		reason = errors.New("the folder does not exist")
 	}
-	return fmt.Errorf("%s: %v; %s", place(), reason, advice) // not wrapped: what is missing is nothing that a command was asked for
+	// not wrapped: what is missing is nothing that a command was asked for
+	return fmt.Errorf("%s: %v; %s", place(), reason, advice)
 }
 
 // place names the folder for temporary files.

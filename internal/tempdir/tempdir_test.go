@@ -67,8 +67,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestLeftovers: the folder of a process that was killed goes with the next folder that is made; those of living processes,
-// and new ones without a lock, stay.
+// TestLeftovers: the folder of a process that was killed goes with the next folder that is made; those of living
+// processes, and new ones without a lock, stay.
 func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -108,7 +108,8 @@ func TestLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{dead: false, old: false, living: true, other.Path: true, kept: true, link: true, target: true, own.Path: true} {
+	for path, want := range map[string]bool{dead: false, old: false, living: true, other.Path: true, kept: true,
+		link: true, target: true, own.Path: true} {
 		if exists(path) != want {
 			t.Errorf("%s is there: %v, want %v", path, !want, want)
 		}
@@ -155,13 +156,15 @@ func TestUnusableFolder(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for tmp, reason := range map[string]string{filepath.Join(dir, "none"): "the folder does not exist", file: "not a directory"} {
+	for tmp, reason := range map[string]string{filepath.Join(dir, "none"): "the folder does not exist",
+		file: "not a directory"} {
 		t.Setenv("TMPDIR", tmp)
 		_, made := tempdir.Make("import")
 		_, kept := tempdir.Kept("import")
 		_, unnamed := tempdir.File("columns")
 		for _, err := range []error{made, kept, unnamed} {
-			if want := "TMPDIR is " + tmp + ": " + reason + "; set TMPDIR to a folder that exists and is writable"; err == nil || err.Error() != want {
+			if want := "TMPDIR is " + tmp + ": " + reason + "; set TMPDIR to a folder that exists and is writable"; err == nil ||
+				err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}

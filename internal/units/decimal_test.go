@@ -10,12 +10,14 @@ import (
 )
 
 func TestParseFloat(t *testing.T) {
-	for text, want := range map[string]float64{"1": 1, "+1.5": 1.5, "-.5": -.5, "5.": 5, "1e3": 1000, "1E-3": .001, "007": 7, "0": 0} {
+	for text, want := range map[string]float64{"1": 1, "+1.5": 1.5, "-.5": -.5, "5.": 5, "1e3": 1000, "1E-3": .001,
+		"007": 7, "0": 0} {
 		if got, err := ParseFloat(text); got != want || err != nil {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"1_2", "1_000.5", "1e1_0", "_1", "0x1p3", "0X10", "-0x1p-3", "+0x1", "0x", "0b1", "0o7", "", "a"} {
+	for _, text := range []string{"1_2", "1_000.5", "1e1_0", "_1", "0x1p3", "0X10", "-0x1p-3", "+0x1", "0x", "0b1",
+		"0o7", "", "a"} {
 		if got, err := ParseFloat(text); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
@@ -41,9 +43,12 @@ func TestFloatText(t *testing.T) {
 		text  string
 		exact bool
 	}{
-		{0, 64, "0", true}, {math.Copysign(0, -1), 64, "0", true}, {20231105, 64, "20231105", true}, {0.1, 64, "0.1", true}, {float64(float32(0.1)), 32, "0.1", true},
-		{0x1p53 - 1, 64, "9007199254740991", true}, {0x1p53, 64, "9007199254740992", false}, {-0x1p53, 64, "-9007199254740992", false},
-		{0x1p24 - 1, 32, "16777215", true}, {0x1p24, 32, "16777216", false}, {2047, 16, "2047", true}, {2048, 16, "2048", false},
+		{0, 64, "0", true}, {math.Copysign(0, -1), 64, "0", true}, {20231105, 64, "20231105", true}, {0.1, 64, "0.1", true},
+		{float64(float32(0.1)), 32, "0.1", true},
+		{0x1p53 - 1, 64, "9007199254740991", true}, {0x1p53, 64, "9007199254740992", false},
+		{-0x1p53, 64, "-9007199254740992", false},
+		{0x1p24 - 1, 32, "16777215", true}, {0x1p24, 32, "16777216", false}, {2047, 16, "2047", true},
+		{2048, 16, "2048", false},
 		{math.NaN(), 64, "NaN", true}, {math.Inf(1), 64, "+Inf", false}, {1e-7, 64, "1e-07", true},
 	} {
 		if text, exact := FloatText(c.v, c.bits); text != c.text || exact != c.exact {
@@ -54,7 +59,8 @@ func TestFloatText(t *testing.T) {
 
 func TestInFull(t *testing.T) {
 	for v, text := range map[float64]string{
-		0: "0", math.Copysign(0, -1): "0", 1e6: "1000000", 1000000.5: "1000000.5", -1.5e15: "-1500000000000000", 1e20: "100000000000000000000", 1e21: "1e+21",
+		0: "0", math.Copysign(0, -1): "0", 1e6: "1000000", 1000000.5: "1000000.5", -1.5e15: "-1500000000000000",
+		1e20: "100000000000000000000", 1e21: "1e+21",
 		.1: "0.1", 1e-6: "0.000001", 9e-7: "9e-07", math.Inf(1): "+Inf",
 	} {
 		if got := InFull(v); got != text {

@@ -41,7 +41,8 @@ func Parse(text string) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || strings.Trim(number, "0123456789.") != "" || factor == 1 || v*factor >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is not a size: want a number of bytes, or a number with a unit (KiB, MiB, GiB or TiB), such as 1000000, 512MiB or 8GiB", text)
+		return 0, fmt.Errorf("%q is not a size: want a number of bytes, or a number with a unit (KiB, MiB, GiB or TiB), "+
+			"such as 1000000, 512MiB or 8GiB", text)
 	}
 	return int64(v * factor), nil
 }
@@ -111,7 +112,8 @@ func (a Age) Seconds() int64 { return int64(time.Duration(a) / time.Second) }
 // ParseAge reads an age: 30d, 12h, 1d12h, 2w, 0. Its units are w (7 days), d (24
 // hours), h, m (minutes) and s, each with a whole number before it.
 func ParseAge(text string) (time.Duration, error) {
-	wrong := fmt.Errorf("%.80q is not an age: want whole numbers with units (w, d, h, m or s), such as 30d, 12h or 1d12h", text)
+	wrong := fmt.Errorf("%.80q is not an age: want whole numbers with units (w, d, h, m or s), such as 30d, 12h or 1d12h",
+		text)
 	if text == "0" {
 		return 0, nil
 	}
@@ -155,8 +157,8 @@ func decimal(text string) bool {
 	return strings.IndexByte(digits, '_') < 0
 }
 
-// FloatText writes a float of so many bits (16, 32 or 64): a whole number with all its digits, any other with as few as tell
-// it from all floats of its type. exact is false if v is so large that several whole numbers round to one such
+// FloatText writes a float of so many bits (16, 32 or 64): a whole number with all its digits, any other with as few as
+// tell it from all floats of its type. exact is false if v is so large that several whole numbers round to one such
 // float, so that v may stand for another number.
 func FloatText(v float64, bits int) (text string, exact bool) {
 	limit := 0x1p53 // 2 to the number of binary digits of the significand
@@ -175,8 +177,8 @@ func FloatText(v float64, bits int) (text string, exact bool) {
 	return strconv.FormatFloat(v, 'g', -1, max(bits, 32)), true
 }
 
-// InFull writes a float for people, with as few digits as tell it from all others, and without an exponent unless it is 1e21 or more, or
-// closer to 0 than 1e-6.
+// InFull writes a float for people, with as few digits as tell it from all others, and without an exponent unless it is
+// 1e21 or more, or closer to 0 than 1e-6.
 func InFull(v float64) string {
 	if most := math.Abs(v); most < 1e21 && most >= 1e-6 || v == 0 {
 		return strconv.FormatFloat(v+0, 'f', -1, 64) // no -0

@@ -40,7 +40,8 @@ func encode(r *record) []byte {
 }
 
 func full() *record {
-	return &record{1 << 63, 9, "text", []byte{1, 2, 3, 4}, []uint32{5, 6, math.MaxUint32}, [3]byte{7, 8, 9}, true, map[string]int{"a": 1}}
+	return &record{number: 1 << 63, count: 9, text: "text", bytes: []byte{1, 2, 3, 4},
+		list: []uint32{5, 6, math.MaxUint32}, fixed: [3]byte{7, 8, 9}, there: true, mapping: map[string]int{"a": 1}}
 }
 
 // TestLastFlag: a last flag is the byte 1 if it is set, and no byte if it is not. Other bytes are refused.
@@ -62,7 +63,8 @@ func TestLastFlag(t *testing.T) {
 	}
 }
 
-// TestCoder: a record is read as it was written, shares no memory with its bytes, and is refused if any byte is missing.
+// TestCoder: a record is read as it was written, shares no memory with its bytes, and is refused if any byte is
+// missing.
 func TestCoder(t *testing.T) {
 	for _, want := range []*record{new(record), full()} {
 		b := encode(want)
@@ -128,7 +130,8 @@ func TestReader(t *testing.T) {
 	if r.U32("late") != 0 || r.Err() == nil || r.Err().Error() != "late: 4 bytes are needed, but only 1 are left" {
 		t.Error(r.Err())
 	}
-	if r.U8("") != 0 || r.U64("") != 0 || r.Uvarint("") != 0 || r.Bytes("") != nil || r.Len() != 0 || !strings.HasPrefix(r.End().Error(), "late") {
+	if r.U8("") != 0 || r.U64("") != 0 || r.Uvarint("") != 0 || r.Bytes("") != nil || r.Len() != 0 ||
+		!strings.HasPrefix(r.End().Error(), "late") {
 		t.Error(r.End())
 	}
 	if r := NewReader(bytes.Repeat([]byte{0xff}, 11)); r.Uvarint("long") != 0 || r.Err() == nil {

@@ -101,8 +101,8 @@ func Scalar(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// maxPaths bounds the bytes of the paths of all nodes. The parser keeps a path with each node, so some kilobytes of deep
-// nesting or long keys would take gigabytes.
+// maxPaths bounds the bytes of the paths of all nodes. The parser keeps a path with each node, so some kilobytes of
+// deep nesting or long keys would take gigabytes.
 const maxPaths = 32 << 20
 
 // level is a key, an entry of a list, or a bracket, as a part of paths.

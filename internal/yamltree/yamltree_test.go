@@ -36,18 +36,22 @@ func TestLongPaths(t *testing.T) {
 		"entries in entries": "a:\n  " + strings.Repeat("- ", n) + "b\n",
 		"a long key":         strings.Repeat("k", n) + ":\n" + strings.Repeat("- a\n", n),
 		"a long inner key":   "- " + strings.Repeat("k", n) + ":\n" + strings.Repeat("  - a\n", n),
-		"a tag":              strings.Repeat(" ", 9) + "!!str " + strings.Repeat("k", n) + ":\n" + strings.Repeat(strings.Repeat(" ", 9)+"- a\n", n),
+		"a tag": strings.Repeat(" ", 9) + "!!str " + strings.Repeat("k", n) + ":\n" +
+			strings.Repeat(strings.Repeat(" ", 9)+"- a\n", n),
 		"a long key of flow": "{" + strings.Repeat("k", n) + ": [" + strings.Repeat("a, ", n) + "a]}\n",
 		"a question":         "? " + strings.Repeat("k", n) + "\n:\n" + strings.Repeat("  - a\n", n),
 		"brackets":           "a: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
 	} {
 		allocs.AtMost(t, 64<<20, name, func() {
-			if _, fault := long.Mapping([]byte(text)); fault == nil || !strings.HasPrefix(fault.Reason, "the keys up to here are too long") {
+			if _, fault := long.Mapping([]byte(text)); fault == nil ||
+				!strings.HasPrefix(fault.Reason, "the keys up to here are too long") {
 				t.Errorf("%s: %+v", name, fault)
 			}
 		})
 	}
-	if _, fault := long.Mapping([]byte("methods:\n" + strings.Repeat("- {algorithm: rf, settings: {trees: 1}}\n- algorithm: rf\n  settings:\n    trees: 2\n", 2000))); fault != nil {
+	if _, fault := long.Mapping([]byte("methods:\n" +
+		strings.Repeat("- {algorithm: rf, settings: {trees: 1}}\n- algorithm: rf\n  settings:\n    trees: 2\n",
+			2000))); fault != nil {
 		t.Errorf("a file without long paths: %+v", fault)
 	}
 }

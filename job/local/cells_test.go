@@ -30,7 +30,8 @@ func cellsOf(t *testing.T, d *Data, folds, repeats int, algorithms ...string) *r
 	for _, a := range algorithms {
 		of := resolve(t, d, protocol.Spec{Algorithm: a, Folds: folds, Set: quickSettings[a]})
 		j.Cells.Rows = append(j.Cells.Rows, round.CellRow{
-			Algorithm: a, Params: of.Params, ValidationFraction: of.Split.ValidationFraction, ValidationMin: of.Split.ValidationMin,
+			Algorithm: a, Params: of.Params, ValidationFraction: of.Split.ValidationFraction,
+			ValidationMin: of.Split.ValidationMin,
 		})
 	}
 	return j
@@ -57,7 +58,8 @@ func TestCells(t *testing.T) {
 	j := cellsOf(t, d, 2, 2, names...)
 	j.Cells.Curves, j.Cells.PredictedRows = true, 4
 	want := run(t, d, j, Options{Lanes: 1})
-	if got := run(t, d, j, Options{Lanes: 3}); got.ModelDigest != want.ModelDigest || !reflect.DeepEqual(encodedCells(t, got), encodedCells(t, want)) {
+	if got := run(t, d, j, Options{Lanes: 3}); got.ModelDigest != want.ModelDigest ||
+		!reflect.DeepEqual(encodedCells(t, got), encodedCells(t, want)) {
 		t.Error("three lanes have other cells than one")
 	}
 	for _, b := range encodedCells(t, want) {
@@ -82,8 +84,10 @@ func TestCells(t *testing.T) {
 				}
 				alone := of.Folds[cell.Fold]
 				checkRecorded(t, o, alone)
-				if o.ModelDigest != alone.ModelDigest || o.Measures != alone.Measures || o.MeanPredictor != alone.MeanPredictor || len(o.Model) > 0 {
-					t.Errorf("%s, repeat %d, fold %d: digest %.12s, alone %.12s", a, repeat, cell.Fold, o.ModelDigest, alone.ModelDigest)
+				if o.ModelDigest != alone.ModelDigest || o.Measures != alone.Measures || o.MeanPredictor != alone.MeanPredictor ||
+					len(o.Model) > 0 {
+					t.Errorf("%s, repeat %d, fold %d: digest %.12s, alone %.12s", a, repeat, cell.Fold, o.ModelDigest,
+						alone.ModelDigest)
 				}
 			}
 		}
@@ -134,7 +138,8 @@ func TestFailedCell(t *testing.T) {
 		}
 		switch cell.Row {
 		case 1:
-			if alone, _ := pipeline.DecodeOutcome(encodedCells(t, whole)[cell.Fold]); alone.ModelDigest != c.ModelDigest || c.Error != "" {
+			if alone, _ := pipeline.DecodeOutcome(encodedCells(t, whole)[cell.Fold]); alone.ModelDigest != c.ModelDigest ||
+				c.Error != "" {
 				t.Errorf("fold %d: %+v", cell.Fold, c)
 			}
 		default:

@@ -13,7 +13,8 @@ import (
 // ensembleOf is a small ensemble.
 func ensembleOf(s protocol.Spec) protocol.Spec {
 	s.Algorithm = "ensemble"
-	s.Set = map[string]string{"members": "structrf:trees=4:min_samples=4,ldlf:steps=60:trees=2:depth=4:leaf_batches=20", "inner_folds": "3"}
+	s.Set = map[string]string{"members": "structrf:trees=4:min_samples=4,ldlf:steps=60:trees=2:depth=4:leaf_batches=20",
+		"inner_folds": "3"}
 	return s
 }
 
@@ -29,7 +30,8 @@ func TestEnsembleLanes(t *testing.T) {
 				t.Errorf("%d folds, %d lanes: digest %s, one lane %s", folds, lanes, got.ModelDigest, want.ModelDigest)
 			}
 		}
-		if folds > 0 && (want.Folds[1].Mixture == nil || *want.Folds[0].Mixture.OutOfFoldKL == *want.Folds[1].Mixture.OutOfFoldKL) {
+		if folds > 0 && (want.Folds[1].Mixture == nil ||
+			*want.Folds[0].Mixture.OutOfFoldKL == *want.Folds[1].Mixture.OutOfFoldKL) {
 			t.Errorf("folds have the mixtures %+v and %+v", want.Folds[0].Mixture, want.Folds[1].Mixture)
 		}
 	}
@@ -86,12 +88,13 @@ func TestEnsembleProgress(t *testing.T) {
 	d := artificial(t, 300)
 	for _, folds := range []int{0, 2} {
 		var last round.Progress
-		o := run(t, d, resolve(t, d, ensembleOf(protocol.Spec{Folds: folds})), Options{Lanes: 2, Progress: func(p round.Progress) {
-			if p.Step > p.Steps {
-				t.Errorf("%d folds: %+v", folds, p)
-			}
-			last = p
-		}})
+		o := run(t, d, resolve(t, d, ensembleOf(protocol.Spec{Folds: folds})),
+			Options{Lanes: 2, Progress: func(p round.Progress) {
+				if p.Step > p.Steps {
+					t.Errorf("%d folds: %+v", folds, p)
+				}
+				last = p
+			}})
 		if last.Step != o.Steps || last.Steps != o.Steps || last.Samples != o.Samples {
 			t.Errorf("%d folds: at the end %+v, the outcome has %d steps and %d samples", folds, last, o.Steps, o.Samples)
 		}

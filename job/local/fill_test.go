@@ -27,7 +27,8 @@ type holes struct {
 func newHoles(rows int, zeros float64) *holes {
 	h, r := &holes{}, rand.New(rand.NewPCG(5, 6))
 	for range rows {
-		x := []float64{1000 + r.NormFloat64(), 0, float64(r.IntN(4)), -5 + 3*r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}
+		x := []float64{1000 + r.NormFloat64(), 0, float64(r.IntN(4)), -5 + 3*r.NormFloat64(), r.NormFloat64(),
+			r.NormFloat64()}
 		for zeros > .5 && len(x) < 30 {
 			x = append(x, r.NormFloat64())
 		}
@@ -55,7 +56,8 @@ func (h *holes) Info() dataset.Info {
 	for i := len(names); i < len(h.x[0]); i++ {
 		names = append(names, fmt.Sprint(i))
 	}
-	return dataset.Info{Rows: len(h.x), Features: len(h.x[0]), Labels: 2, FeatureNames: names, Missing: dataset.Missing{By: h.by}}
+	return dataset.Info{Rows: len(h.x), Features: len(h.x[0]), Labels: 2, FeatureNames: names,
+		Missing: dataset.Missing{By: h.by}}
 }
 
 func (h *holes) Scan(f func(*dataset.Row) error) error {
@@ -141,7 +143,8 @@ func close(a, b []float64) bool {
 // hand with the mean or the median of its training rows, and keeps these; each fold has its own.
 func TestFill(t *testing.T) {
 	settings := map[string]map[string]string{
-		"ldlf": {"steps": "40", "trees": "2", "depth": "3", "leaf_batches": "10"}, "structrf": {"trees": "3"}, "aa-knn": {"k": "3"}, "sa-bfgs": {}, "rf": {"trees": "3"}, "aa-bp": {"steps": "40"}, "ldsvr": {},
+		"ldlf": {"steps": "40", "trees": "2", "depth": "3", "leaf_batches": "10"}, "structrf": {"trees": "3"},
+		"aa-knn": {"k": "3"}, "sa-bfgs": {}, "rf": {"trees": "3"}, "aa-bp": {"steps": "40"}, "ldsvr": {},
 	}
 	for _, zeros := range []float64{.1, .97} {
 		for _, by := range []string{dataset.FillMean, dataset.FillMedian} {
@@ -193,7 +196,8 @@ func TestFillSeesNoTestRow(t *testing.T) {
 		h := newHoles(160, .1)
 		h.by = by
 		d := h.built(t)
-		s := protocol.Spec{TestFraction: .25, Set: map[string]string{"steps": "40", "trees": "2", "depth": "3", "leaf_batches": "10"}}
+		s := protocol.Spec{TestFraction: .25, Set: map[string]string{"steps": "40", "trees": "2", "depth": "3",
+			"leaf_batches": "10"}}
 		j := resolve(t, d, s)
 		roles, err := j.Split.Assign(len(h.x), nil)
 		if err != nil {
@@ -249,7 +253,8 @@ func TestFillRefused(t *testing.T) {
 	}
 	d := h.built(t)
 	j := resolve(t, d, protocol.Spec{TestFraction: .25})
-	if _, err := Run(t.Context(), j, d, Options{}); err == nil || !strings.Contains(err.Error(), `feature 2 "whole" (counted from 0): the feature has no value in the`) {
+	if _, err := Run(t.Context(), j, d, Options{}); err == nil ||
+		!strings.Contains(err.Error(), `feature 2 "whole" (counted from 0): the feature has no value in the`) {
 		t.Errorf("error %v", err)
 	}
 	j.Fill = ""

@@ -18,7 +18,8 @@ func TestCurveOfAForest(t *testing.T) {
 		at = append(at, Checkpoint{c.Rounds, append([]byte{}, c.State...), append([]byte{}, c.Curve...)})
 	}})
 	points := o.Curve.Points()
-	if len(points) != 9 || points[8].Training != o.Loss || points[0].Step != 1 || points[3].Training == points[4].Training {
+	if len(points) != 9 || points[8].Training != o.Loss || points[0].Step != 1 ||
+		points[3].Training == points[4].Training {
 		t.Errorf("the loss is %v, the points are %v", o.Loss, points)
 	}
 	for _, c := range at {
@@ -27,7 +28,8 @@ func TestCurveOfAForest(t *testing.T) {
 			t.Errorf("from round %d: %v", c.Rounds, again.Curve.Points())
 		}
 	}
-	folds := run(t, d, resolve(t, d, protocol.Spec{Algorithm: "structrf", Folds: 2, Set: map[string]string{"trees": "200"}}), Options{})
+	folds := run(t, d, resolve(t, d, protocol.Spec{Algorithm: "structrf", Folds: 2,
+		Set: map[string]string{"trees": "200"}}), Options{})
 	for i, f := range folds.Folds {
 		if n := len(f.Curve.Points()); n < 20 || n > curve.FoldPoints {
 			t.Errorf("fold %d has %d points", i, n)
@@ -39,9 +41,10 @@ func TestCurveOfAForest(t *testing.T) {
 func TestTreesAreTold(t *testing.T) {
 	d := artificial(t, 100)
 	var told []uint64
-	run(t, d, resolve(t, d, protocol.Spec{Algorithm: "structrf", Set: map[string]string{"trees": "20"}}), Options{Lanes: 2, Progress: func(p round.Progress) {
-		told = append(told, p.Step)
-	}})
+	run(t, d, resolve(t, d, protocol.Spec{Algorithm: "structrf", Set: map[string]string{"trees": "20"}}),
+		Options{Lanes: 2, Progress: func(p round.Progress) {
+			told = append(told, p.Step)
+		}})
 	if len(told) < 2 || told[0] == 0 || told[0] == 20 || told[len(told)-1] != 20 {
 		t.Errorf("of 20 trees were told %v", told)
 	}

@@ -18,7 +18,8 @@ func TestKeptMemoryIsShared(t *testing.T) {
 		m := engine.NewDerivedMemory(limit)
 		got := run(t, d, j, Options{Lanes: 3, Kept: m})
 		if got.ModelDigest != want.ModelDigest || m.Used() != 0 {
-			t.Errorf("%d bytes to keep: model %.12s, want %.12s; %d bytes are taken at the end", limit, got.ModelDigest, want.ModelDigest, m.Used())
+			t.Errorf("%d bytes to keep: model %.12s, want %.12s; %d bytes are taken at the end", limit, got.ModelDigest,
+				want.ModelDigest, m.Used())
 		}
 	}
 }

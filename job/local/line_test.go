@@ -17,7 +17,8 @@ import (
 // and, where it is timed, seconds.
 func TestCurve(t *testing.T) {
 	d := artificial(t, 400)
-	j := resolve(t, d, protocol.Spec{TestFraction: 0.1, Set: map[string]string{"steps": "1500", "trees": "2", "depth": "3", "leaf_batches": "10", "patience": "1000"}})
+	j := resolve(t, d, protocol.Spec{TestFraction: 0.1, Set: map[string]string{"steps": "1500", "trees": "2", "depth": "3",
+		"leaf_batches": "10", "patience": "1000"}})
 	o := run(t, d, j, Options{Points: curve.JobPoints, Timed: true})
 	points := o.Curve.Points()
 	if n := len(points); n < curve.JobPoints/4 || n > curve.JobPoints {
@@ -54,7 +55,8 @@ func TestCurve(t *testing.T) {
 // bytes.
 func TestSubJobGoesOn(t *testing.T) {
 	d := artificial(t, 200)
-	of := resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3", "leaf_batches": "10"}})
+	of := resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3",
+		"leaf_batches": "10"}})
 	j := pipeline.SubJob(of, 1)
 	parent, err := Open(of, d)
 	if err != nil {

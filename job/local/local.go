@@ -106,7 +106,8 @@ func (o *Options) allows(k round.Kernel) error {
 		return nil
 	}
 	if bytes, what := d.Demand(); bytes > o.Memory {
-		return fmt.Errorf("%w: a task on the whole dataset needs up to %d bytes (%s), but --memory allows %d", ErrMemory, bytes, what, o.Memory)
+		return fmt.Errorf("%w: a task on the whole dataset needs up to %d bytes (%s), but --memory allows %d", ErrMemory,
+			bytes, what, o.Memory)
 	}
 	return nil
 }

@@ -56,7 +56,8 @@ func TestLanes(t *testing.T) {
 		t.Errorf("rows %+v", want.Rows)
 	}
 	seed := uint64(2)
-	if got := run(t, d, resolve(t, d, protocol.Spec{TestFraction: 0.1, Seed: &seed}), Options{}); got.ModelDigest == want.ModelDigest {
+	if got := run(t, d, resolve(t, d, protocol.Spec{TestFraction: 0.1, Seed: &seed}),
+		Options{}); got.ModelDigest == want.ModelDigest {
 		t.Error("another seed gave the same model")
 	}
 }
@@ -96,9 +97,12 @@ func TestListedFolds(t *testing.T) {
 func TestProgress(t *testing.T) {
 	d := artificial(t, 200)
 	var seen []round.Progress
-	outcome := run(t, d, resolve(t, d, protocol.Spec{Folds: 2}), Options{Progress: func(p round.Progress) { seen = append(seen, p) }})
+	outcome := run(t, d, resolve(t, d, protocol.Spec{Folds: 2}), Options{Progress: func(p round.Progress) {
+		seen = append(seen, p)
+	}})
 	last := seen[len(seen)-1]
-	if last.Step != outcome.Steps || last.Steps != outcome.Steps || last.Samples != outcome.Samples || last.Phase != "2 of 2 folds done" {
+	if last.Step != outcome.Steps || last.Steps != outcome.Steps || last.Samples != outcome.Samples ||
+		last.Phase != "2 of 2 folds done" {
 		t.Errorf("the last progress is %+v of %d steps", last, outcome.Steps)
 	}
 	for i := 1; i < len(seen); i++ {
@@ -116,7 +120,8 @@ func TestErrors(t *testing.T) {
 	if _, err := Run(ctx, j, d, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := Run(t.Context(), j, artificial(t, 101), Options{}); err == nil || !strings.Contains(err.Error(), "dataset") {
+	if _, err := Run(t.Context(), j, artificial(t, 101), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "dataset") {
 		t.Errorf("another dataset: %v", err)
 	}
 	if _, err := Run(t.Context(), resolve(t, d, protocol.Spec{Folds: 2, Assigned: "x"}), d, Options{}); err == nil {

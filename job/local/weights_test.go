@@ -22,10 +22,12 @@ var networks = map[string]struct {
 	set    map[string]string
 }{
 	"dldl": {"convolution1", map[string]string{
-		"features": "conv", "shape": "row", "channels": "3", "pool": "1", "hidden": "4", "steps": "60", "validation_steps": "10", "refit": "true", "warmup": "5", "cosine": "true",
+		"features": "conv", "shape": "row", "channels": "3", "pool": "1", "hidden": "4", "steps": "60",
+		"validation_steps": "10", "refit": "true", "warmup": "5", "cosine": "true",
 	}},
 	"ldlf": {"hidden1", map[string]string{
-		"features": "mlp", "hidden": "6,5", "layer_norm": "true", "trees": "2", "depth": "3", "steps": "60", "leaf_batches": "10", "rates": "output:0.5",
+		"features": "mlp", "hidden": "6,5", "layer_norm": "true", "trees": "2", "depth": "3", "steps": "60",
+		"leaf_batches": "10", "rates": "output:0.5",
 	}},
 	"aa-bp":          {"", map[string]string{"hidden": "6", "steps": "60", "validation_steps": "10"}},
 	"mlp-regression": {"", map[string]string{"hidden": "6", "passes": "5"}},
@@ -117,7 +119,8 @@ func TestWeights(t *testing.T) {
 				if strings.HasPrefix(tensor, "scaling") || v.F32 == nil {
 					continue
 				}
-				if same, frozen := slices.Equal(v.F32, source[tensor].F32), x.frozen != "" && strings.HasPrefix(tensor, x.frozen); same != frozen {
+				if same, frozen := slices.Equal(v.F32, source[tensor].F32), x.frozen != "" &&
+					strings.HasPrefix(tensor, x.frozen); same != frozen {
 					t.Errorf("%s: the same bytes as in the source: %v, frozen: %v", tensor, same, frozen)
 				}
 			}
@@ -153,17 +156,20 @@ func TestWeightsErrors(t *testing.T) {
 	j := resolve(t, d, from(s, w))
 	d.Weights = bytes.Clone(w.File)
 	d.Weights[len(d.Weights)-1] ^= 1
-	if _, err := Run(t.Context(), j, d, Options{}); err == nil || !strings.Contains(err.Error(), "the weights to start from have the digest") {
+	if _, err := Run(t.Context(), j, d, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "the weights to start from have the digest") {
 		t.Errorf("other weights: error %v", err)
 	}
 	d.Weights = w.File
 	wider := resolve(t, d, from(s, w, "hidden", "5"))
-	if _, err := Run(t.Context(), wider, d, Options{}); err == nil || !strings.Contains(err.Error(), "hidden1 has the shape 9x4 in the weights but 9x5 in this network") {
+	if _, err := Run(t.Context(), wider, d, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "hidden1 has the shape 9x4 in the weights but 9x5 in this network") {
 		t.Errorf("another network: error %v", err)
 	}
 	without := *j
 	without.Weights = ""
-	if _, err := Run(t.Context(), &without, d, Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("init_from names the weights %q", w.Digest)) {
+	if _, err := Run(t.Context(), &without, d, Options{}); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("init_from names the weights %q", w.Digest)) {
 		t.Errorf("a job whose settings name weights: error %v", err)
 	}
 }

@@ -44,15 +44,28 @@ func TestOpenRefuses(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"another dataset":     {spoil: func(_ *round.Job, m *dataset.Manifest) { m.Features++ }, want: "the job needs dataset"},
-		"another numerics":    {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Numerics++ }, want: "arithmetic version 2", is: pipeline.ErrNumerics},
-		"no manifest":         {spoil: func(j *round.Job, m *dataset.Manifest) { m.Rows--; j.Dataset = m.Digest() }, is: dataset.ErrFormat},
-		"another algorithm":   {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Algorithm = "oak" }, want: "rf"},
-		"a fold of none":      {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Split.Fold = 9 }, want: "there is no fold 9"},
-		"a list cut short":    {spoil: listed, list: short, is: dataset.ErrFormat},
-		"a list nobody has":   {spoil: listed, list: func(string, int64) ([]byte, error) { return nil, missing }, is: missing},
-		"a list that panics":  {spoil: listed, want: "setting up the job panicked"},
-		"settings of another": {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Params = []byte(`{"oak":1}`) }, want: "oak"},
+		"another dataset": {spoil: func(_ *round.Job, m *dataset.Manifest) {
+			m.Features++
+		}, want: "the job needs dataset"},
+		"another numerics": {spoil: func(j *round.Job, _ *dataset.Manifest) {
+			j.Numerics++
+		}, want: "arithmetic version 2", is: pipeline.ErrNumerics},
+		"no manifest": {spoil: func(j *round.Job, m *dataset.Manifest) {
+			m.Rows--
+			j.Dataset = m.Digest()
+		}, is: dataset.ErrFormat},
+		"another algorithm": {spoil: func(j *round.Job, _ *dataset.Manifest) { j.Algorithm = "oak" }, want: "rf"},
+		"a fold of none": {spoil: func(j *round.Job, _ *dataset.Manifest) {
+			j.Split.Fold = 9
+		}, want: "there is no fold 9"},
+		"a list cut short": {spoil: listed, list: short, is: dataset.ErrFormat},
+		"a list nobody has": {spoil: listed, list: func(string, int64) ([]byte, error) {
+			return nil, missing
+		}, is: missing},
+		"a list that panics": {spoil: listed, want: "setting up the job panicked"},
+		"settings of another": {spoil: func(j *round.Job, _ *dataset.Manifest) {
+			j.Params = []byte(`{"oak":1}`)
+		}, want: "oak"},
 	} {
 		j, m, _ := job(t, 2)
 		c.spoil(j, m)

@@ -132,7 +132,8 @@ func TestAddedOfFolds(t *testing.T) {
 		}
 		accuracies = append(accuracies, f.Added.Model.Classes.Accuracy.Mean)
 	}
-	if mean := (accuracies[0] + accuracies[1] + accuracies[2]) / 3; math.Abs(o.Added.Model.Classes.Accuracy.Mean-mean) > 1e-12 {
+	if mean := (accuracies[0] + accuracies[1] + accuracies[2]) / 3; math.Abs(o.Added.Model.Classes.Accuracy.Mean-
+		mean) > 1e-12 {
 		t.Errorf("accuracy %v of folds %v", o.Added.Model.Classes.Accuracy, accuracies)
 	}
 	if d := cmp.Diff(o.Added, w.runWith(t, w.job, local.Options{Lanes: 1}).Added, cmpopts.EquateNaNs()); d != "" {
@@ -176,7 +177,8 @@ func TestAddedOfAnOutcomeThatLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, added := range []string{`{}`, `{"model":{}}`, `{"model":{"classes":{"confusion":[[1],[2,3],null]}}}`, `{"model":{"scale":{}},"mean_baseline":{"classes":null}}`} {
+	for _, added := range []string{`{}`, `{"model":{}}`, `{"model":{"classes":{"confusion":[[1],[2,3],null]}}}`,
+		`{"model":{"scale":{}},"mean_baseline":{"classes":null}}`} {
 		head := []byte(`{"added":` + added + `}`)
 		one := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
 		one = append(one, head...)

@@ -19,7 +19,8 @@ import (
 
 // direct computes what a job's evaluation should say, row by row in their original
 // order, with the model read from its file.
-func direct(t *testing.T, w *work, split dataset.Split, file []byte) (counts pipeline.Counts, model, baseline measures.Report, differences []float64) {
+func direct(t *testing.T, w *work, split dataset.Split, file []byte) (counts pipeline.Counts, model,
+	baseline measures.Report, differences []float64) {
 	t.Helper()
 	m := w.data.Manifest
 	_, trained, err := registry.Model(file)
@@ -109,8 +110,10 @@ func against(t *testing.T, what string, differences []float64, o *pipeline.Outco
 	}
 	n, want := float64(len(differences)), measures.StatOver(differences)
 	a := o.Against
-	if a == nil || a.Samples != len(differences) || math.Abs(a.Difference.Mean-want.Mean) > 1e-12 || math.Abs(a.Difference.Std-want.Std) > 1e-7 ||
-		math.Abs(a.StandardError-want.Std*math.Sqrt(n/(n-1))/math.Sqrt(n)) > 1e-7 || (a.Verdict == measures.Better) != (want.Mean < -a.StandardError) {
+	if a == nil || a.Samples != len(differences) || math.Abs(a.Difference.Mean-want.Mean) > 1e-12 ||
+		math.Abs(a.Difference.Std-want.Std) > 1e-7 ||
+		math.Abs(a.StandardError-want.Std*math.Sqrt(n/(n-1))/math.Sqrt(n)) > 1e-7 ||
+		(a.Verdict == measures.Better) != (want.Mean < -a.StandardError) {
 		t.Errorf("%s: %+v, computed directly %v of %v rows", what, a, want, n)
 	}
 }
@@ -159,7 +162,8 @@ func TestModelFileTellsItsStory(t *testing.T) {
 	if diff := cmp.Diff(&want, p.Job); diff != "" {
 		t.Errorf("job (-want +got):\n%s", diff)
 	}
-	if p.Measures != o.Measures || p.MeanPredictor != o.MeanPredictor || p.Rows != o.Rows || p.Steps != o.Steps || p.EvaluatedOn != o.EvaluatedOn {
+	if p.Measures != o.Measures || p.MeanPredictor != o.MeanPredictor || p.Rows != o.Rows || p.Steps != o.Steps ||
+		p.EvaluatedOn != o.EvaluatedOn {
 		t.Errorf("provenance %+v is not of outcome %+v", p, o)
 	}
 	sum := 0.0

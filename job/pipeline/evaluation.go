@@ -273,7 +273,8 @@ func (t *evaluation) fields(l *fields.List) {
 	l.Known(&t.sums, t.linear.width(t.plan))
 	l.Bytes(&t.predicted)
 	predicted := t.phase == phaseDone && t.keepsPredictions()
-	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase > phaseMean) && (t.phase != phaseLinear || t.linear != nil && t.counts[2] > 0) && (t.sums != nil) == (t.phase >= phasePredict) &&
+	l.Check(t.phase <= phaseDone && (t.mean != nil) == (t.phase > phaseMean) && (t.phase != phaseLinear ||
+		t.linear != nil && t.counts[2] > 0) && (t.sums != nil) == (t.phase >= phasePredict) &&
 		(t.predicted != nil) == predicted && (t.phase != phasePredict || t.keepsPredictions()),
 		"phase %d of the saved state does not match its other fields", t.phase)
 }
@@ -337,7 +338,8 @@ func (t *evaluation) setPredictions(encoded [][]byte) error {
 		all = all.Only(drawnOf(all.Row, n, t.job.Split.Seed))
 	}
 	if len(all.Row) != t.predictedRows() || all.Labels != t.manifest.Labels {
-		return fmt.Errorf("got held-out predictions of %d samples and %d labels, want %d and %d", len(all.Row), all.Labels, t.predictedRows(), t.manifest.Labels)
+		return fmt.Errorf("got held-out predictions of %d samples and %d labels, want %d and %d", len(all.Row), all.Labels,
+			t.predictedRows(), t.manifest.Labels)
 	}
 	if err := t.manifest.ToFile(all.Row); err != nil {
 		return fmt.Errorf("the held-out predictions cannot be used: %w", err)
@@ -420,7 +422,9 @@ func drawnOf(rows []uint32, n int, seed uint64) []int {
 		x := num.Philox(key, [4]uint32{row})
 		order[i] = uint64(x[0])<<32 | uint64(x[1])
 	}
-	slices.SortFunc(places, func(a, b int) int { return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(rows[a], rows[b])) })
+	slices.SortFunc(places, func(a, b int) int {
+		return cmp.Or(cmp.Compare(order[a], order[b]), cmp.Compare(rows[a], rows[b]))
+	})
 	places = places[:min(n, len(places))]
 	slices.Sort(places)
 	return places

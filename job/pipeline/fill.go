@@ -87,8 +87,10 @@ func (f *fill) fold(sum []float64) error {
 	}
 	for i := range features {
 		if f.count(i) == 0 {
-			return &dataset.RowError{Row: -1, Column: i, Kind: "feature", Name: f.manifest.FeatureName(i), Reason: errtext.Sprintf(
-				"the feature has no value in the %.0f training samples, so missing values cannot be replaced by the %s; {drop} leaves the feature out", sum[2*features], f.by)}
+			return &dataset.RowError{Row: -1, Column: i, Kind: "feature", Name: f.manifest.FeatureName(i),
+				Reason: errtext.Sprintf(
+					"the feature has no value in the %.0f training samples, so missing values cannot be replaced by the %s; {drop} "+
+						"leaves the feature out", sum[2*features], f.by)}
 		}
 	}
 	if f.by == dataset.FillMedian {

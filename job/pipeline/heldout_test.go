@@ -85,7 +85,9 @@ func (w *work) heldOut(t *testing.T, file []byte) *predictions.Set {
 	for i, shard := range w.data.Shards {
 		for pos, row := range shard.Row {
 			if roles[row] == dataset.Test {
-				trained.Predict(predicted, []dataset.RowRef{{Shard: uint32(i), Pos: uint32(pos)}}, func(n uint32) *dataset.Rows { return w.data.Shards[n] }, scratch)
+				trained.Predict(predicted, []dataset.RowRef{{Shard: uint32(i), Pos: uint32(pos)}}, func(n uint32) *dataset.Rows {
+					return w.data.Shards[n]
+				}, scratch)
 				s.Add(row, shard.Label(pos), predicted)
 			}
 		}

@@ -25,7 +25,8 @@ type work struct {
 // settings that train in milliseconds.
 func quick() param.Values {
 	return param.Values{
-		"trees": int64(2), "depth": int64(3), "outputs": int64(4), "leaf_batches": int64(6), "leaf_iterations": int64(2), "steps": int64(18),
+		"trees": int64(2), "depth": int64(3), "outputs": int64(4), "leaf_batches": int64(6), "leaf_iterations": int64(2),
+		"steps": int64(18),
 	}
 }
 
@@ -44,7 +45,8 @@ func newWork(t testing.TB, src dataset.Source, split dataset.Split) *work {
 	split.ValidationFraction, split.ValidationMin = resolved.ValidationFraction, resolved.ValidationMin
 	return &work{
 		job: &round.Job{
-			Algorithm: "ldlf", Numerics: round.Numerics, Seed: 5, Dataset: m.Digest(), Split: split, Folds: split.Folds, Params: resolved.Params,
+			Algorithm: "ldlf", Numerics: round.Numerics, Seed: 5, Dataset: m.Digest(), Split: split, Folds: split.Folds,
+			Params:      resolved.Params,
 			Predictions: 1 << 20,
 		},
 		data: &local.Data{Manifest: m, Shards: shards},
@@ -101,11 +103,12 @@ func (w *work) drive(t testing.TB, state []byte, from uint64, each func(state []
 		t.Fatal(err)
 	}
 	child := func(_ context.Context, j *round.Job) ([]byte, error) { return w.run(t, j).Encode() }
-	err = engine.Drive(context.Background(), tr, from, engine.NewLocal(k, d, 1, child), func(_ uint64, tr round.Trainer) error {
-		state, err := tr.AppendState([]byte("before"))
-		each(bytes.TrimPrefix(state, []byte("before")), tr.Progress().Phase)
-		return err
-	})
+	err = engine.Drive(context.Background(), tr, from, engine.NewLocal(k, d, 1, child),
+		func(_ uint64, tr round.Trainer) error {
+			state, err := tr.AppendState([]byte("before"))
+			each(bytes.TrimPrefix(state, []byte("before")), tr.Progress().Phase)
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 // are refused, or a worker can make the kernel and its memory, and the coordinator
 // the trainer and its first round.
 func FuzzJob(f *testing.F) {
-	for _, w := range []*work{artificial(f), folds(f), newNumbers(f, dataset.Split{Seed: 5, TestFraction: 0.3, Inner: 3})} {
+	for _, w := range []*work{artificial(f), folds(f),
+		newNumbers(f, dataset.Split{Seed: 5, TestFraction: 0.3, Inner: 3})} {
 		job, err := json.Marshal(w.job)
 		if err != nil {
 			f.Fatal(err)
@@ -25,9 +26,13 @@ func FuzzJob(f *testing.F) {
 		}
 		f.Add(job, manifest)
 	}
-	f.Add([]byte(`{"algorithm":"cells","numerics":1,"split":{"folds":2},"cells":{"rows":[{"algorithm":"rf","settings":{}},{"only":[1]}],"repeats":2,"folds":2}}`), []byte(`{"format":1,"rows":9}`))
-	f.Add([]byte(`{"algorithm":"cells","numerics":1,"cells":{"rows":[{}],"repeats":-1,"folds":1000000}}`), []byte(`{"format":1,"rows":9}`))
-	f.Add([]byte(`{"algorithm":"rf","numerics":1,"folds":-1,"split":{"folds":-9,"fold":7}}`), []byte(`{"format":1,"rows":9}`))
+	f.Add(
+		[]byte(
+			`{"algorithm":"cells","numerics":1,"split":{"folds":2},"cells":{"rows":[{"algorithm":"rf","settings":{}},{"only":[1]}],"repeats":2,"folds":2}}`), []byte(`{"format":1,"rows":9}`))
+	f.Add([]byte(`{"algorithm":"cells","numerics":1,"cells":{"rows":[{}],"repeats":-1,"folds":1000000}}`),
+		[]byte(`{"format":1,"rows":9}`))
+	f.Add([]byte(`{"algorithm":"rf","numerics":1,"folds":-1,"split":{"folds":-9,"fold":7}}`),
+		[]byte(`{"format":1,"rows":9}`))
 	f.Add([]byte(`{}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, job, manifest []byte) {
 		j, m := new(round.Job), new(dataset.Manifest)

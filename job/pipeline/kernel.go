@@ -79,7 +79,8 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed, fills: j.Fill != ""}, nil
+	return &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
+		fills: j.Fill != ""}, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -116,7 +117,8 @@ func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (rou
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	s any) error {
 	own := s.(*scratch)
 	if u.Op >= opMean {
 		k.releaseMemory()
@@ -214,12 +216,14 @@ func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 // evaluateRows is how many rows are predicted at a time.
 const evaluateRows = 256
 
-// evaluate sums the measures of the model, then the measures of the mean predictor or the median, then the differences of
-// the K-L divergences of both. If linear is not nil, its measures follow, and the model's differences from it.
-func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, linear *maxent.Model, u round.Task, d *dataset.Data, v round.Vars) {
+// evaluate sums the measures of the model, then the measures of the mean predictor or the median, then the differences
+// of the K-L divergences of both. If linear is not nil, its measures follow, and the model's differences from it.
+func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, linear *maxent.Model, u round.Task,
+	d *dataset.Data, v round.Vars) {
 	s.prepare(plan, m, v)
 	if linear != nil && s.linearModel != linear {
-		s.linear, s.linearModel, s.linearPredict, s.linearRows = nil, linear, linear.NewScratch(), make([]float32, evaluateRows*linear.Labels)
+		s.linear, s.linearModel, s.linearPredict, s.linearRows = nil, linear, linear.NewScratch(),
+			make([]float32, evaluateRows*linear.Labels)
 	}
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
 	width, sums := len(s.mean), plan.Width()

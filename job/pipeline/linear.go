@@ -48,7 +48,8 @@ var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name}
 // sub-jobs is fitted to; 0: the job has none.
 func LinearSamples(j *round.Job, m *dataset.Manifest) int {
 	s := &j.Split
-	if s.TestFraction <= 0 || s.Folds > 0 || slices.Contains(linearFamily, j.Algorithm) || registry.Output(j.Algorithm) == algorithms.Number {
+	if s.TestFraction <= 0 || s.Folds > 0 || slices.Contains(linearFamily, j.Algorithm) ||
+		registry.Output(j.Algorithm) == algorithms.Number {
 		return 0
 	}
 	rows := m.Rows - int(s.TestFraction*float64(m.Rows))
@@ -73,7 +74,8 @@ func linearJob(j *round.Job, m *dataset.Manifest) (algorithms.Algorithm, *round.
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := a.Resolve(param.Values{"iterations": int64(linearIterations), "decay": maxent.DecayFixed, "l2": 0.0, "validation_fraction": 0.0}, m)
+	r, err := a.Resolve(param.Values{"iterations": int64(linearIterations), "decay": maxent.DecayFixed, "l2": 0.0,
+		"validation_fraction": 0.0}, m)
 	if err != nil {
 		return nil, nil, fmt.Errorf("linear baseline: %w", err)
 	}
@@ -153,7 +155,8 @@ func (l *linear) next() (*round.Round, error) {
 // state lists the fields of a training state: the weights, or the state of the fit in progress.
 func (l *linear) state(f *fields.List, fitting bool) {
 	f.Known(&l.weights, maxent.Evaluation(l.manifest.Features, l.manifest.Labels))
-	f.Check(l.weights == nil || !fitting && num.Finite64(l.weights), "the saved state has weights of a linear baseline that are not possible")
+	f.Check(l.weights == nil || !fitting && num.Finite64(l.weights),
+		"the saved state has weights of a linear baseline that are not possible")
 	var fit []byte
 	if !f.Reading() && l.fit != nil {
 		fit, _ = l.fit.AppendState(nil) // fails only if a writer does
@@ -189,7 +192,8 @@ func newLinearKernel(j *round.Job, m *dataset.Manifest) (*linearKernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &linearKernel{ReduceKernel: k.(round.ReduceKernel), samples: j.LinearSamples, key: num.NewKey(j.Split.Seed, linearKind)}, nil
+	return &linearKernel{ReduceKernel: k.(round.ReduceKernel), samples: j.LinearSamples,
+		key: num.NewKey(j.Split.Seed, linearKind)}, nil
 }
 
 // has reports whether a task is of the fit.
@@ -224,8 +228,8 @@ func (k *linearKernel) evaluated(v round.Vars, m *dataset.Manifest) *maxent.Mode
 	return k.model
 }
 
-// width returns the number of sums of an evaluation: the measures of the model and of the mean, and the differences of their
-// K-L divergences. If there is a linear baseline, its measures and the differences from it follow.
+// width returns the number of sums of an evaluation: the measures of the model and of the mean, and the differences of
+// their K-L divergences. If there is a linear baseline, its measures and the differences from it follow.
 func (l *linear) width(p *measures.Plan) int {
 	width := 2*p.Width() + measures.DifferenceWidth
 	if l.fitted() {
@@ -249,7 +253,8 @@ type LinearBaseline struct {
 func (l *linear) read(p *measures.Plan, sums []float64, counts [3]uint64) *LinearBaseline {
 	width, n := p.Width(), float64(counts[2])
 	of, differences := sums[:width], sums[width:]
-	b := &LinearBaseline{Samples: min(l.job.LinearSamples, int(counts[0])), Difference: measures.StatOf(n, differences[0], differences[1])}
+	b := &LinearBaseline{Samples: min(l.job.LinearSamples, int(counts[0])), Difference: measures.StatOf(n, differences[0],
+		differences[1])}
 	b.Measures, _ = p.Read(of)
 	b.Better = b.Difference.Mean > standardErrors*b.Difference.Std/math.Sqrt(n)
 	return b

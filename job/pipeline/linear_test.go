@@ -27,13 +27,14 @@ func withLinear(w *work, samples int) *work {
 	return &work{job: &j, data: w.data}
 }
 
-// linearByHand fits the linear baseline of a job with the trainer and the kernel of sa-bfgs, and returns its measures on
-// the test samples, and the K-L divergence of each of them.
+// linearByHand fits the linear baseline of a job with the trainer and the kernel of sa-bfgs, and returns its measures
+// on the test samples, and the K-L divergence of each of them.
 func linearByHand(t *testing.T, w *work) (r measures.Report, kl []float64) {
 	t.Helper()
 	m := w.data.Manifest
 	a := sabfgs.New()
-	set, err := a.Resolve(param.Values{"iterations": int64(30), "decay": "fixed", "l2": 0.0, "validation_fraction": 0.0}, m)
+	set, err := a.Resolve(param.Values{"iterations": int64(30), "decay": "fixed", "l2": 0.0, "validation_fraction": 0.0},
+		m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,10 @@ func linearByHand(t *testing.T, w *work) (r measures.Report, kl []float64) {
 		t.Fatal(err)
 	}
 	sample := all.Sample(w.job.LinearSamples, num.NewKey(w.job.Split.Seed, "linear baseline"))
-	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, sample, 1, nil), func(uint64, round.Trainer) error { return nil }); err != nil {
+	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, sample, 1, nil),
+		func(uint64, round.Trainer) error {
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	model, err := tr.Model()
@@ -65,11 +69,13 @@ func linearByHand(t *testing.T, w *work) (r measures.Report, kl []float64) {
 	return average(rows), kl
 }
 
-// TestLinearBaseline: the linear baseline is what sa-bfgs fits to the sample by hand. All else of the outcome is as without it.
+// TestLinearBaseline: the linear baseline is what sa-bfgs fits to the sample by hand. All else of the outcome is as
+// without it.
 func TestLinearBaseline(t *testing.T) {
 	for name, w := range map[string]*work{
-		"dense": withLinear(artificial(t), 100), "sparse": withLinear(sparse(t), 100), "all samples": withLinear(artificial(t), 1000),
-		"forest": withLinear(forestOf(t, "structrf"), 100),
+		"dense": withLinear(artificial(t), 100), "sparse": withLinear(sparse(t), 100),
+		"all samples": withLinear(artificial(t), 1000),
+		"forest":      withLinear(forestOf(t, "structrf"), 100),
 	} {
 		o := w.run(t, w.job)
 		b := o.Linear
@@ -105,8 +111,8 @@ func TestLinearBaseline(t *testing.T) {
 	}
 }
 
-// TestLinearDifference: the standard deviation is of the differences of the test samples, and a model that is far worse than
-// linear is reported.
+// TestLinearDifference: the standard deviation is of the differences of the test samples, and a model that is far worse
+// than linear is reported.
 func TestLinearDifference(t *testing.T) {
 	w := withLinear(artificial(t), 150)
 	a, err := registry.Find("rf")
@@ -154,13 +160,16 @@ func TestLinearSamples(t *testing.T) {
 		{"large", "ldlf", tested, m(50_000, 50, 10), 20_000},
 		{"at the bound", "ldlf", dataset.Split{TestFraction: 0.5}, m(40_000, 50, 10), 20_000},
 		{"below the bound", "ldlf", dataset.Split{TestFraction: 0.5}, m(39_998, 50, 10), 0},
-		{"with validation samples", "ldlf", dataset.Split{TestFraction: 0.5, ValidationFraction: 0.1}, m(40_000, 50, 10), 20_000},
+		{"with validation samples", "ldlf", dataset.Split{TestFraction: 0.5, ValidationFraction: 0.1},
+			m(40_000, 50, 10), 20_000},
 		{"no test samples", "ldlf", dataset.Split{}, m(50_000, 50, 10), 0},
 		{"folds", "ldlf", dataset.Split{Folds: 5}, m(50_000, 50, 10), 0},
 		{"many labels", "structrf", tested, m(50_000, 199, 70), 7142},
 		{"too many weights", "structrf", tested, m(50_000, 400, 70), 0},
-		{"sparse", "structrf", tested, &dataset.Manifest{Rows: 50_000, Features: 4000, Labels: 5, NonZeros: 50_000 * 40, Sparse: true}, 20_000},
-		{"sparse, too many weights", "structrf", tested, &dataset.Manifest{Rows: 50_000, Features: 40_000, Labels: 5, NonZeros: 50_000 * 40, Sparse: true}, 0},
+		{"sparse", "structrf", tested, &dataset.Manifest{Rows: 50_000, Features: 4000, Labels: 5, NonZeros: 50_000 * 40,
+			Sparse: true}, 20_000},
+		{"sparse, too many weights", "structrf", tested, &dataset.Manifest{Rows: 50_000, Features: 40_000, Labels: 5,
+			NonZeros: 50_000 * 40, Sparse: true}, 0},
 		{"sa-bfgs", "sa-bfgs", tested, m(50_000, 50, 10), 0},
 		{"sa-iis", "sa-iis", tested, m(50_000, 50, 10), 0},
 		{"ldl-ldm", "ldl-ldm", tested, m(50_000, 50, 10), 0},
@@ -180,7 +189,8 @@ func TestLinearWithoutTest(t *testing.T) {
 	}
 }
 
-// TestLinearVersions: no value of the fit has the number and the version of another value, and versions of derived values grow.
+// TestLinearVersions: no value of the fit has the number and the version of another value, and versions of derived
+// values grow.
 func TestLinearVersions(t *testing.T) {
 	w := withLinear(artificial(t), 100)
 	m := w.data.Manifest

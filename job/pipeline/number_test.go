@@ -49,7 +49,8 @@ func (shifted) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error
 	if len(tensors) != 2 || len(tensors[0].U32) != 2 || len(tensors[1].F64) != 1 {
 		return nil, errors.New("other tensors")
 	}
-	return &shiftedModel{features: int(tensors[0].U32[0]), labels: int(tensors[0].U32[1]), constant: tensors[1].F64[0]}, nil
+	return &shiftedModel{features: int(tensors[0].U32[0]), labels: int(tensors[0].U32[1]), constant: tensors[1].F64[0]},
+		nil
 }
 
 type shiftedTrainer struct {
@@ -88,7 +89,8 @@ func (shiftedKernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.D
 	return nil, nil
 }
 
-func (k shiftedKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, _ round.Vars, _ round.Derived, _ any) error {
+func (k shiftedKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, _ round.Vars, _ round.Derived,
+	_ any) error {
 	for _, ref := range u.Rows(d) {
 		low, high := k.scale.Interval(d.Shard(int(ref.Shard)), int(ref.Pos))
 		dst.F64[0]++
@@ -187,7 +189,8 @@ func TestNumbers(t *testing.T) {
 			continue
 		}
 		truth, p := rows[row].Value, float64(float32(middles/train+rows[row].Values[0]))
-		mae, floored, beat, tested = mae+math.Abs(p-truth), floored+math.Abs(math.Floor(p)-truth), beat+math.Abs(median-truth), tested+1
+		mae, floored, beat, tested = mae+math.Abs(p-truth), floored+math.Abs(math.Floor(p)-truth), beat+
+			math.Abs(median-truth), tested+1
 		if math.Abs(p-truth) <= 4 {
 			within++
 		}
@@ -214,7 +217,8 @@ func (w *work) numbersInFile(t *testing.T, o *pipeline.Outcome, median float64) 
 	if err != nil || f.Digest != modelfile.Digest(w.job.Algorithm, m.Tensors()) {
 		t.Fatal(err)
 	}
-	if p := provenance(t, f); p.Median == nil || *p.Median != median || len(p.MeanLabel) != 30 || p.LabelType.Scale.Low != 10 {
+	if p := provenance(t, f); p.Median == nil || *p.Median != median || len(p.MeanLabel) != 30 ||
+		p.LabelType.Scale.Low != 10 {
 		t.Errorf("provenance %+v, median %v", p, median)
 	}
 	set, err := predictions.Decode(o.Predictions)
@@ -267,7 +271,8 @@ func TestNumbersNeedAScale(t *testing.T) {
 	_, trainer := pipeline.New(w.job, w.data.Manifest, nil)
 	_, kernel := pipeline.NewKernel(w.job, w.data.Manifest)
 	for _, err := range []error{trainer, kernel} {
-		if err == nil || err.Error() != "test-shifted predicts numbers, but the labels are distributions; --range makes labels numeric where the data are read or imported" {
+		if err == nil || err.Error() != "test-shifted predicts numbers, but the labels are distributions; --range makes "+
+			"labels numeric where the data are read or imported" {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -91,8 +91,8 @@ type CellEnd struct {
 type Baselines struct {
 	// MeanPredictor are the measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_baseline"`
-	// Against compares the model with the mean baseline on the test rows, for a job of folds on the test rows of all folds.
-	// nil: there are no test rows, or a number is predicted.
+	// Against compares the model with the mean baseline on the test rows, for a job of folds on the test rows of all
+	// folds. nil: there are no test rows, or a number is predicted.
 	Against *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	// Linear are the measures of the linear baseline; nil: the job has none.
 	Linear *LinearBaseline `json:"linear_baseline,omitempty"`
@@ -136,8 +136,8 @@ func (o *Outcome) progress() round.Progress {
 	return round.Progress{Step: o.Steps, Steps: o.Steps, Samples: o.Samples, Loss: o.Loss}
 }
 
-// Ending is the part of an Outcome that says how a run ended. To decode it alone takes a fraction of the time: there may
-// be very many runs.
+// Ending is the part of an Outcome that says how a run ended. To decode it alone takes a fraction of the time: there
+// may be very many runs.
 type Ending struct {
 	ModelDigest string  `json:"model_digest"`
 	Steps       uint64  `json:"steps"`
@@ -155,7 +155,8 @@ func EndingOf(c *childjob.Outcome) (*Ending, error) {
 	return e, nil
 }
 
-// ErrorOf reads why a run failed; empty: it ended well. The outcome of such a run has no key for errors and is not decoded.
+// ErrorOf reads why a run failed; empty: it ended well. The outcome of such a run has no key for errors and is not
+// decoded.
 func ErrorOf(c *childjob.Outcome) (string, error) {
 	if !bytes.Contains(c.Head, []byte(`"error"`)) {
 		return "", nil
@@ -307,7 +308,8 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
 	if p.Number && t.Scale == nil {
-		return nil, errtext.Errorf(errtext.WrongData, "%s predicts numbers, but the labels are %s; {range} makes labels numeric where the data are read or imported", algorithm, t.String(labels))
+		return nil, errtext.Errorf(errtext.WrongData, "%s predicts numbers, but the labels are %s; {range} makes labels "+
+			"numeric where the data are read or imported", algorithm, t.String(labels))
 	}
 	return p, nil
 }
@@ -333,9 +335,11 @@ func addedOverFolds(folds []*Outcome) *Added {
 		if f.Added == nil {
 			return nil
 		}
-		model, mean, middle = append(model, f.Added.Model), append(mean, f.Added.MeanPredictor), append(middle, f.Added.MedianPredictor)
+		model, mean, middle = append(model, f.Added.Model), append(mean, f.Added.MeanPredictor),
+			append(middle, f.Added.MedianPredictor)
 	}
-	a := &Added{Model: measures.AddedOverFolds(model), MeanPredictor: measures.AddedOverFolds(mean), MedianPredictor: measures.AddedOverFolds(middle)}
+	a := &Added{Model: measures.AddedOverFolds(model), MeanPredictor: measures.AddedOverFolds(mean),
+		MedianPredictor: measures.AddedOverFolds(middle)}
 	if a.Model == nil {
 		return nil
 	}

@@ -32,18 +32,22 @@ func TestOutcomeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := &pipeline.Outcome{
 			ModelDigest: rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest"),
-			Steps:       rapid.Uint64().Draw(t, "steps"), Samples: rapid.Uint64().Draw(t, "samples"), Loss: rapid.Float64().Draw(t, "loss"),
+			Steps:       rapid.Uint64().Draw(t, "steps"), Samples: rapid.Uint64().Draw(t, "samples"), Loss: rapid.Float64().
+					Draw(t, "loss"),
 			EvaluatedOn: rapid.String().Draw(t, "on"), Model: rapid.SliceOf(rapid.Byte()).Draw(t, "model"),
-			Rows:     pipeline.Counts{Train: count.Draw(t, "train"), Validation: count.Draw(t, "validation"), Test: count.Draw(t, "test")},
+			Rows: pipeline.Counts{Train: count.Draw(t, "train"), Validation: count.Draw(t, "validation"),
+				Test: count.Draw(t, "test")},
 			Measures: drawReport(t, "measures"), Baselines: pipeline.Baselines{MeanPredictor: drawReport(t, "baseline")},
 			Counters: map[string]uint64{"gains": rapid.Uint64().Draw(t, "counter")}, Error: rapid.String().Draw(t, "error"),
 		}
 		if rapid.Bool().Draw(t, "linear") {
-			o.Linear = &pipeline.LinearBaseline{Samples: count.Draw(t, "samples"), Measures: drawReport(t, "linear baseline"), Better: rapid.Bool().Draw(t, "better")}
+			o.Linear = &pipeline.LinearBaseline{Samples: count.Draw(t, "samples"), Measures: drawReport(t, "linear baseline"),
+				Better: rapid.Bool().Draw(t, "better")}
 		}
 		if rapid.Bool().Draw(t, "curve") {
 			r := curve.NewRecorder(curve.FoldPoints, nil)
-			r.Observe(round.Progress{Step: rapid.Uint64().Draw(t, "step"), Loss: rapid.Float64Range(0, 9).Draw(t, "loss")}, curve.Unknown)
+			r.Observe(round.Progress{Step: rapid.Uint64().Draw(t, "step"), Loss: rapid.Float64Range(0, 9).Draw(t, "loss")},
+				curve.Unknown)
 			r.End()
 			o.Curve = r.Curve()
 		}

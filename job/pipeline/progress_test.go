@@ -149,7 +149,8 @@ func TestKindsAndProgress(t *testing.T) {
 		kinds []string
 		steps uint64
 	}{
-		"ldlf":     {artificial(t), []string{"scaling", "step", "leaf update", "validation", "label mean", "evaluation", "prediction"}, 0},
+		"ldlf": {artificial(t), []string{"scaling", "step", "leaf update", "validation", "label mean", "evaluation",
+			"prediction"}, 0},
 		"structrf": {forest, []string{"tree", "label mean", "evaluation", "prediction"}, 5},
 		"folds":    {folds(t), []string{"fold"}, 0},
 	} {
@@ -163,7 +164,8 @@ func TestKindsAndProgress(t *testing.T) {
 			t.Errorf("%s has units of %v, want %v", name, kinds, c.kinds)
 		}
 		last := progress[len(progress)-1]
-		if last.Step == 0 || last.Samples == 0 || last.Step > last.Steps || last.Loss < 0 || c.steps != 0 && last.Step != c.steps {
+		if last.Step == 0 || last.Samples == 0 || last.Step > last.Steps || last.Loss < 0 || c.steps != 0 &&
+			last.Step != c.steps {
 			t.Errorf("%s ends with %+v", name, last)
 		}
 	}

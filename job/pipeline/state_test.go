@@ -18,7 +18,8 @@ import (
 // the evaluation) ends with the same outcome and the same model file.
 func TestRestoreAtEveryRound(t *testing.T) {
 	testkit.WithoutRace(t)
-	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t), "forest": forestOf(t, "structrf"), "linear baseline": withLinear(artificial(t), 100)} {
+	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t),
+		"forest": forestOf(t, "structrf"), "linear baseline": withLinear(artificial(t), 100)} {
 		var states [][]byte
 		phases := make(map[string]bool)
 		want := w.drive(t, nil, 0, func(state []byte, phase string) {
@@ -57,7 +58,8 @@ func TestStateIsItsOwn(t *testing.T) {
 
 // TestDamagedStates are refused.
 func TestDamagedStates(t *testing.T) {
-	for name, w := range map[string]*work{"single": artificial(t), "folds": folds(t), "linear baseline": withLinear(artificial(t), 100)} {
+	for name, w := range map[string]*work{"single": artificial(t), "folds": folds(t),
+		"linear baseline": withLinear(artificial(t), 100)} {
 		var last []byte
 		w.drive(t, nil, 0, func(state []byte, _ string) { last = state })
 		for n := range 300 {
@@ -97,7 +99,8 @@ func TestWhatIsNotDoneHasNoOutcome(t *testing.T) {
 func TestForeignJobsAreRefused(t *testing.T) {
 	w := artificial(t)
 	w.job.Numerics = 77
-	if _, err := pipeline.New(w.job, w.data.Manifest, nil); err == nil || !strings.Contains(err.Error(), "arithmetic version 77") || !strings.Contains(err.Error(), "has 1") {
+	if _, err := pipeline.New(w.job, w.data.Manifest, nil); err == nil ||
+		!strings.Contains(err.Error(), "arithmetic version 77") || !strings.Contains(err.Error(), "has 1") {
 		t.Errorf("another numerics: error %v", err)
 	}
 	w = artificial(t)

@@ -317,7 +317,8 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 		}
 		fmt.Fprintf(h, "%s\x00", e.ModelDigest)
 	}
-	t.done, t.part, t.ends, t.failures, t.notRun, t.digest = true, part, ends, failures, notRun, hex.EncodeToString(h.Sum(nil))
+	t.done, t.part, t.ends, t.failures, t.notRun, t.digest = true, part, ends, failures, notRun,
+		hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 
@@ -386,7 +387,8 @@ func (t *cells) HasFailed(p round.Progress) bool { return p.Phase == phaseFailed
 
 // CountedProgress implements round.TaskCounter.
 func (t *cells) CountedProgress(n round.TaskCounts) round.Progress {
-	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Tasks), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
+	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Tasks), Samples: n.Samples, Loss: -1,
+		Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
 }
 
 // Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.
@@ -394,7 +396,8 @@ func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
 		return nil, errors.New("the job is not finished yet")
 	}
-	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks, CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellEnds: t.ends}
+	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks,
+		CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellEnds: t.ends}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}

@@ -29,7 +29,8 @@ var ErrNumerics = errors.New("the arithmetic versions differ")
 
 func checkNumerics(j *round.Job) error {
 	if j.Numerics != round.Numerics {
-		return fmt.Errorf("%w: the job needs arithmetic version %d, but this version of Coppice has %d", ErrNumerics, j.Numerics, round.Numerics)
+		return fmt.Errorf("%w: the job needs arithmetic version %d, but this version of Coppice has %d", ErrNumerics,
+			j.Numerics, round.Numerics)
 	}
 	return nil
 }
@@ -186,9 +187,11 @@ func (t *single) outcome(w io.Writer) (*Outcome, error) {
 	learns.Predictions, learns.PredictedRows, learns.LinearSamples = 0, 0, 0 // they do not change the model
 	from := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Counters: o.Counters,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines,
+		Counters:     o.Counters,
 		FeatureNames: d.FeatureNames, LabelNames: d.LabelNames, LabelColumns: d.LabelColumns, MeanLabel: t.mean[:d.Labels],
-		Missing: d.Missing, CountedFrom: d.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: d.LabelType, Shape: d.Shape, Reading: d.Reading,
+		Missing: d.Missing, CountedFrom: d.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: d.LabelType,
+		Shape: d.Shape, Reading: d.Reading,
 	}
 	if len(t.mean) > d.Labels {
 		from.Median = &t.mean[d.Labels]

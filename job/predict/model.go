@@ -34,7 +34,8 @@ import (
 func (m *Model) Mean() ([]float32, error) {
 	if m.Output() == algorithms.Number {
 		if m.Provenance.Median == nil {
-			return nil, errors.New("the model file has no median of the training labels, so there is no baseline to compare with")
+			return nil,
+				errors.New("the model file has no median of the training labels, so there is no baseline to compare with")
 		}
 		return []float32{float32(*m.Provenance.Median)}, nil
 	}
@@ -114,7 +115,8 @@ func (m *Model) TypeOf(info dataset.Info) (dataset.LabelType, error) {
 	case info.HasValues:
 		s.True = dataset.TrueValue
 	case s.True == dataset.TrueValue:
-		return t, errtext.Errorf(errtext.WrongRequest, "%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with {values}", info.File)
+		return t, errtext.Errorf(errtext.WrongRequest, "%s: the model was trained on samples with exact numbers, and its "+
+			"errors are measured from such numbers: name their column with {values}", info.File)
 	}
 	t.Scale = &s
 	return t, nil

@@ -14,7 +14,8 @@ import (
 
 // FuzzProvenance: any text is a provenance with a job, or a corrupt one, and takes memory in proportion.
 func FuzzProvenance(f *testing.F) {
-	b, err := json.Marshal(pipeline.Provenance{Job: &round.Job{Algorithm: "ldlf"}, LabelNames: []string{"a", "b"}, LabelType: dataset.LabelType{Classes: true}})
+	b, err := json.Marshal(pipeline.Provenance{Job: &round.Job{Algorithm: "ldlf"}, LabelNames: []string{"a", "b"},
+		LabelType: dataset.LabelType{Classes: true}})
 	if err != nil {
 		f.Fatal(err)
 	}

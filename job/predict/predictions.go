@@ -126,11 +126,12 @@ func (p *predictor) end() error {
 	return p.err
 }
 
-// WriteRows writes the row numbers of the samples and, if they have names, the names. done is the number of samples that
-// were read. If it differs from their number when they were counted, the file has changed, which is an error.
+// WriteRows writes the row numbers of the samples and, if they have names, the names. done is the number of samples
+// that were read. If it differs from their number when they were counted, the file has changed, which is an error.
 func WriteRows(z *npy.Archive, src dataset.Source, done, counted int) error {
 	if done != counted {
-		return fmt.Errorf("%s, then %s: %w", units.Plural(counted, "sample"), units.Plural(done, "sample"), dataset.ErrChanged)
+		return fmt.Errorf("%s, then %s: %w", units.Plural(counted, "sample"), units.Plural(done, "sample"),
+			dataset.ErrChanged)
 	}
 	if err := write.WriteRowNumbers(z, src, counted); err != nil || !src.Info().HasRowNames {
 		return err

@@ -12,7 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestChanged: defaults are left out, also those that follow from the data, and a job that is given the rest has all settings.
+// TestChanged: defaults are left out, also those that follow from the data, and a job that is given the rest has all
+// settings.
 func TestChanged(t *testing.T) {
 	dense, sparse := testManifest(t, 300), testManifest(t, 300)
 	dense.NonZeros = int64(dense.Rows * dense.Features)
@@ -55,11 +56,13 @@ func TestChanged(t *testing.T) {
 			}
 		}
 	}
-	j, err := Resolve(protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": "structrf:trees=7,aa-knn"}}, dense)
+	j, err := Resolve(protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"members": "structrf:trees=7,aa-knn"}},
+		dense)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Changed("ensemble", Settings(j.Params), dense); len(got) != 1 || got[0] != (param.Pair{Key: "members", Value: "structrf:trees=7,aa-knn"}) {
+	if got := Changed("ensemble", Settings(j.Params), dense); len(got) != 1 ||
+		got[0] != (param.Pair{Key: "members", Value: "structrf:trees=7,aa-knn"}) {
 		t.Errorf("%v", got)
 	}
 	// A value that is the default of other data is listed.
@@ -67,7 +70,8 @@ func TestChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Changed("ldlf", Settings(j.Params), dense); !slices.Contains(got, param.Pair{Key: "scaling", Value: "none"}) {
+	if got := Changed("ldlf", Settings(j.Params), dense); !slices.Contains(got,
+		param.Pair{Key: "scaling", Value: "none"}) {
 		t.Errorf("%v", got)
 	}
 	if got := Settings([]byte("[]")); got != nil {

@@ -15,7 +15,8 @@ import (
 // MaxBytes bounds a spec's text.
 const MaxBytes = 16 << 10
 
-var kind = yamltree.Kind{Name: "a spec", Bytes: MaxBytes, Brackets: 100, Looks: `must have lines "key: value", with values that are not lists or mappings`}
+var kind = yamltree.Kind{Name: "a spec", Bytes: MaxBytes, Brackets: 100,
+	Looks: `must have lines "key: value", with values that are not lists or mappings`}
 
 // Error is an error in a spec file, at a line and column (from 1); line 0: in the file as a
 // whole.

@@ -31,12 +31,14 @@ func TestGroupFolds(t *testing.T) {
 	refuse("one group", "group_folds", "at least two", &m, f.Spec)
 	m.Groups.Names = []string{"ann", "bob", "cy"}
 	for what, s := range map[string]protocol.Spec{
-		"folds": {GroupFolds: true, Folds: 3}, "a test fraction": {GroupFolds: true, TestFraction: 0.1}, "a list": {GroupFolds: true, Assigned: m.Groups.Digest, Folds: 3},
+		"folds": {GroupFolds: true, Folds: 3}, "a test fraction": {GroupFolds: true, TestFraction: 0.1},
+		"a list": {GroupFolds: true, Assigned: m.Groups.Digest, Folds: 3},
 	} {
 		refuse(what, "group_folds", "cannot be combined with", &m, s)
 	}
 	j, err := Resolve(f.Spec, &m)
-	if err != nil || j.Folds != 3 || j.Split.Folds != 3 || j.Split.Assigned != m.Groups.Digest || j.Split.Overlap || j.Predictions == 0 {
+	if err != nil || j.Folds != 3 || j.Split.Folds != 3 || j.Split.Assigned != m.Groups.Digest || j.Split.Overlap ||
+		j.Predictions == 0 {
 		t.Errorf("%+v, error %v", j, err)
 	}
 	for what, s := range map[string]protocol.Spec{
@@ -45,7 +47,8 @@ func TestGroupFolds(t *testing.T) {
 	} {
 		refuse(what, "folds", "overlap", &m, s)
 	}
-	if j, err = Resolve(protocol.Spec{Overlap: true, Assigned: m.Groups.Digest, Folds: 1}, &m); err != nil || !j.Split.Overlap || j.Folds != 1 {
+	if j, err = Resolve(protocol.Spec{Overlap: true, Assigned: m.Groups.Digest, Folds: 1}, &m); err != nil ||
+		!j.Split.Overlap || j.Folds != 1 {
 		t.Errorf("one split: %+v, error %v", j, err)
 	}
 }

@@ -40,7 +40,8 @@ func TestItemsRefused(t *testing.T) {
 	} {
 		_, err := Parse("s.yaml", []byte(c.text), "")
 		var e *Error
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), "s.yaml:"+c.place) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), "s.yaml:"+c.place) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: error %v, want one at %s with %q", c.text, err, c.place, c.want)
 		}
 	}

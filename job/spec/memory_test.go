@@ -79,7 +79,8 @@ func TestEstimateOfWeights(t *testing.T) {
 	m, _ := datatest.Artificial(t, 500)
 	state := func(folds int, from string) int64 {
 		t.Helper()
-		j, err := Resolve(protocol.Spec{Algorithm: "dldl", Folds: folds, Set: map[string]string{"hidden": "10", "init_from": from}}, m)
+		j, err := Resolve(protocol.Spec{Algorithm: "dldl", Folds: folds, Set: map[string]string{"hidden": "10",
+			"init_from": from}}, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,8 @@ func TestEstimateOfWeights(t *testing.T) {
 // TestEstimateOfLinearBaseline: the estimate has room for the state of the fit and for its sums.
 func TestEstimateOfLinearBaseline(t *testing.T) {
 	m, shards := datatest.Artificial(t, 500)
-	j, err := Resolve(protocol.Spec{Algorithm: "ldlf", TestFraction: 0.2, Set: map[string]string{"steps": "4", "trees": "1", "depth": "3"}}, m)
+	j, err := Resolve(protocol.Spec{Algorithm: "ldlf", TestFraction: 0.2, Set: map[string]string{"steps": "4",
+		"trees": "1", "depth": "3"}}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,8 @@ func TestEstimateOfLinearBaseline(t *testing.T) {
 	}
 	training, fitting := int64(largest["training"]), int64(largest["linear baseline"])
 	if fitting <= training || with.State < 2*fitting || with.State-without.State > 4*(fitting-training) {
-		t.Errorf("states of %d bytes, then %d; estimates %d without, %d with the linear baseline", training, fitting, without.State, with.State)
+		t.Errorf("states of %d bytes, then %d; estimates %d without, %d with the linear baseline", training, fitting,
+			without.State, with.State)
 	}
 	if with.Tree < 8*int64(m.Features+1)*int64(m.Labels) {
 		t.Errorf("an estimate of %+v", with)

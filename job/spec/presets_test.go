@@ -41,8 +41,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestPresetTexts: what help says of the defaults of a preset is right. A text that is a value is the value of a job, and no text
-// names the other preset.
+// TestPresetTexts: what help says of the defaults of a preset is right. A text that is a value is the value of a job,
+// and no text names the other preset.
 func TestPresetTexts(t *testing.T) {
 	for _, a := range registry.All() {
 		m := testManifest(t, 300)
@@ -77,13 +77,17 @@ func TestPresetTexts(t *testing.T) {
 	}
 }
 
-// TestPresetSettings: jobs of these presets have the settings that they had before there were presets, and so the same digests.
+// TestPresetSettings: jobs of these presets have the settings that they had before there were presets, and so the same
+// digests.
 func TestPresetSettings(t *testing.T) {
 	m := testManifest(t, 300)
 	for _, c := range []struct{ name, preset, want string }{
-		{"structrf", "paper", `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`},
-		{"rf", "paper", `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`},
-		{"dldl", "auto", `{"features":"mlp","hidden":"128","dropout":0.5,"layer_norm":false,"shape":"none","flip":false,"shift":0,"crop":0,"channels":"none","kernel":0,"stride":0,"padding":0,"pool":0,"pooling":"max","freeze":"none","rates":"none","init_from":"none","init_layers":"all","bias":true,"scaling":"standard","batch_size":64,"optimizer":"adam","learning_rate":0.001,"learning_rate_step":0,"learning_rate_decay":0.5,"warmup":0,"cosine":false,"momentum":0.9,"weight_decay":0.001,"validation_fraction":0.1,"validation_steps":50,"patience":15,"refit":true,"steps":25000}`},
+		{"structrf", "paper",
+			`{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`},
+		{"rf", "paper",
+			`{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`},
+		{"dldl", "auto",
+			`{"features":"mlp","hidden":"128","dropout":0.5,"layer_norm":false,"shape":"none","flip":false,"shift":0,"crop":0,"channels":"none","kernel":0,"stride":0,"padding":0,"pool":0,"pooling":"max","freeze":"none","rates":"none","init_from":"none","init_layers":"all","bias":true,"scaling":"standard","batch_size":64,"optimizer":"adam","learning_rate":0.001,"learning_rate_step":0,"learning_rate_decay":0.5,"warmup":0,"cosine":false,"momentum":0.9,"weight_decay":0.001,"validation_fraction":0.1,"validation_steps":50,"patience":15,"refit":true,"steps":25000}`},
 	} {
 		j, err := Resolve(protocol.Spec{Algorithm: c.name, Set: map[string]string{"preset": c.preset}}, m)
 		if err != nil || string(j.Params) != c.want {
@@ -92,14 +96,15 @@ func TestPresetSettings(t *testing.T) {
 	}
 }
 
-// TestDefaultMembers: datasets of few rows have neighbours and pairs of labels as members, the others boosted trees and fewer features in
-// structrf.
+// TestDefaultMembers: datasets of few rows have neighbours and pairs of labels as members, the others boosted trees and
+// fewer features in structrf.
 func TestDefaultMembers(t *testing.T) {
 	m := testManifest(t, 300)
 	for rows, want := range map[int]struct{ features, others string }{
 		2000: {"all", "aa-knn:preset=auto:k=auto:scaling=standard," +
 			"df-ldl:preset=paper:bias=false:scaling=none:k=5:min_samples=1:l2=0:decay=fixed:iterations=50:tolerance=1e-7:ftol=0:validation_fraction=0:validation_interval=10:patience=5"},
-		2001: {"0.33", "ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:refit=false:l2=1"},
+		2001: {"0.33",
+			"ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:refit=false:l2=1"},
 	} {
 		m.Rows, m.NonZeros = rows, int64(rows*m.Features)
 		j, err := Resolve(protocol.Spec{Algorithm: "ensemble"}, m)
@@ -107,7 +112,9 @@ func TestDefaultMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var c struct{ Members string }
-		if err := json.Unmarshal(j.Params, &c); err != nil || c.Members != `structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=`+want.features+`:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=128:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:crop=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:init_from=none:init_layers=all:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=4:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=15:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:shrink=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false,`+want.others {
+		if err := json.Unmarshal(j.Params, &c); err != nil ||
+			c.Members != `structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=`+want.features+
+				`:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=128:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:crop=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:init_from=none:init_layers=all:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=4:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=15:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:shrink=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false,`+want.others {
 			t.Errorf("%d rows: %s, error %v", rows, c.Members, err)
 		}
 	}

@@ -51,56 +51,73 @@ type key struct {
 // common lists the keys of every spec, in the order of help texts.
 var common = []key{
 	{
-		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "algorithm to train", Default: DefaultAlgorithm, Words: registry.Names()},
+		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "algorithm to train", Default: DefaultAlgorithm,
+			Words: registry.Names()},
 		func(s *protocol.Spec, value any) { s.Algorithm = value.(string) },
 	},
 	{
-		param.Param{Name: "dataset", Kind: param.KindText, Doc: "name of an imported dataset", Default: "the dataset of --data or --dataset", Form: nameForm, Check: protocol.CheckName},
+		param.Param{Name: "dataset", Kind: param.KindText, Doc: "name of an imported dataset",
+			Default: "the dataset of --data or --dataset", Form: nameForm, Check: protocol.CheckName},
 		func(s *protocol.Spec, value any) { s.Dataset = value.(string) },
 	},
 	{
-		param.Param{Name: "name", Kind: param.KindText, Doc: "name of the job and its model", Default: "the job's number", Form: nameForm, Check: protocol.CheckName},
+		param.Param{Name: "name", Kind: param.KindText, Doc: "name of the job and its model", Default: "the job's number",
+			Form: nameForm, Check: protocol.CheckName},
 		func(s *protocol.Spec, value any) { s.Name = value.(string) },
 	},
 	{
-		param.Param{Name: "seed", Kind: param.KindText, Doc: "seed of all random numbers", Default: "1", Form: "a whole number from 0 to 2^64 - 1", Check: checkSeed},
+		param.Param{Name: "seed", Kind: param.KindText, Doc: "seed of all random numbers", Default: "1",
+			Form: "a whole number from 0 to 2^64 - 1", Check: checkSeed},
 		func(s *protocol.Spec, value any) {
 			seed, _ := strconv.ParseUint(value.(string), 10, 64) // checked
 			s.Seed = &seed
 		},
 	},
 	{
-		param.Param{Name: "test_fraction", Kind: param.KindFloat, Doc: "fraction of the samples held out for testing, only without folds; 0: the model is evaluated on the training samples", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
+		param.Param{Name: "test_fraction", Kind: param.KindFloat,
+			Doc: "fraction of the samples held out for testing, only without folds; 0: the model is evaluated on the training " +
+				"samples", Default: "0", Min: 0, Max: math.Nextafter(1, 0)},
 		func(s *protocol.Spec, value any) { s.TestFraction = value.(float64) },
 	},
 	{
-		param.Param{Name: "folds", Kind: param.KindInt, Doc: "number of folds of cross-validation, at least 2 and at most the number of samples; 0: one training on all samples", Default: "0", Min: 0, Max: MaxFolds},
+		param.Param{Name: "folds", Kind: param.KindInt, Doc: "number of folds of cross-validation, at least 2 and at most " +
+			"the number of samples; 0: one training on all samples", Default: "0", Min: 0, Max: MaxFolds},
 		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
 	},
 	{
-		param.Param{Name: "fold", Kind: param.KindInt, Doc: "number of the only fold to train, from 0; only with folds or splits", Default: "all folds", Min: 0, Max: MaxFolds - 1},
+		param.Param{Name: "fold", Kind: param.KindInt, Doc: "number of the only fold to train, from 0; only with folds or " +
+			"splits", Default: "all folds", Min: 0, Max: MaxFolds - 1},
 		func(s *protocol.Spec, value any) {
 			fold := int(value.(int64))
 			s.Fold = &fold
 		},
 	},
 	{
-		param.Param{Name: "group_folds", Kind: param.KindBool, Doc: "cross-validation that tests each group of the dataset once (groups are read with --groups); only without folds", Default: "false"},
+		param.Param{Name: "group_folds", Kind: param.KindBool,
+			Doc: "cross-validation that tests each group of the dataset once (groups are read with --groups); " +
+				"only without folds",
+			Default: "false"},
 		func(s *protocol.Spec, value any) { s.GroupFolds = value.(bool) },
 	},
 	{
-		param.Param{Name: "keep_predictions", Kind: param.KindInt, Doc: "maximum size, in bytes, of held-out predictions that are stored with the job; 0: none are stored", Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
+		param.Param{Name: "keep_predictions", Kind: param.KindInt,
+			Doc:     "maximum size, in bytes, of held-out predictions that are stored with the job; 0: none are stored",
+			Default: strconv.Itoa(DefaultPredictions), Min: 0, Max: MaxPredictions},
 		func(s *protocol.Spec, value any) {
 			n := value.(int64)
 			s.KeepPredictions = &n
 		},
 	},
 	{
-		param.Param{Name: "measures", Kind: param.KindWord, Doc: "measures of predicted distributions: ten, or all, which adds Spearman, Jensen-Shannon, zero-one loss and error probability", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
+		param.Param{Name: "measures", Kind: param.KindWord,
+			Doc: "measures of predicted distributions: ten, or all, which adds Spearman, Jensen-Shannon, zero-one loss and " +
+				"error probability", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
 		func(s *protocol.Spec, value any) { s.Measures = unless(ten, value) },
 	},
 	{
-		param.Param{Name: "clip", Kind: param.KindWord, Doc: "clipping of probabilities in measures: pyldl (to at least 2.2e-16, as PyLDL does for K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon) or none", Default: none, Words: []string{none, string(measures.PyLDL)}},
+		param.Param{Name: "clip", Kind: param.KindWord, Doc: "clipping of probabilities in measures: pyldl (to at least " +
+			"2.2e-16, as PyLDL does for K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon) or none", Default: none,
+			Words: []string{none, string(measures.PyLDL)}},
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
 	},
 }
@@ -120,7 +137,8 @@ func unless(standard string, value any) string {
 }
 
 // nameForm is what protocol.CheckName lets pass.
-const nameForm = "1 to 100 letters, digits, dots, underscores and hyphens, with a letter or digit first and not only digits"
+const nameForm = "1 to 100 letters, digits, dots, underscores and hyphens, with a letter or digit first and not only " +
+	"digits"
 
 // Common lists the keys that every spec may have, in the order of help texts.
 func Common() []param.Param {
@@ -179,7 +197,8 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 	a, err := registry.Find(algorithm)
 	if err != nil {
 		names := registry.Names()
-		return nil, param.Errorf("algorithm", "algorithm %q is unknown%s; the algorithms are %s", algorithm, param.Suggest(algorithm, names), strings.Join(names, ", "))
+		return nil, param.Errorf("algorithm", "algorithm %q is unknown%s; the algorithms are %s", algorithm,
+			param.Suggest(algorithm, names), strings.Join(names, ", "))
 	}
 	return a, nil
 }
@@ -187,7 +206,8 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 // unknownKey returns the error about an unknown key, with the keys that exist.
 func unknownKey(a algorithms.Algorithm, name string) error {
 	names := keyNames(a)
-	return param.Errorf(name, "there is no such key%s; the keys are %s", param.Suggest(name, names), strings.Join(names, ", "))
+	return param.Errorf(name, "there is no such key%s; the keys are %s", param.Suggest(name, names),
+		strings.Join(names, ", "))
 }
 
 func keyNames(a algorithms.Algorithm) []string {
@@ -334,11 +354,13 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	case f > 0 && m.Rows < 2:
 		return param.Errorf("test_fraction", "the dataset has only %d sample, so no sample can be held out", m.Rows)
 	case s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > dataset.MaxSplits):
-		return param.Errorf("folds", "got %d overlapping splits, want 1 to %d, each listed in a file", s.Folds, dataset.MaxSplits)
+		return param.Errorf("folds", "got %d overlapping splits, want 1 to %d, each listed in a file", s.Folds,
+			dataset.MaxSplits)
 	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
 		return param.Errorf("folds", "got %d, want 0 or a whole number from 2 to %d", s.Folds, MaxFolds)
 	case s.Folds > m.Rows && !s.Overlap:
-		return param.Errorf("folds", "%s folds are too many for %s samples: some folds would be empty", units.Count(s.Folds), units.Count(m.Rows))
+		return param.Errorf("folds", "%s folds are too many for %s samples: some folds would be empty", units.Count(s.Folds),
+			units.Count(m.Rows))
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
@@ -354,7 +376,8 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 // Memory is an estimate, in bytes, of the memory of a job on the leader.
 type Memory struct {
 	// State is the training state and the copy of it that is being committed, and the weights
-	// that training begins from. For a job of folds, which has its training states on workers, it is the outcomes of the folds.
+	// that training begins from. For a job of folds, which has its training states on workers, it is the outcomes of the
+	// folds.
 	State int64
 	// Tree is the greatest size of the partials in the reduction tree.
 	Tree int64
@@ -393,7 +416,8 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 		return Memory{}, err
 	}
 	return Memory{
-		State: 2*(f.State+linear.State) + f.Weights + kept, Tree: max(f.Node*f.Nodes, linear.Node*linear.Nodes), Message: max(f.Node, linear.Node),
+		State: 2*(f.State+linear.State) + f.Weights + kept, Tree: max(f.Node*f.Nodes, linear.Node*linear.Nodes),
+		Message: max(f.Node, linear.Node),
 	}, nil
 }
 
@@ -458,9 +482,9 @@ func Settings(params json.RawMessage) (all []param.Pair) {
 	return all
 }
 
-// Complete lists the settings of a job in the order of the algorithm's settings: the resolved settings (Job.Params), and
-// the settings that Job.Params leaves out because they have their default. preset is the preset that the job was given; empty:
-// the default. Complete returns nil if resolved is not a JSON object.
+// Complete lists the settings of a job in the order of the algorithm's settings: the resolved settings (Job.Params),
+// and the settings that Job.Params leaves out because they have their default. preset is the preset that the job was
+// given; empty: the default. Complete returns nil if resolved is not a JSON object.
 func Complete(settings []param.Param, resolved json.RawMessage, preset string) (all []param.Pair) {
 	pairs := Settings(resolved)
 	if pairs == nil {
@@ -490,9 +514,10 @@ func Complete(settings []param.Param, resolved json.RawMessage, preset string) (
 	return all
 }
 
-// Changed lists the settings of an algorithm that differ, on one of the datasets at least, from the defaults that its preset and
-// the other settings have, and the preset if it is not the default. A job that is given these alone has all of the settings, on each of the datasets. Changed
-// returns all settings if there are no datasets, or if the algorithm refuses the settings.
+// Changed lists the settings of an algorithm that differ, on one of the datasets at least, from the defaults that its
+// preset and the other settings have, and the preset if it is not the default. A job that is given these alone has all
+// of the settings, on each of the datasets. Changed returns all settings if there are no datasets, or if the algorithm
+// refuses the settings.
 func Changed(algorithm string, settings []param.Pair, on ...*dataset.Manifest) []param.Pair {
 	a, err := registry.Find(algorithm)
 	if err != nil || len(on) == 0 {
@@ -558,9 +583,10 @@ func changedItems(text string, on ...*dataset.Manifest) string {
 	return param.FormatItems(items)
 }
 
-// left returns the settings that a job on one of the datasets lacks, or has with another value, if it is given some of them. ok is
-// false if the algorithm refuses these.
-func left(a algorithms.Algorithm, settings []param.Pair, given map[string]string, on []*dataset.Manifest) (more map[string]string, ok bool) {
+// left returns the settings that a job on one of the datasets lacks, or has with another value, if it is given some of
+// them. ok is false if the algorithm refuses these.
+func left(a algorithms.Algorithm, settings []param.Pair, given map[string]string,
+	on []*dataset.Manifest) (more map[string]string, ok bool) {
 	values, err := values(a, given)
 	if err != nil {
 		return nil, false

@@ -99,7 +99,8 @@ func TestParseErrors(t *testing.T) {
 				t.Fatalf("got %v, want an *Error", err)
 			}
 			text := e.Error()
-			if !strings.HasPrefix(text, "job.yaml:"+test.place) || !strings.Contains(text, test.says) || strings.Contains(text, "\n") {
+			if !strings.HasPrefix(text, "job.yaml:"+test.place) || !strings.Contains(text, test.says) ||
+				strings.Contains(text, "\n") {
 				t.Errorf("got %q, want job.yaml:%s and %q, on one line", text, test.place, test.says)
 			}
 		})
@@ -120,7 +121,8 @@ func TestLocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Resolve(f.Spec, testManifest(t, 100))
-	if err = f.Locate(err); err == nil || !strings.HasPrefix(err.Error(), "job.yaml:2:10: outputs: got 10 outputs, but a tree of depth 7 has 63 split nodes") {
+	if err = f.Locate(err); err == nil || !strings.HasPrefix(err.Error(),
+		"job.yaml:2:10: outputs: got 10 outputs, but a tree of depth 7 has 63 split nodes") {
 		t.Errorf("got %v", err)
 	}
 	other := errors.New("other")
@@ -139,9 +141,12 @@ func TestResolve(t *testing.T) {
 		jobs int
 	}{
 		{"defaults", protocol.Spec{}, dataset.Split{Seed: 1, ValidationFraction: 0.2, ValidationMin: 20}, 0},
-		{"seed and fraction", protocol.Spec{Seed: &seed, TestFraction: 0.25}, dataset.Split{Seed: 9, TestFraction: 0.25, ValidationFraction: 0.2, ValidationMin: 20}, 0},
-		{"folds", protocol.Spec{Folds: 10}, dataset.Split{Seed: 1, Folds: 10, ValidationFraction: 0.2, ValidationMin: 20}, 10},
-		{"listed folds", protocol.Spec{Folds: 3, Assigned: "ab"}, dataset.Split{Seed: 1, Folds: 3, Assigned: "ab", ValidationFraction: 0.2, ValidationMin: 20}, 3},
+		{"seed and fraction", protocol.Spec{Seed: &seed, TestFraction: 0.25}, dataset.Split{Seed: 9, TestFraction: 0.25,
+			ValidationFraction: 0.2, ValidationMin: 20}, 0},
+		{"folds", protocol.Spec{Folds: 10}, dataset.Split{Seed: 1, Folds: 10, ValidationFraction: 0.2, ValidationMin: 20},
+			10},
+		{"listed folds", protocol.Spec{Folds: 3, Assigned: "ab"}, dataset.Split{Seed: 1, Folds: 3, Assigned: "ab",
+			ValidationFraction: 0.2, ValidationMin: 20}, 3},
 		{"paper", protocol.Spec{Set: map[string]string{"preset": "paper"}}, dataset.Split{Seed: 1}, 0},
 	}
 	for _, test := range tests {
@@ -153,7 +158,8 @@ func TestResolve(t *testing.T) {
 			if diff := cmp.Diff(test.want, j.Split); diff != "" {
 				t.Error(diff)
 			}
-			if j.Algorithm != DefaultAlgorithm || j.Numerics != round.Numerics || j.Dataset != m.Digest() || j.Seed != j.Split.Seed || j.Folds != test.jobs {
+			if j.Algorithm != DefaultAlgorithm || j.Numerics != round.Numerics || j.Dataset != m.Digest() ||
+				j.Seed != j.Split.Seed || j.Folds != test.jobs {
 				t.Errorf("got %+v", j)
 			}
 		})
@@ -172,7 +178,8 @@ func TestResolveErrors(t *testing.T) {
 		{"one fold", "folds", protocol.Spec{Folds: 1}},
 		{"unknown measures", "measures", protocol.Spec{Measures: "odd"}},
 		{"unknown clip", "clip", protocol.Spec{Clip: "none"}},
-		{"too many predictions", "keep_predictions", protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](MaxPredictions + 1)}},
+		{"too many predictions", "keep_predictions",
+			protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](MaxPredictions + 1)}},
 		{"fewer than no predictions", "keep_predictions", protocol.Spec{Folds: 2, KeepPredictions: pointer[int64](-1)}},
 		{"more folds than rows", "folds", protocol.Spec{Folds: 101}},
 		{"negative folds", "folds", protocol.Spec{Folds: -2}},
@@ -216,9 +223,12 @@ func TestKeys(t *testing.T) {
 
 // No text makes the parser panic, and what it takes can be set again.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "trees: 5\n", "a: [b, {c: d}]\n", "x: &a\n", "depth: 4\n---\n", "\"seed\": 'x'\n", "? a\n: b\n", "{trees: 3, depth: 4}", "%YAML 1.2\n---\ntrees: 1", "a: |\n  b\n",
-		"algorithm: sa-iis\npreset: paper\nnewton_steps: 3\n", "algorithm: dldl\nfeatures: conv\nshape: 1x8x8\nchannels: 16,32\nhidden: 128\nrates: output:2\n",
-		"algorithm: ensemble\nmembers:\n  - algorithm: structrf\n    trees: 7\n  - ldlf\n", "algorithm: ensemble\nmembers: [rf, {algorithm: ldlf}]\n"} {
+	for _, text := range []string{"", "trees: 5\n", "a: [b, {c: d}]\n", "x: &a\n", "depth: 4\n---\n", "\"seed\": 'x'\n",
+		"? a\n: b\n", "{trees: 3, depth: 4}", "%YAML 1.2\n---\ntrees: 1", "a: |\n  b\n",
+		"algorithm: sa-iis\npreset: paper\nnewton_steps: 3\n",
+		"algorithm: dldl\nfeatures: conv\nshape: 1x8x8\nchannels: 16,32\nhidden: 128\nrates: output:2\n",
+		"algorithm: ensemble\nmembers:\n  - algorithm: structrf\n    trees: 7\n  - ldlf\n",
+		"algorithm: ensemble\nmembers: [rf, {algorithm: ldlf}]\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -119,7 +119,8 @@ var crossSite = http.NewCrossOriginProtection()
 func (g *Gate) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.TLS == nil && !g.isHost(r.Host) {
-			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of this server; to accept it, start the server with --allow-host", r.Host))
+			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of "+
+				"this server; to accept it, start the server with --allow-host", r.Host))
 			return
 		}
 		caller, err := g.caller(r)
@@ -159,7 +160,9 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 		defer end()
 		ctx = With(ctx, caller)
 		if g.Refused != nil {
-			ctx.Value(grantKey{}).(*grant).refused = func(reason Reason, err error) { g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err) }
+			ctx.Value(grantKey{}).(*grant).refused = func(reason Reason, err error) {
+				g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err)
+			}
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -175,7 +178,9 @@ func (g *Gate) isHost(given string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
 		return true
 	}
-	return slices.ContainsFunc(g.Hosts, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), host) })
+	return slices.ContainsFunc(g.Hosts, func(own string) bool {
+		return strings.EqualFold(strings.TrimSuffix(own, "."), host)
+	})
 }
 
 // checkEvery is the time between two checks of the caller of a request that takes long.
@@ -348,13 +353,15 @@ func (g *Gate) byProxy(r *http.Request, proxy Caller, known Registry) (c Caller,
 	case hasToken:
 		return proxy, errTwoCallers
 	case len(named) > 1:
-		return proxy, fmt.Errorf("a proxy has sent the header %s %d times: have it replace the header of its client", callerHeader, len(named))
+		return proxy, fmt.Errorf("a proxy has sent the header %s %d times: have it replace the header of its client",
+			callerHeader, len(named))
 	}
 	u, err := parseUser(named[0])
 	if err != nil {
 		return proxy, fmt.Errorf("header %s of a proxy: %w", callerHeader, err)
 	}
-	c = Caller{Role: rights.Role(u.role), Name: u.name, Serial: u.serial, Via: proxy.Name, From: cmp.Or(u.from, proxy.From)}
+	c = Caller{Role: rights.Role(u.role), Name: u.name, Serial: u.serial, Via: proxy.Name,
+		From: cmp.Or(u.from, proxy.From)}
 	if c.Serial != "" && known != nil && known.Revoked(c.Serial) {
 		return c, errRevoked
 	}
@@ -453,7 +460,8 @@ func Route(pattern string, next http.HandlerFunc) http.HandlerFunc {
 			refuse(w, http.StatusForbidden, g.deny(reason, g.refusal(method+" "+path, rights.Least(method, path))))
 			return
 		case g.access == rights.Local && r.URL.Query().Get("local") != "true":
-			refuse(w, http.StatusForbidden, g.deny(ReasonRole, fmt.Errorf("%s may ask %s %s only with local=true", &g.Caller, method, path)))
+			refuse(w, http.StatusForbidden, g.deny(ReasonRole, fmt.Errorf("%s may ask %s %s only with local=true", &g.Caller,
+				method, path)))
 			return
 		case g.access == rights.Status:
 			w = statusOnly{w}
@@ -468,9 +476,11 @@ func (g *grant) refusal(request string, least rights.Role) error {
 		return errNoIdentity
 	}
 	if least == "" {
-		return fmt.Errorf("%s may not make the request %s: only coordinators make it, with a certificate of coppice certs node", &g.Caller, request)
+		return fmt.Errorf("%s may not make the request %s: only coordinators make it, with a certificate of coppice certs "+
+			"node", &g.Caller, request)
 	}
-	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME --role %[1]s", least)
+	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME "+
+		"--role %[1]s", least)
 	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
 }
 
@@ -478,7 +488,8 @@ func (g *grant) refusal(request string, least rights.Role) error {
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Form: errtext.Of(err.Error(), err)}) // an error: the caller has ended the connection
+	// an error: the caller has ended the connection
+	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Form: errtext.Of(err.Error(), err)})
 }
 
 // statusOnly writes the status of a response without its body.
@@ -498,7 +509,8 @@ func Own(ctx context.Context, what, owner string) error {
 	}
 	err := fmt.Errorf("%s: %w", what, errNobody)
 	if owner != "" {
-		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, owner, &g.Caller)
+		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner,
+			owner, &g.Caller)
 	}
 	return g.deny(ReasonOwner, err)
 }
@@ -513,9 +525,9 @@ func Owns(ctx context.Context, owner string) bool {
 	return true
 }
 
-// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an admin.
-// kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read everything. A process
-// that has the name of a user is not that user.
+// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an
+// admin. kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read
+// everything. A process that has the name of a user is not that user.
 func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
 	if Reads(ctx, of) {
 		return nil
@@ -524,7 +536,8 @@ func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
 	if !ok {
 		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
 	}
-	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is %[5]s; one of them can share it: coppice %[1]s share %[2]s",
+	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is "+
+		"%[5]s; one of them can share it: coppice %[1]s share %[2]s",
 		kind, name, ErrPrivate, of.Owner, &g.Caller))
 }
 

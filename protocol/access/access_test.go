@@ -61,14 +61,19 @@ func newSite(t *testing.T) *site {
 	s := &site{Authority: certtest.New(t), t: t, known: registry{tokens: make(map[string]access.Token)}}
 	source := s.Source(certs.Coordinator, "a")
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /who", func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(access.Of(r.Context())) })
+	mux.HandleFunc("GET /who", func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(access.Of(r.Context()))
+	})
 	mux.HandleFunc("GET /own", func(w http.ResponseWriter, r *http.Request) {
 		if err := access.Own(r.Context(), "job 1", "ana"); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 		}
 	})
-	for _, pattern := range []string{"GET /readyz", "GET /metrics", "GET /v1/cluster", "GET /v1/jobs", "POST /v1/jobs", "GET /v1/backup"} {
-		mux.HandleFunc(pattern, access.Route(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
+	for _, pattern := range []string{"GET /readyz", "GET /metrics", "GET /v1/cluster", "GET /v1/jobs", "POST /v1/jobs",
+		"GET /v1/backup"} {
+		mux.HandleFunc(pattern, access.Route(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "secret")
+		}))
 	}
 	gate := &access.Gate{TLS: source, Registry: func() access.Registry { return &s.known }}
 	gate.Refused = func(c *access.Caller, request string, reason access.Reason, err error) {
@@ -106,7 +111,8 @@ func (s *site) stranger(a *certtest.Authority) *http.Client {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
 }
 
 // ask sends a request with a header, and returns status and body.
@@ -151,7 +157,8 @@ func TestRoles(t *testing.T) {
 		{"a stranger", of, "GET /readyz", 200, ""},
 		{"an impostor", impostor, "GET /v1/jobs", 403, "another authority has signed it"},
 		{"read", s.as(s.User("rita", "read")), "GET /v1/jobs", 200, "secret"},
-		{"read", s.as(s.User("rita", "read")), "POST /v1/jobs", 403, "user rita (role read) may not make the request POST /v1/jobs, which needs the role submit; an admin grants it"},
+		{"read", s.as(s.User("rita", "read")), "POST /v1/jobs", 403,
+			"user rita (role read) may not make the request POST /v1/jobs, which needs the role submit; an admin grants it"},
 		{"submit", s.as(s.User("sam", "submit")), "POST /v1/jobs", 200, "secret"},
 		{"submit", s.as(s.User("sam", "submit")), "GET /v1/backup", 403, "needs the role admin"},
 		{"admin", s.as(s.User("ana", "admin")), "GET /v1/backup", 200, "secret"},
@@ -221,17 +228,20 @@ func TestTokens(t *testing.T) {
 	who := func(text string) (int, string) {
 		return s.ask(s.as(nil), "GET", "/who", "Authorization", "Bearer "+text)
 	}
-	if status, body := who(text); status != 200 || !strings.Contains(body, `"role":"submit","name":"ana"`) || strings.Contains(body, text[len(text)-20:]) {
+	if status, body := who(text); status != 200 || !strings.Contains(body, `"role":"submit","name":"ana"`) ||
+		strings.Contains(body, text[len(text)-20:]) {
 		t.Errorf("the token: %d %s", status, body)
 	}
 	_, want := who("x")
 	wrong := text[:len(text)-1] + string('0'+(text[len(text)-1]-'0'+1)%8)
-	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id, other, 1), "without a secret": "coppice_" + id + "_", "empty": ""} {
+	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id, other,
+		1), "without a secret": "coppice_" + id + "_", "empty": ""} {
 		if status, body := who(text); status != 401 || body != want || !strings.Contains(body, "coppice token create") {
 			t.Errorf("%s: %d %s", what, status, body)
 		}
 	}
-	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id, other, 1)} {
+	for what, text := range map[string]string{"another secret": wrong, "an unknown id": strings.Replace(text, id,
+		other, 1)} {
 		before := s.known.waits.Load()
 		if who(text); s.known.waits.Load() != before+1 {
 			t.Errorf("%s: the refusal has %d waits, which tells whether the id exists", what, s.known.waits.Load()-before)
@@ -245,7 +255,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("an expired token: %d %s", status, body)
 	}
 	s.known.tokens[id] = access.Token{Owner: "ana", Role: rights.Submit}
-	if status, _ := s.ask(s.as(nil), "GET", "/who", "Authorization", "Bearer "+strings.Replace(text, id, other, 1)); status != 401 {
+	if status, _ := s.ask(s.as(nil), "GET", "/who", "Authorization", "Bearer "+strings.Replace(text, id, other,
+		1)); status != 401 {
 		t.Errorf("a token without a hash: %d", status)
 	}
 }
@@ -266,19 +277,24 @@ func TestForwarded(t *testing.T) {
 		status int
 		body   string
 	}{
-		{"an admin", coordinator, `{"role":"admin","name":"ana","from":"h:1"}`, 200, `"role":"admin","name":"ana","from":"h:1"`},
-		{"a token", coordinator, `{"role":"admin","name":"x","token":"` + id + `","from":"h:1"}`, 200, `"role":"read","name":"ana","token"`},
+		{"an admin", coordinator, `{"role":"admin","name":"ana","from":"h:1"}`, 200,
+			`"role":"admin","name":"ana","from":"h:1"`},
+		{"a token", coordinator, `{"role":"admin","name":"x","token":"` + id + `","from":"h:1"}`, 200,
+			`"role":"read","name":"ana","token"`},
 		{"an unknown token", coordinator, `{"role":"admin","token":"0123456789abcdef","from":"h:1"}`, 401, "token"},
 		{"a revoked certificate", coordinator, `{"role":"admin","name":"x","serial":"abc","from":"h:1"}`, 403, "revoked"},
 		{"no JSON", coordinator, `x`, 403, header},
 		{"a user", s.as(s.User("eve", "admin")), `{"role":"admin","name":"ana","from":"h:1"}`, 403, "only a coordinator"},
-		{"a worker", s.as(s.Source(certs.Worker, "w")), `{"role":"admin","name":"ana","from":"h:1"}`, 403, "only a coordinator"},
+		{"a worker", s.as(s.Source(certs.Worker, "w")), `{"role":"admin","name":"ana","from":"h:1"}`, 403,
+			"only a coordinator"},
 	} {
-		if status, body := s.ask(c.client, "GET", "/who", header, c.caller); status != c.status || !strings.Contains(body, c.body) {
+		if status, body := s.ask(c.client, "GET", "/who", header, c.caller); status != c.status ||
+			!strings.Contains(body, c.body) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 	}
-	if status, body := s.ask(s.as(nil), "GET", "/who", header, `{"role":"admin","from":"h:1"}`, "Authorization", "Bearer "+text); status != 200 || strings.Contains(body, "admin") {
+	if status, body := s.ask(s.as(nil), "GET", "/who", header, `{"role":"admin","from":"h:1"}`, "Authorization", "Bearer "+
+		text); status != 200 || strings.Contains(body, "admin") {
 		t.Errorf("a user with a token: %d %s", status, body)
 	}
 }
@@ -294,7 +310,8 @@ func TestOtherSites(t *testing.T) {
 		want   int
 	}{
 		{"POST", []string{"Sec-Fetch-Site", "cross-site"}, 403}, {"POST", []string{"Origin", "https://evil.example"}, 403},
-		{"POST", []string{"Sec-Fetch-Site", "same-origin"}, 200}, {"POST", nil, 200}, {"GET", []string{"Sec-Fetch-Site", "cross-site"}, 200},
+		{"POST", []string{"Sec-Fetch-Site", "same-origin"}, 200}, {"POST", nil, 200},
+		{"GET", []string{"Sec-Fetch-Site", "cross-site"}, 200},
 	} {
 		if status, body := s.ask(admin, c.method, "/v1/jobs", c.header...); status != c.want {
 			t.Errorf("%s %v: %d %s", c.method, c.header, status, body)
@@ -328,7 +345,8 @@ func TestWorkersTakeNoTokens(t *testing.T) {
 	w := httptest.NewRecorder()
 	gate := &access.Gate{TLS: certtest.New(t).Source(certs.Worker, "w")}
 	gate.Identify(http.NotFoundHandler()).ServeHTTP(w, r)
-	if w.Code != 401 || strings.Contains(w.Body.String(), "token create") || !strings.Contains(w.Body.String(), "--metrics-token-file") {
+	if w.Code != 401 || strings.Contains(w.Body.String(), "token create") ||
+		!strings.Contains(w.Body.String(), "--metrics-token-file") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -347,7 +365,8 @@ func TestRevoked(t *testing.T) {
 	}
 	b := s.Source(certs.Coordinator, "b")
 	s.known.revoked = certs.Serial(b.Own())
-	if status, body := s.ask(s.as(b), "GET", "/v1/jobs", "Coppice-Caller", `{"role":"admin","name":"ana","from":"h:1"}`); status != 503 || !strings.Contains(body, "revoked") {
+	if status, body := s.ask(s.as(b), "GET", "/v1/jobs", "Coppice-Caller",
+		`{"role":"admin","name":"ana","from":"h:1"}`); status != 503 || !strings.Contains(body, "revoked") {
 		t.Errorf("a request that a revoked coordinator forwards: %d %s", status, body)
 	}
 }
@@ -356,15 +375,18 @@ func TestRevoked(t *testing.T) {
 func TestExpired(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
-	if _, err := s.Issue(dir, certs.Identity{Role: certs.User, Name: "ana", Rights: "admin"}, nil, -time.Minute); err != nil {
+	if _, err := s.Issue(dir, certs.Identity{Role: certs.User, Name: "ana", Rights: "admin"}, nil,
+		-time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
-	if status, body := s.ask(c, "GET", "/v1/jobs"); status != 403 || !strings.Contains(body, "the certificate of the caller has expired") {
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	if status, body := s.ask(c, "GET", "/v1/jobs"); status != 403 ||
+		!strings.Contains(body, "the certificate of the caller has expired") {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -376,13 +398,17 @@ func TestRead(t *testing.T) {
 		name, owner string
 		want        bool
 	}{
-		{rights.Submit, "sam", "sam", true}, {rights.Read, "sam", "sam", true}, {rights.Submit, "eve", "sam", false}, {rights.Read, "eve", "sam", false},
-		{rights.Admin, "ana", "sam", true}, {rights.Admin, "", "", true}, {rights.Coordinator, "a", "sam", true}, {rights.Submit, "", "", false},
-		{rights.Serve, "sam", "sam", false}, {rights.Worker, "sam", "sam", false}, {rights.Pool, "sam", "sam", false}, {rights.Anonymous, "sam", "sam", false},
+		{rights.Submit, "sam", "sam", true}, {rights.Read, "sam", "sam", true}, {rights.Submit, "eve", "sam", false},
+		{rights.Read, "eve", "sam", false},
+		{rights.Admin, "ana", "sam", true}, {rights.Admin, "", "", true}, {rights.Coordinator, "a", "sam", true},
+		{rights.Submit, "", "", false},
+		{rights.Serve, "sam", "sam", false}, {rights.Worker, "sam", "sam", false}, {rights.Pool, "sam", "sam", false},
+		{rights.Anonymous, "sam", "sam", false},
 	} {
 		ctx := access.With(t.Context(), access.Caller{Role: c.role, Name: c.name})
 		err := access.Read(ctx, "dataset", "art", protocol.Ownership{Owner: c.owner, Private: true})
-		if (err == nil) != c.want || err != nil && (!errors.Is(err, access.ErrPrivate) || !strings.HasSuffix(err.Error(), "coppice dataset share art")) {
+		if (err == nil) != c.want || err != nil && (!errors.Is(err, access.ErrPrivate) ||
+			!strings.HasSuffix(err.Error(), "coppice dataset share art")) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if err := access.Read(ctx, "dataset", "art", protocol.Ownership{Owner: c.owner}); err != nil {
@@ -402,7 +428,8 @@ func TestOwn(t *testing.T) {
 		name, owner string
 		want        bool
 	}{
-		{rights.Submit, "sam", "sam", true}, {rights.Submit, "sam", "ana", false}, {rights.Submit, "sam", "", false}, {rights.Submit, "", "", false},
+		{rights.Submit, "sam", "sam", true}, {rights.Submit, "sam", "ana", false}, {rights.Submit, "sam", "", false},
+		{rights.Submit, "", "", false},
 		{rights.Admin, "ana", "sam", true}, {rights.Admin, "", "", true},
 	} {
 		r := httptest.NewRequest("POST", "/", nil)
@@ -411,7 +438,8 @@ func TestOwn(t *testing.T) {
 		if (err == nil) != c.want || err != nil && !errors.Is(err, access.ErrOwner) {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if nobody := "job 1: it has no owner, so only an admin may change it"; err != nil && (err.Error() == nobody) != (c.owner == "") {
+		if nobody := "job 1: it has no owner, so only an admin may change it"; err != nil &&
+			(err.Error() == nobody) != (c.owner == "") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -420,7 +448,9 @@ func TestOwn(t *testing.T) {
 		t.Error("a request without a caller may change something")
 	}
 	w := httptest.NewRecorder()
-	access.Route("GET /v1/jobs", func(http.ResponseWriter, *http.Request) { t.Error("a request without a caller is answered") })(w, r)
+	access.Route("GET /v1/jobs", func(http.ResponseWriter, *http.Request) {
+		t.Error("a request without a caller is answered")
+	})(w, r)
 	var p protocol.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != 403 {
 		t.Errorf("%d %v", w.Code, err)
@@ -465,7 +495,8 @@ func FuzzParseToken(f *testing.F) {
 func FuzzForwarded(f *testing.F) {
 	f.Add(`{"role":"admin","name":"ana","from":"h:1"}`)
 	f.Add(`{"role":"admin","token":"0123456789abcdef","serial":"ab","from":"h:1"}`)
-	known := &registry{tokens: map[string]access.Token{"0123456789abcdef": {Owner: "sam", Role: rights.Read}}, revoked: "ab"}
+	known := &registry{tokens: map[string]access.Token{"0123456789abcdef": {Owner: "sam", Role: rights.Read}},
+		revoked: "ab"}
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := access.Forwarded(text, known)
 		if err == nil && (c.Serial == "ab" || c.Token != "" && c.Role != rights.Read) {
@@ -490,9 +521,11 @@ func TestNewToken(t *testing.T) {
 func TestHosts(t *testing.T) {
 	gate := &access.Gate{Hosts: []string{"Coppice.Example.org", "nodes.lan."}}
 	for host, want := range map[string]int{
-		"127.0.0.1:7100": 200, "127.0.0.1": 200, "[::1]:7100": 200, "[::1]": 200, "10.1.2.3:7100": 200, "localhost:7100": 200, "worker1:9100": 200, "": 200,
+		"127.0.0.1:7100": 200, "127.0.0.1": 200, "[::1]:7100": 200, "[::1]": 200, "10.1.2.3:7100": 200, "localhost:7100": 200,
+		"worker1:9100": 200, "": 200,
 		"coppice.example.org:7100": 200, "coppice.example.org.": 200, "nodes.lan": 200,
-		"evil.example": 421, "evil.example:7100": 421, "127.0.0.1.evil.example": 421, "x.coppice.example.org": 421, "localhost.evil.example.": 421, "0x7f.1": 421,
+		"evil.example": 421, "evil.example:7100": 421, "127.0.0.1.evil.example": 421, "x.coppice.example.org": 421,
+		"localhost.evil.example.": 421, "0x7f.1": 421,
 	} {
 		r := httptest.NewRequest("GET", "/v1/cluster", nil)
 		r.Host = host

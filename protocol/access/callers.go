@@ -134,7 +134,8 @@ func parseUser(text string) (u user, err error) {
 		name, _ := key.(string)
 		into := fields[name]
 		if into == nil {
-			return user{}, fmt.Errorf("the key %.80q is unknown or occurs twice: want each of role, name, serial and from at most once", name)
+			return user{}, fmt.Errorf("the key %.80q is unknown or occurs twice: want each of role, name, serial and from at "+
+				"most once", name)
 		}
 		*into = text
 		delete(fields, name)
@@ -143,7 +144,8 @@ func parseUser(text string) (u user, err error) {
 		return wrong()
 	}
 	if u.role == string(rights.Admin) {
-		return user{}, errors.New("a proxy names users with the role read or submit only; an admin connects with a certificate or a token")
+		return user{}, errors.New("a proxy names users with the role read or submit only; an admin connects with a " +
+			"certificate or a token")
 	}
 	identity := certs.Identity{Cluster: "c", Role: certs.User, Name: u.name, Rights: u.role} // any cluster
 	if err := identity.Check(); err != nil {
@@ -163,19 +165,28 @@ const callerHeader = "Coppice-Caller"
 
 // Errors of callers without a valid identity.
 var (
-	errNoIdentity = errtext.Errorf(errtext.NoAccess, "this server answers only callers with an identity; give {tls-dir} with a folder from coppice certs client, or a token with {token-file} or COPPICE_TOKEN_FILE: %w", certs.ErrNoCertificate)
-	errToken      = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin makes another one with coppice token create NAME --role ROLE")
-	errRevoked    = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
-	errProxy      = fmt.Errorf("the certificate of the proxy: %w", errRevoked)
-	errExpired    = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
-	errUntrusted  = errors.New("the certificate of the caller is not trusted here: another authority has signed it, or it is of another cluster, or of a role that this port refuses")
-	errRemoved    = errors.New("the certificate of the caller is revoked, and its coordinator is not a member of the cluster")
-	errStarting   = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
-	errForwarder  = errors.New("the coordinator or the proxy that forwards the request is not trusted any more; ask another coordinator")
-	errForged     = errors.New("only a coordinator or a proxy forwards requests of other callers")
-	errUnnamed    = fmt.Errorf("a proxy has sent the request and names no user: have it set the header %s, or pass on the header Authorization with a token", callerHeader)
-	errTwoCallers = fmt.Errorf("a proxy has sent the request with the header %s and a token, which may name two users: have it remove one of them", callerHeader)
-	errWorker     = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its --metrics-token-file: %w", certs.ErrNoCertificate)
+	errNoIdentity = errtext.Errorf(errtext.NoAccess, "this server answers only callers with an identity; give {tls-dir} "+
+		"with a folder from coppice certs client, or a token with {token-file} or COPPICE_TOKEN_FILE: %w",
+		certs.ErrNoCertificate)
+	errToken = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin " +
+		"makes another one with coppice token create NAME --role ROLE")
+	errRevoked   = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
+	errProxy     = fmt.Errorf("the certificate of the proxy: %w", errRevoked)
+	errExpired   = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
+	errUntrusted = errors.New("the certificate of the caller is not trusted here: another authority has signed it, or " +
+		"it is of another cluster, or of a role that this port refuses")
+	errRemoved = errors.New("the certificate of the caller is revoked, and its coordinator is not a member of the " +
+		"cluster")
+	errStarting  = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
+	errForwarder = errors.New("the coordinator or the proxy that forwards the request is not trusted any more; ask " +
+		"another coordinator")
+	errForged  = errors.New("only a coordinator or a proxy forwards requests of other callers")
+	errUnnamed = fmt.Errorf("a proxy has sent the request and names no user: have it set the header %s, or pass on "+
+		"the header Authorization with a token", callerHeader)
+	errTwoCallers = fmt.Errorf("a proxy has sent the request with the header %s and a token, which may name two users: "+
+		"have it remove one of them", callerHeader)
+	errWorker = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its "+
+		"--metrics-token-file: %w", certs.ErrNoCertificate)
 )
 
 // StatusOf returns the status of an answer to a caller without a valid identity. ok is false if the error

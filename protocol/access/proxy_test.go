@@ -33,7 +33,8 @@ func TestProxy(t *testing.T) {
 		{"without an address", []string{header, `{"role":"read","name":"ana"}`}, 200, `"from":"127.0.0.1:`},
 		{"a certificate", []string{header, `{"role":"read","name":"ana","serial":"0ABD"}`}, 200, `"serial":"abd"`},
 		{"a revoked certificate", []string{header, `{"role":"read","name":"ana","serial":"00ABC"}`}, 403, "revoked"},
-		{"a token", []string{"Authorization", "Bearer " + text}, 200, `{"role":"admin","name":"ana","token":"` + id + `","via":"edge"`},
+		{"a token", []string{"Authorization", "Bearer " + text}, 200, `{"role":"admin","name":"ana","token":"` + id +
+			`","via":"edge"`},
 		{"an unknown token", []string{"Authorization", "Bearer x"}, 401, "token"},
 		{"nobody", nil, 403, "names no user"},
 		{"a password", []string{"Authorization", "Basic YTpi"}, 403, "names no user"},
@@ -55,18 +56,21 @@ func TestProxy(t *testing.T) {
 		{"half an object", []string{header, `{"role":"read","name":"x"`}, 403, "want an object"},
 		{"two objects", []string{header, `{"role":"read","name":"x"} {}`}, 403, "want an object"},
 	} {
-		if status, body := s.ask(proxy, "GET", "/who", c.header...); status != c.status || !strings.Contains(strings.ReplaceAll(body, `\"`, `"`), c.body) {
+		if status, body := s.ask(proxy, "GET", "/who", c.header...); status != c.status ||
+			!strings.Contains(strings.ReplaceAll(body, `\"`, `"`), c.body) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 	}
-	if status, body := s.ask(proxy, "GET", "/v1/backup", named...); status != 403 || !strings.Contains(body, "role admin") {
+	if status, body := s.ask(proxy, "GET", "/v1/backup", named...); status != 403 ||
+		!strings.Contains(body, "role admin") {
 		t.Errorf("a request of admins: %d %s", status, body)
 	}
 	if status, _ := s.ask(proxy, "GET", "/readyz"); status != 200 {
 		t.Errorf("a request that is open to everybody: %d", status)
 	}
 	s.known.revoked = certs.Serial(edge.Own())
-	if status, body := s.ask(s.as(edge), "GET", "/who", named...); status != 403 || !strings.Contains(body, "certificate of the proxy") {
+	if status, body := s.ask(s.as(edge), "GET", "/who", named...); status != 403 ||
+		!strings.Contains(body, "certificate of the proxy") {
 		t.Errorf("a revoked proxy: %d %s", status, body)
 	}
 }
@@ -84,7 +88,8 @@ func TestRepeatedCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if b, err := io.ReadAll(response.Body); err != nil || response.StatusCode != 403 || !strings.Contains(string(b), "2 times") {
+	if b, err := io.ReadAll(response.Body); err != nil || response.StatusCode != 403 ||
+		!strings.Contains(string(b), "2 times") {
 		t.Errorf("%d %s %v", response.StatusCode, b, err)
 	}
 }

@@ -72,7 +72,8 @@ func TestStreamsEnd(t *testing.T) {
 	}))
 	text := make(map[string]string)
 	ids := make(map[string]string)
-	for name, end := range map[string]time.Duration{"revoked": time.Hour, "expired": 1500 * time.Millisecond, "valid": time.Hour} {
+	for name, end := range map[string]time.Duration{"revoked": time.Hour, "expired": 1500 * time.Millisecond,
+		"valid": time.Hour} {
 		secret, id, hash := access.NewToken()
 		text[name], ids[name] = secret, id
 		known.change(func(r *registry) {
@@ -135,19 +136,25 @@ func TestMetrics(t *testing.T) {
 		gate        access.Gate
 		want        map[string]int
 	}{
-		{"with the token", secret, access.Gate{MetricsToken: token}, map[string]int{"/metrics": 200, "/v1/jobs": 401, "/metrics/x": 401}},
+		{"with the token", secret, access.Gate{MetricsToken: token}, map[string]int{"/metrics": 200, "/v1/jobs": 401,
+			"/metrics/x": 401}},
 		{"with another token", secret + "x", access.Gate{MetricsToken: token}, map[string]int{"/metrics": 401}},
 		{"without a token", "", access.Gate{MetricsToken: token}, map[string]int{"/metrics": 401}},
 		{"with a token of the cluster", cluster, access.Gate{MetricsToken: token}, map[string]int{"/metrics": 401}},
 		{"open", "", access.Gate{OpenMetrics: true}, map[string]int{"/metrics": 200, "/v1/jobs": 401}},
-		{"open, with a token that is also there", "", access.Gate{OpenMetrics: true, MetricsToken: token}, map[string]int{"/metrics": 200}},
+		{"open, with a token that is also there", "", access.Gate{OpenMetrics: true, MetricsToken: token},
+			map[string]int{"/metrics": 200}},
 		{"closed", secret, access.Gate{}, map[string]int{"/metrics": 401}},
-		{"a coordinator that starts", cluster, access.Gate{Registry: func() access.Registry { return nil }}, map[string]int{"/metrics": 503}},
+		{"a coordinator that starts", cluster, access.Gate{Registry: func() access.Registry {
+			return nil
+		}}, map[string]int{"/metrics": 503}},
 	} {
 		c.gate.TLS = authority.Source(certs.Worker, "w")
 		mux := http.NewServeMux()
 		for _, pattern := range []string{"GET /metrics", "GET /v1/jobs", "GET /metrics/x"} {
-			mux.HandleFunc(pattern, access.Route(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
+			mux.HandleFunc(pattern, access.Route(pattern, func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "secret")
+			}))
 		}
 		s := &site{Authority: authority, t: t, address: serve(t, &c.gate, mux)}
 		for path, want := range c.want {
@@ -155,7 +162,8 @@ func TestMetrics(t *testing.T) {
 			if c.token != "" {
 				header = []string{"Authorization", "Bearer " + c.token}
 			}
-			if status, body := s.ask(s.as(nil), "GET", path, header...); status != want || (status == 200) != (body == "secret") {
+			if status, body := s.ask(s.as(nil), "GET", path, header...); status != want ||
+				(status == 200) != (body == "secret") {
 				t.Errorf("%s, %s: %d %s", c.name, path, status, body)
 			}
 		}

@@ -24,7 +24,9 @@ func TestTurnAway(t *testing.T) {
 	}
 	eventually(t, "to be lost again", func() bool { return outside.disconnected.Load() == 2 })
 	time.AfterFunc(200*time.Millisecond, a.Admit)
-	eventually(t, "to be let in again", func() bool { return client.ServerName() == "a" && outside.reconnected.Load() == 2 })
+	eventually(t, "to be let in again", func() bool {
+		return client.ServerName() == "a" && outside.reconnected.Load() == 2
+	})
 	if inside.disconnected.Load() != 0 || !own.Connected() || a.s.NumRoutes() != 1 {
 		t.Errorf("inside lost %d times, %d routes", inside.disconnected.Load(), a.s.NumRoutes())
 	}
@@ -40,7 +42,8 @@ func TestDisconnect(t *testing.T) {
 	a.Disconnect("w")
 	eventually(t, "the client to connect again", func() bool { return closed.reconnected.Load() == 1 })
 	if inside.disconnected.Load()+other.disconnected.Load() != 0 || closed.disconnected.Load() != 1 {
-		t.Errorf("connections were lost: %d inside, %d of x, %d of w", inside.disconnected.Load(), other.disconnected.Load(), closed.disconnected.Load())
+		t.Errorf("connections were lost: %d inside, %d of x, %d of w", inside.disconnected.Load(), other.disconnected.Load(),
+			closed.disconnected.Load())
 	}
 }
 

@@ -226,7 +226,8 @@ func (f *fetch) pull(ctx context.Context, o outcome, length int, w io.Writer) er
 			return o.err
 		}
 		if want := min(uint64(length), total-at); o.p.Total != total || uint64(len(o.p.Data)) != want {
-			return fmt.Errorf("%w: got a chunk of %d of %d bytes at offset %d, want %d of %d bytes", ErrBlob, len(o.p.Data), o.p.Total, at, want, total)
+			return fmt.Errorf("%w: got a chunk of %d of %d bytes at offset %d, want %d of %d bytes", ErrBlob, len(o.p.Data),
+				o.p.Total, at, want, total)
 		}
 		if _, err := w.Write(o.p.Data); err != nil {
 			return err

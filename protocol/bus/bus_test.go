@@ -162,7 +162,8 @@ func TestNobodyAnswers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_, err := Connect(ctx, Options{URLs: []string{url}})
-	if err == nil || !strings.Contains(err.Error(), "no NATS server answers at "+url) || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.Contains(err.Error(), "no NATS server answers at "+url) ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}
 }

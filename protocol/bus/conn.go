@@ -128,13 +128,15 @@ type Conn struct {
 	answers func(subject, reply string) bool // as Options.MayAnswer
 	windows windows                          // of pulls of blobs
 
-	long    chan struct{} // holds one while the fragments of a long message are sent: a receiver joins one of a sender at a time
+	// holds one while the fragments of a long message are sent: a receiver joins one of a sender at a time
+	long    chan struct{}
 	message atomic.Uint64
 	serving sync.WaitGroup // handlers of Serve
 }
 
 func newConn(o *Options) *Conn {
-	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received), backlog: o.Backlog, server: o.Server, answers: o.MayAnswer, long: make(chan struct{}, 1)}
+	c := &Conn{traffic: o.Traffic, log: o.Log, sender: rand.Uint64(), room: protocol.NewRoom(o.Received),
+		backlog: o.Backlog, server: o.Server, answers: o.MayAnswer, long: make(chan struct{}, 1)}
 	if c.answers == nil {
 		c.answers = func(string, string) bool { return true }
 	}
@@ -259,7 +261,8 @@ func (c *Conn) SendParts(subject, reply string, parts ...[]byte) error {
 }
 
 // fragmentBytes is the size of the fragments of a long message: with its line, one is what the server reads at once, so
-// that neither it nor the library puts it together from several reads, and all copies that are made of it on its way stay in the processor's cache.
+// that neither it nor the library puts it together from several reads, and all copies that are made of it on its way
+// stay in the processor's cache.
 const fragmentBytes = 64<<10 - 1<<10
 
 func (c *Conn) split(subject, reply string, parts [][]byte) error {
@@ -395,7 +398,8 @@ func (c *Conn) serve(subject, queue string, f func(Message) []byte) (*Subscripti
 // answers, and ErrOffline without a connection.
 func (c *Conn) Request(ctx context.Context, subject string, msg []byte) ([]byte, error) {
 	if limit := c.link.MaxPayload(); len(msg) > limit {
-		return nil, fmt.Errorf("%w: the request to %[3]s has %[2]d bytes, want at most %[4]d", ErrTooLarge, len(msg), subject, limit)
+		return nil, fmt.Errorf("%w: the request to %[3]s has %[2]d bytes, want at most %[4]d", ErrTooLarge, len(msg),
+			subject, limit)
 	}
 	if !c.Connected() {
 		return nil, fmt.Errorf("%w: request to %s", ErrOffline, subject)

@@ -35,7 +35,9 @@ func TestCut(t *testing.T) {
 				eventually(t, "a route", func() bool { return len(two.Routes()) == 1 })
 				one = secureServer(t, other, third.RouteURL())
 			}
-			eventually(t, "routes", func() bool { return len(one.Routes()) == 2 && len(two.Routes()) == 2 && len(third.Routes()) == 2 })
+			eventually(t, "routes", func() bool {
+				return len(one.Routes()) == 2 && len(two.Routes()) == 2 && len(third.Routes()) == 2
+			})
 			cut, lost := new(counts), new(counts)
 			worker := a.Source(certs.Worker, "w")
 			client := connect(t, Options{URLs: []string{two.ClientURL()}, Name: "w", TLS: worker, Traffic: cut})
@@ -61,7 +63,8 @@ func TestCut(t *testing.T) {
 				}
 			}
 			revoked.Store(&ofWorker)
-			eventually(t, "the end of the client", func() bool { mine.CutInvalid(); return cut.disconnected.Load() > 0 }) // it finds the other servers, which refuse nobody
+			// it finds the other servers, which refuse nobody
+			eventually(t, "the end of the client", func() bool { mine.CutInvalid(); return cut.disconnected.Load() > 0 })
 			if n := lost.disconnected.Load(); n > 0 {
 				t.Errorf("another client was disconnected %d times", n)
 			}

@@ -81,7 +81,9 @@ func FuzzServeBlobs(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var answer []byte
-		allocs.AtMost(t, 16*len(b)+64<<10, "a request", func() { answer = server.chunk(Message{Subject: "blobs.a", Data: b}, h.open, lack) })
+		allocs.AtMost(t, 16*len(b)+64<<10, "a request", func() {
+			answer = server.chunk(Message{Subject: "blobs.a", Data: b}, h.open, lack)
+		})
 		var m protocol.BlobGet
 		if err := m.Decode(b); err != nil {
 			if answer != nil {

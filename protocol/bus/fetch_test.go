@@ -274,7 +274,8 @@ func TestFetchBlobEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	c := connect(t, Options{Server: s})
-	if err := c.FetchBlob(ctx, "mute", strings.Repeat("0", 64), 0, new(bytes.Buffer)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := c.FetchBlob(ctx, "mute", strings.Repeat("0", 64), 0, new(bytes.Buffer)); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }

@@ -164,22 +164,24 @@ func TestFlow(t *testing.T) {
 	}
 	const any = 1 << 40
 	for name, looks := range map[string][]look{
-		"nothing waits": {{0, nil, any, false}, {time.Hour, []*natsserver.ConnInfo{conn(1, 0, 10)}, any, true}},
+		"nothing waits": {{after: 0, conns: nil, fits: any, stuck: false},
+			{after: time.Hour, conns: []*natsserver.ConnInfo{conn(1, 0, 10)}, fits: any, stuck: true}},
 		"a client reads": {
-			{0, []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, 2 << 20, false},
-			{time.Second, []*natsserver.ConnInfo{conn(1, 10<<20, 1)}, 2 << 20, false},
+			{after: 0, conns: []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, fits: 2 << 20, stuck: false},
+			{after: time.Second, conns: []*natsserver.ConnInfo{conn(1, 10<<20, 1)}, fits: 2 << 20, stuck: false},
 		},
 		"a client reads nothing": {
-			{0, []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, 2 << 20, false},
-			{stuckFor, []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, 2 << 20, false},
-			{stuckFor + 1, []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, most - 10<<20, false},
-			{2 * stuckFor, []*natsserver.ConnInfo{conn(1, 10<<20, 0), conn(2, 5<<20, 0)}, 7 << 20, false},
-			{3 * stuckFor, []*natsserver.ConnInfo{conn(1, 9<<20, 1<<20)}, 3 << 20, false},
+			{after: 0, conns: []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, fits: 2 << 20, stuck: false},
+			{after: stuckFor, conns: []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, fits: 2 << 20, stuck: false},
+			{after: stuckFor + 1, conns: []*natsserver.ConnInfo{conn(1, 10<<20, 0)}, fits: most - 10<<20, stuck: false},
+			{after: 2 * stuckFor, conns: []*natsserver.ConnInfo{conn(1, 10<<20, 0), conn(2, 5<<20, 0)}, fits: 7 << 20,
+				stuck: false},
+			{after: 3 * stuckFor, conns: []*natsserver.ConnInfo{conn(1, 9<<20, 1<<20)}, fits: 3 << 20, stuck: false},
 		},
 		"clients that read nothing fill the memory": {
-			{0, []*natsserver.ConnInfo{conn(1, most, 0)}, 0, false},
-			{writeDeadline, []*natsserver.ConnInfo{conn(1, most, 0)}, 0, false},
-			{writeDeadline + 1, []*natsserver.ConnInfo{conn(1, most, 0)}, 0, true},
+			{after: 0, conns: []*natsserver.ConnInfo{conn(1, most, 0)}, fits: 0, stuck: false},
+			{after: writeDeadline, conns: []*natsserver.ConnInfo{conn(1, most, 0)}, fits: 0, stuck: false},
+			{after: writeDeadline + 1, conns: []*natsserver.ConnInfo{conn(1, most, 0)}, fits: 0, stuck: true},
 		},
 	} {
 		f := newFlow(most/7*8, writeDeadline)

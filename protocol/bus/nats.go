@@ -284,7 +284,8 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), d.earlier(time.Now().Add(d.within)))
 	defer cancel()
-	c, err := (&certs.Dialer{Source: d.source, Roles: []certs.Role{certs.Coordinator}, Dial: d.dialClear}).DialContext(ctx, network, address)
+	c, err := (&certs.Dialer{Source: d.source, Roles: []certs.Role{certs.Coordinator}, Dial: d.dialClear}).
+		DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

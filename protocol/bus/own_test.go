@@ -25,7 +25,9 @@ func TestOwnConnectionHasRoom(t *testing.T) {
 	for range moreClients {
 		deaf(t, s, "x", 4<<10)
 	}
-	eventually(t, "the other clients to be refused", func() bool { return s.Load().Refused == moreClients && s.s.NumClients() == most+ownClients })
+	eventually(t, "the other clients to be refused", func() bool {
+		return s.Load().Refused == moreClients && s.s.NumClients() == most+ownClients
+	})
 	id, err := own.link.(*natsLink).nc.GetClientID()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +99,8 @@ func TestBurst(t *testing.T) {
 	}
 	s := startServer(t, ServerOptions{Name: "a", Pending: int64(memory)})
 	var seen counts
-	own := connect(t, Options{Server: s, Backlog: memory, Traffic: &seen}) // a subscription drops what is beyond its backlog
+	// a subscription drops what is beyond its backlog
+	own := connect(t, Options{Server: s, Backlog: memory, Traffic: &seen})
 	var got atomic.Int64
 	if _, err := own.Subscribe("up.*", func(m Message) {
 		got.Add(int64(len(m.Data)))

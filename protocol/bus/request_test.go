@@ -108,7 +108,9 @@ func TestQueueGroup(t *testing.T) {
 // answer, nor what is passed on of it, goes there.
 func TestAnswersWhereTheyMayBe(t *testing.T) {
 	s := startServer(t, ServerOptions{Name: "a"})
-	server := connect(t, Options{Server: s, MayAnswer: func(subject, reply string) bool { return subject == "ask" && reply == "answers.x" }})
+	server := connect(t, Options{Server: s, MayAnswer: func(subject, reply string) bool {
+		return subject == "ask" && reply == "answers.x"
+	}})
 	client := connect(t, Options{URLs: []string{s.ClientURL()}})
 	victim, answers := listen(t, client, "victim"), listen(t, client, "answers.x")
 	var asked atomic.Int64

@@ -29,7 +29,9 @@ func TestRights(t *testing.T) {
 	up, out, toA := listen(t, own, "up"), listen(t, a, "all"), listen(t, a, "to.a.x")
 	for _, subject := range []string{">", "to.*.>", "to.a.x", "up"} {
 		for _, c := range []*Conn{b, none} {
-			if _, err := c.Subscribe(subject, func(m Message) { t.Errorf("another client received %s", m.Subject) }); err != nil {
+			if _, err := c.Subscribe(subject, func(m Message) {
+				t.Errorf("another client received %s", m.Subject)
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -26,7 +26,9 @@ func TestSetRoutes(t *testing.T) {
 	}
 	eventually(t, "a route", func() bool { return len(a.Routes()) == 1 && len(b.Routes()) == 1 })
 	c := startRouted(t, "c", a.RouteURL())
-	eventually(t, "routes among three", func() bool { return len(a.Routes()) == 2 && len(b.Routes()) == 2 && len(c.Routes()) == 2 })
+	eventually(t, "routes among three", func() bool {
+		return len(a.Routes()) == 2 && len(b.Routes()) == 2 && len(c.Routes()) == 2
+	})
 	b.Close()
 	if err := a.SetRoutes([]string{c.RouteURL()}); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,8 @@ func crosses(t *testing.T, from *Conn, got <-chan Message, subject string) {
 // smallServer starts a server that takes 4096 bytes at once.
 func smallServer(t *testing.T) *natsserver.Server {
 	t.Helper()
-	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, MaxPayload: 4096})
+	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true,
+		MaxPayload: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}

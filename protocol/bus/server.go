@@ -161,7 +161,8 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
 		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: most,
-		WriteDeadline: cmp.Or(o.deadline, writeDeadline), WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
+		WriteDeadline: cmp.Or(o.deadline, writeDeadline), WriteTimeout: natsserver.WriteTimeoutPolicyRetry,
+		MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
 	if len(o.Routes) == 0 && o.RoutePort == 0 {
@@ -473,7 +474,8 @@ func (o *ServerOptions) listen(s *natsserver.Server, address string) error {
 		return &ListenError{Address: address, Err: err}
 	}
 	terms := certs.Terms{Port: certs.PortClients, Within: o.Handshake, Log: o.logger()}
-	*(*net.Listener)(unsafe.Pointer(field.UnsafeAddr())) = secured{certs.Listen(slowlink.Listener{Listener: l}, o.TLS, terms)}
+	*(*net.Listener)(unsafe.Pointer(field.UnsafeAddr())) = secured{certs.Listen(slowlink.Listener{Listener: l},
+		o.TLS, terms)}
 	return nil
 }
 
@@ -539,7 +541,8 @@ func (l *serverLog) Warnf(format string, v ...any) {
 // Errorf implements natsserver.Logger. That clients are turned away is no error, nor that
 // one wants what it has no right to: it is told, and may try as often as it likes.
 func (l *serverLog) Errorf(format string, v ...any) {
-	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) || strings.Contains(t, " Violation - ") {
+	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) ||
+		strings.Contains(t, " Violation - ") {
 		l.log.Debug(t)
 	} else {
 		l.warn(t)

@@ -18,7 +18,8 @@ import (
 // secureServer starts a server with TLS, and routes to others.
 func secureServer(t *testing.T, source *certs.Source, routes ...string) *Server {
 	t.Helper()
-	return startServer(t, ServerOptions{Name: source.Identity().Name, RoutePort: -1, Cluster: "test", Routes: routes, TLS: source, Handshake: 10 * time.Second})
+	return startServer(t, ServerOptions{Name: source.Identity().Name, RoutePort: -1, Cluster: "test", Routes: routes,
+		TLS: source, Handshake: 10 * time.Second})
 }
 
 // TestSecureMessages: messages of all sizes pass between a client of one server and a
@@ -30,7 +31,8 @@ func TestSecureMessages(t *testing.T) {
 	eventually(t, "routes", func() bool { return len(one.Routes()) == 1 && len(two.Routes()) == 1 })
 	lost := new(counts)
 	own := connect(t, Options{Server: one})
-	client := connect(t, Options{URLs: []string{two.ClientURL()}, Name: "w", TLS: a.Source(certs.Worker, "w"), Traffic: lost})
+	client := connect(t, Options{URLs: []string{two.ClientURL()}, Name: "w", TLS: a.Source(certs.Worker, "w"),
+		Traffic: lost})
 	received := make(chan Message, 8)
 	if _, err := own.Subscribe("x", func(m Message) { received <- m }); err != nil {
 		t.Fatal(err)
@@ -96,12 +98,14 @@ func TestCertificateEnds(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(within(t), time.Second)
 	defer cancel()
-	if again, err := Connect(ctx, Options{URLs: []string{s.ClientURL()}, Name: "w", TLS: source, Ping: slowPing}); err == nil {
+	if again, err := Connect(ctx, Options{URLs: []string{s.ClientURL()}, Name: "w", TLS: source,
+		Ping: slowPing}); err == nil {
 		again.Close()
 		t.Error("the server accepts a certificate after its end")
 	}
 	if n.reconnected.Load() > 0 || other.disconnected.Load() > 0 {
-		t.Errorf("the client came back %d times; another client was disconnected %d times", n.reconnected.Load(), other.disconnected.Load())
+		t.Errorf("the client came back %d times; another client was disconnected %d times", n.reconnected.Load(),
+			other.disconnected.Load())
 	}
 	a.Folder(certs.Worker, "w")
 	source.Look()
@@ -112,7 +116,8 @@ func TestCertificateEnds(t *testing.T) {
 func TestConnectionsWithoutHandshake(t *testing.T) {
 	a := certtest.New(t)
 	const most, handshake = 1, time.Minute
-	s := startServer(t, ServerOptions{Name: "a", Connections: most, TLS: a.Source(certs.Coordinator, "a"), Handshake: handshake})
+	s := startServer(t, ServerOptions{Name: "a", Connections: most, TLS: a.Source(certs.Coordinator, "a"),
+		Handshake: handshake})
 	for range 2 * (most + ownClients + moreClients) {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.ClientURL(), "nats://"))
 		if err != nil {
@@ -133,7 +138,8 @@ func TestConnectionsWithoutHandshake(t *testing.T) {
 func TestExternalServer(t *testing.T) {
 	a := certtest.New(t)
 	config := a.Source(certs.Coordinator, "nats").Mutual(certs.PortClients)
-	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, TLSConfig: config, TLSHandshakeFirst: true, TLSTimeout: 10})
+	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true,
+		TLSConfig: config, TLSHandshakeFirst: true, TLSTimeout: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +177,10 @@ func TestNamesInCertificates(t *testing.T) {
 		name   string
 		good   bool
 	}{
-		{a.Source(certs.Worker, "w"), "w", true}, {a.Source(certs.Worker, "w"), "v", false}, {a.Source(certs.Worker, "w"), "", false},
-		{a.Source(certs.Pool, "gpu"), "gpu-1", true}, {a.Source(certs.Pool, "gpu"), "gpu", false}, {a.Source(certs.Pool, "gpu"), "w", false},
+		{a.Source(certs.Worker, "w"), "w", true}, {a.Source(certs.Worker, "w"), "v", false}, {a.Source(certs.Worker, "w"),
+			"", false},
+		{a.Source(certs.Pool, "gpu"), "gpu-1", true}, {a.Source(certs.Pool, "gpu"), "gpu", false},
+		{a.Source(certs.Pool, "gpu"), "w", false},
 		{a.Source(certs.User, "ana"), "w", false}, {certtest.New(t).Source(certs.Worker, "w"), "w", false}, {nil, "w", false},
 	} {
 		long := patience

@@ -71,12 +71,14 @@ func TestWindowBounds(t *testing.T) {
 			if rapid.Bool().Draw(t, "lost") {
 				w.silent()
 			} else {
-				w.came(rapid.IntRange(0, protocol.BlobChunk).Draw(t, "n"), time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms"))*time.Millisecond)
+				w.came(rapid.IntRange(0, protocol.BlobChunk).Draw(t, "n"), time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms"))*
+					time.Millisecond)
 			}
 			if w.size() < leastWindow || w.size() > mostWindow || w.chunk() < leastChunk || w.chunk() > protocol.BlobChunk {
 				t.Fatalf("a window of %d, pieces of %d", w.size(), w.chunk())
 			}
-			if w.patience(1) < chunkTimeout || w.patience(1) < patiencePaces*w.last || w.patience(2) != min(2*w.patience(1), mostPatience) || w.patience(9) != w.patience(4) {
+			if w.patience(1) < chunkTimeout || w.patience(1) < patiencePaces*w.last ||
+				w.patience(2) != min(2*w.patience(1), mostPatience) || w.patience(9) != w.patience(4) {
 				t.Fatalf("patience %v, %v", w.patience(1), w.patience(2))
 			}
 		}

@@ -62,7 +62,8 @@ func TestPullsAskForMoreEachTime(t *testing.T) {
 	pull := func(i int, size int64) int64 {
 		before := asked.Load()
 		var got bytes.Buffer
-		if err := c.FetchBlob(within(t), "blobs.a", digests[i], size, &got); err != nil || !bytes.Equal(got.Bytes(), h[digests[i]]) {
+		if err := c.FetchBlob(within(t), "blobs.a", digests[i], size, &got); err != nil ||
+			!bytes.Equal(got.Bytes(), h[digests[i]]) {
 			t.Fatalf("%d bytes, error %v", got.Len(), err)
 		}
 		return asked.Load() - before
@@ -80,7 +81,8 @@ func TestPullsAskForMoreEachTime(t *testing.T) {
 // What is asked for at once is no more than a piece may be.
 func TestWindowFirst(t *testing.T) {
 	w := window{bytes: mostWindow}
-	for size, want := range map[int64]int{0: protocol.BlobChunk, 1: 1, protocol.BlobChunk: protocol.BlobChunk, protocol.BlobChunk + 1: protocol.BlobChunk, 64 << 30: protocol.BlobChunk} {
+	for size, want := range map[int64]int{0: protocol.BlobChunk, 1: 1, protocol.BlobChunk: protocol.BlobChunk,
+		protocol.BlobChunk + 1: protocol.BlobChunk, 64 << 30: protocol.BlobChunk} {
 		if got := w.first(size); got != want {
 			t.Errorf("%d bytes: %d at first, want %d", size, got, want)
 		}

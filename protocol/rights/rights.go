@@ -102,70 +102,127 @@ type Kind uint8
 const (
 	AnyAnswers Kind = 1 << iota // any coordinator answers
 	AnyIfLocal                  // any coordinator answers if the request has ?local=true
-	Urgent                      // never refused for want of room, if any coordinator answers: others decide by the answer who leads
-	Stream                      // the answer is a stream of changes
-	OwnOnly                     // users below admin may make it only about what they have made
-	Changes                     // changes the state of the cluster
-	ToFile                      // the body goes to a file, so it takes no memory
+	// never refused for want of room, if any coordinator answers: others decide by the answer who leads
+	Urgent
+	Stream  // the answer is a stream of changes
+	OwnOnly // users below admin may make it only about what they have made
+	Changes // changes the state of the cluster
+	ToFile  // the body goes to a file, so it takes no memory
 )
 
 type others = map[Role]Access
 
 // Requests are the requests that a coordinator answers.
 var Requests = []Request{
-	{"GET /healthz", Anonymous, AnyAnswers | Urgent, nil, "returns 200 while the process runs"},
-	{"GET /readyz", Read, AnyAnswers | Urgent, others{Anonymous: Status, Coordinator: Full}, "returns 200 if the coordinator can serve and has all blobs, otherwise 503 with the reason as text. With `?blobs=any`, missing blobs do not matter"},
-	{"GET /metrics", Read, AnyAnswers | Urgent, nil, "returns the metrics for Prometheus ([METRICS.md](../../metrics/METRICS.md))"},
-	{"GET /v1/self", Read, AnyAnswers | Urgent, others{Coordinator: Full}, "describes the coordinator that answers: its cluster, its state in Raft, and its problem if it has one"},
-	{"GET /v1/cluster", Read, AnyIfLocal | Urgent, others{Coordinator: Full, Worker: Local, Pool: Local}, "describes the cluster: leader, coordinators, workers and quarantined workers. `?local=true` leaves the workers out and works without a leader; `&wait_ms=N` then waits for a leader, at most N ms and at most 5 s"},
-	{"GET /v1/members", Read, 0, others{Coordinator: Full}, "lists the members and the state of each member"},
-	{"POST /v1/members", Admin, Changes, nil, "adds a coordinator"},
-	{"DELETE /v1/members/{id}", Admin, Changes, nil, "removes a coordinator"},
-	{"POST /v1/transfer", Admin, Changes, nil, "transfers the leadership"},
-	{"POST /v1/workers/{worker}/trust", Admin, Changes, nil, "trusts a quarantined worker again"},
-	{"GET /v1/datasets", Read, 0, nil, "lists all datasets"},
-	{"POST /v1/datasets", Submit, Changes, nil, "creates a dataset from a manifest. The blobs of the dataset must have been sent before. With `shared`, all users may read it ([security.md](../security.md#private-and-shared))"},
-	{"POST /v1/datasets/check", Submit, 0, nil, "lists the blobs of a dataset that the caller must send (`lacking`)"},
-	{"GET /v1/datasets/{name}", Read, 0, nil, "returns a dataset with its manifest"},
-	{"POST /v1/datasets/{name}/share", Submit, OwnOnly | Changes, nil, "lets all users read a dataset"},
-	{"DELETE /v1/datasets/{name}", Submit, OwnOnly | Changes, nil, "deletes a dataset"},
-	{"GET /v1/blobs/{digest}", Read, AnyAnswers, nil, "returns a blob that the caller may read. Status 404 also stands for a blob that the caller may not read"},
-	{"PUT /v1/blobs/{digest}", Submit, ToFile, nil, "stores a blob"},
-	{"GET /v1/jobs", Read, 0, nil, "lists jobs (`jobs`) and their number (`total`). `?state=S,S`, `?sort=KEY`, `?limit=N` and `?after=JOB` are as the flags of `coppice job list`. If more jobs follow, `next` is the value of `after` for them. `?full=true` returns all keys"},
-	{"POST /v1/jobs", Submit, Changes, nil, "submits a job, with the keys `token`, `spec`, `audit` and `shared`. Status 424: a blob that the spec names must be sent first, perhaps again"},
-	{"GET /v1/jobs/{job}", Read, 0, nil, "returns a job by number or name"},
-	{"GET /v1/jobs/{job}/changes", Read, Stream, nil, "sends the job as a line of JSON at once and after each change, until the job ends ([streams](#streams-of-changes))"},
-	{"GET /v1/jobs/{job}/curve", Read, 0, nil, "returns the learning curve of a job"},
-	{"GET /v1/jobs/{job}/runs", Read, 0, nil, "returns one page of the results of an experiment's runs. `?from=N` and `?until=N` select runs by number; `?records=true` adds learning curves and predictions"},
-	{"GET /v1/jobs/{job}/runs/states", Read, 0, nil, "lists the runs that have ended, failed (with `error`), or were skipped because of a budget. `?from=N` and `?until=N` select runs by number"},
-	{"POST /v1/jobs/{job}/cancel", Submit, OwnOnly | Changes, nil, "cancels a job"},
-	{"POST /v1/jobs/{job}/pause", Submit, OwnOnly | Changes, nil, "pauses a job"},
-	{"POST /v1/jobs/{job}/resume", Submit, OwnOnly | Changes, nil, "resumes a job"},
-	{"POST /v1/jobs/{job}/share", Submit, OwnOnly | Changes, nil, "lets all users read the models and predictions of a job"},
-	{"POST /v1/jobs/delete", Submit, OwnOnly | Changes, nil, "deletes the given jobs if all of them have ended; otherwise none"},
-	{"POST /v1/jobs/prune", Submit, OwnOnly | Changes, nil, "deletes the jobs that ended before a given age"},
-	{"GET /v1/experiments", Read, 0, nil, "lists the experiments and how far they are"},
-	{"GET /v1/experiments/{name}", Read, 0, nil, "returns an experiment by name"},
-	{"GET /v1/experiments/{name}/changes", Read, Stream, nil, "sends the experiment as a line of JSON at once and after each change, until all of its jobs have ended. `?runs=true` adds the runs that have ended ([streams](#streams-of-changes))"},
-	{"GET /v1/experiments/{name}/report", Read, 0, nil, "returns the report of the runs that have ended. `?format=F` is table, md, csv, json, latex or html; `no_times`, `sample`, `all_tests` (true or false) and `level` are as the flags of `coppice experiment report`. An experiment of more than 200,000 runs (20,000 with recorded data) is refused"},
-	{"POST /v1/experiments/{name}/cancel", Submit, OwnOnly | Changes, nil, "cancels the jobs of an experiment that have not ended"},
-	{"POST /v1/experiments/{name}/pause", Submit, OwnOnly | Changes, nil, "pauses them"},
-	{"POST /v1/experiments/{name}/resume", Submit, OwnOnly | Changes, nil, "lets them go on"},
-	{"POST /v1/experiments/{name}/retry", Submit, OwnOnly | Changes, nil, "submits runs of an experiment again: failed runs and, unless `failed` is true, runs without a result. The keys are `token` and `failed`"},
-	{"POST /v1/experiments/{name}/share", Submit, OwnOnly | Changes, nil, "lets all users read the results of an experiment"},
-	{"DELETE /v1/experiments/{name}", Submit, OwnOnly | Changes, nil, "deletes an experiment that has ended"},
-	{"POST /v1/experiments", Submit, Changes, nil, "submits the new runs of a spec, see [below](#submit-an-experiment)"},
-	{"GET /v1/models", Read, 0, others{Serve: Full}, "lists the models, the newest last. `?newest=N` lists only the last N"},
-	{"GET /v1/models/{name...}", Read, 0, others{Serve: Full}, "returns a model file. The name of a model is `JOB`, `JOB/FOLD` or `JOB/DIGEST`"},
-	{"DELETE /v1/models/{job...}", Submit, OwnOnly | Changes, nil, "deletes the models of a job"},
-	{"GET /v1/backup", Admin, 0, nil, "returns a backup of the cluster"},
-	{"GET /v1/tokens", Admin, 0, nil, "lists the tokens of users, without their secrets"},
-	{"POST /v1/tokens", Admin, Changes, nil, "makes a token valid, see [below](#tokens)"},
-	{"DELETE /v1/tokens/{id}", Admin, Changes, nil, "revokes a token. Its open streams end within a second"},
-	{"GET /v1/audit", Admin, 0, nil, "lists the newest [audit records](../security.md#audit-records), the newest first (sorted by `time`, then by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME` and `?refused=true` choose"},
-	{"POST /v1/audit", "", Changes, others{Coordinator: Full}, "keeps the refusals that another coordinator has counted"},
-	{"GET /v1/revocations", Admin, 0, nil, "lists the revoked certificates"},
-	{"POST /v1/revocations", Admin, Changes, nil, "revokes a certificate, unless the cluster is in the clear. The keys are `serial`, and optionally `identity` and `until`"},
+	{Pattern: "GET /healthz", Role: Anonymous, Kind: AnyAnswers | Urgent, Others: nil,
+		Purpose: "returns 200 while the process runs"},
+	{Pattern: "GET /readyz", Role: Read, Kind: AnyAnswers | Urgent, Others: others{Anonymous: Status, Coordinator: Full},
+		Purpose: "returns 200 if the coordinator can serve and has all blobs, otherwise 503 with the reason as text. With " +
+			"`?blobs=any`, missing blobs do not matter"},
+	{Pattern: "GET /metrics", Role: Read, Kind: AnyAnswers | Urgent, Others: nil,
+		Purpose: "returns the metrics for Prometheus ([METRICS.md](../../metrics/METRICS.md))"},
+	{Pattern: "GET /v1/self", Role: Read, Kind: AnyAnswers | Urgent, Others: others{Coordinator: Full},
+		Purpose: "describes the coordinator that answers: its cluster, its state in Raft, and its problem if it has one"},
+	{Pattern: "GET /v1/cluster", Role: Read, Kind: AnyIfLocal | Urgent, Others: others{Coordinator: Full, Worker: Local,
+		Pool: Local}, Purpose: "describes the cluster: leader, coordinators, workers and quarantined workers. " +
+		"`?local=true` leaves the workers out and works without a leader; `&wait_ms=N` then waits for a leader, at most N " +
+		"ms and at most 5 s"},
+	{Pattern: "GET /v1/members", Role: Read, Kind: 0, Others: others{Coordinator: Full},
+		Purpose: "lists the members and the state of each member"},
+	{Pattern: "POST /v1/members", Role: Admin, Kind: Changes, Others: nil, Purpose: "adds a coordinator"},
+	{Pattern: "DELETE /v1/members/{id}", Role: Admin, Kind: Changes, Others: nil, Purpose: "removes a coordinator"},
+	{Pattern: "POST /v1/transfer", Role: Admin, Kind: Changes, Others: nil, Purpose: "transfers the leadership"},
+	{Pattern: "POST /v1/workers/{worker}/trust", Role: Admin, Kind: Changes, Others: nil,
+		Purpose: "trusts a quarantined worker again"},
+	{Pattern: "GET /v1/datasets", Role: Read, Kind: 0, Others: nil, Purpose: "lists all datasets"},
+	{Pattern: "POST /v1/datasets", Role: Submit, Kind: Changes, Others: nil,
+		Purpose: "creates a dataset from a manifest. The blobs of the dataset must have been sent before. With `shared`, " +
+			"all users may read it ([security.md](../security.md#private-and-shared))"},
+	{Pattern: "POST /v1/datasets/check", Role: Submit, Kind: 0, Others: nil,
+		Purpose: "lists the blobs of a dataset that the caller must send (`lacking`)"},
+	{Pattern: "GET /v1/datasets/{name}", Role: Read, Kind: 0, Others: nil, Purpose: "returns a dataset with its manifest"},
+	{Pattern: "POST /v1/datasets/{name}/share", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "lets all users read a dataset"},
+	{Pattern: "DELETE /v1/datasets/{name}", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "deletes a dataset"},
+	{Pattern: "GET /v1/blobs/{digest}", Role: Read, Kind: AnyAnswers, Others: nil,
+		Purpose: "returns a blob that the caller may read. Status 404 also stands for a blob that the caller may not read"},
+	{Pattern: "PUT /v1/blobs/{digest}", Role: Submit, Kind: ToFile, Others: nil, Purpose: "stores a blob"},
+	{Pattern: "GET /v1/jobs", Role: Read, Kind: 0, Others: nil,
+		Purpose: "lists jobs (`jobs`) and their number (`total`). `?state=S,S`, `?sort=KEY`, `?limit=N` and `?after=JOB` " +
+			"are as the flags of `coppice job list`. If more jobs follow, `next` is the value of `after` for them. " +
+			"`?full=true` returns all keys"},
+	{Pattern: "POST /v1/jobs", Role: Submit, Kind: Changes, Others: nil,
+		Purpose: "submits a job, with the keys `token`, `spec`, `audit` and `shared`. Status 424: a blob that the spec " +
+			"names must be sent first, perhaps again"},
+	{Pattern: "GET /v1/jobs/{job}", Role: Read, Kind: 0, Others: nil, Purpose: "returns a job by number or name"},
+	{Pattern: "GET /v1/jobs/{job}/changes", Role: Read, Kind: Stream, Others: nil,
+		Purpose: "sends the job as a line of JSON at once and after each change, until the job ends " +
+			"([streams](#streams-of-changes))"},
+	{Pattern: "GET /v1/jobs/{job}/curve", Role: Read, Kind: 0, Others: nil,
+		Purpose: "returns the learning curve of a job"},
+	{Pattern: "GET /v1/jobs/{job}/runs", Role: Read, Kind: 0, Others: nil,
+		Purpose: "returns one page of the results of an experiment's runs. `?from=N` and `?until=N` select runs by number; " +
+			"`?records=true` adds learning curves and predictions"},
+	{Pattern: "GET /v1/jobs/{job}/runs/states", Role: Read, Kind: 0, Others: nil,
+		Purpose: "lists the runs that have ended, failed (with `error`), or were skipped because of a budget. `?from=N` " +
+			"and `?until=N` select runs by number"},
+	{Pattern: "POST /v1/jobs/{job}/cancel", Role: Submit, Kind: OwnOnly | Changes, Others: nil, Purpose: "cancels a job"},
+	{Pattern: "POST /v1/jobs/{job}/pause", Role: Submit, Kind: OwnOnly | Changes, Others: nil, Purpose: "pauses a job"},
+	{Pattern: "POST /v1/jobs/{job}/resume", Role: Submit, Kind: OwnOnly | Changes, Others: nil, Purpose: "resumes a job"},
+	{Pattern: "POST /v1/jobs/{job}/share", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "lets all users read the models and predictions of a job"},
+	{Pattern: "POST /v1/jobs/delete", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "deletes the given jobs if all of them have ended; otherwise none"},
+	{Pattern: "POST /v1/jobs/prune", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "deletes the jobs that ended before a given age"},
+	{Pattern: "GET /v1/experiments", Role: Read, Kind: 0, Others: nil,
+		Purpose: "lists the experiments and how far they are"},
+	{Pattern: "GET /v1/experiments/{name}", Role: Read, Kind: 0, Others: nil, Purpose: "returns an experiment by name"},
+	{Pattern: "GET /v1/experiments/{name}/changes", Role: Read, Kind: Stream, Others: nil,
+		Purpose: "sends the experiment as a line of JSON at once and after each change, until all of its jobs have ended. " +
+			"`?runs=true` adds the runs that have ended ([streams](#streams-of-changes))"},
+	{Pattern: "GET /v1/experiments/{name}/report", Role: Read, Kind: 0, Others: nil,
+		Purpose: "returns the report of the runs that have ended. `?format=F` is table, md, csv, json, latex or html; " +
+			"`no_times`, `sample`, `all_tests` (true or false) and `level` are as the flags of `coppice experiment report`. " +
+			"An experiment of more than 200,000 runs (20,000 with recorded data) is refused"},
+	{Pattern: "POST /v1/experiments/{name}/cancel", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "cancels the jobs of an experiment that have not ended"},
+	{Pattern: "POST /v1/experiments/{name}/pause", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "pauses them"},
+	{Pattern: "POST /v1/experiments/{name}/resume", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "lets them go on"},
+	{Pattern: "POST /v1/experiments/{name}/retry", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "submits runs of an experiment again: failed runs and, unless `failed` is true, runs without a result. " +
+			"The keys are `token` and `failed`"},
+	{Pattern: "POST /v1/experiments/{name}/share", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "lets all users read the results of an experiment"},
+	{Pattern: "DELETE /v1/experiments/{name}", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "deletes an experiment that has ended"},
+	{Pattern: "POST /v1/experiments", Role: Submit, Kind: Changes, Others: nil,
+		Purpose: "submits the new runs of a spec, see [below](#submit-an-experiment)"},
+	{Pattern: "GET /v1/models", Role: Read, Kind: 0, Others: others{Serve: Full},
+		Purpose: "lists the models, the newest last. `?newest=N` lists only the last N"},
+	{Pattern: "GET /v1/models/{name...}", Role: Read, Kind: 0, Others: others{Serve: Full},
+		Purpose: "returns a model file. The name of a model is `JOB`, `JOB/FOLD` or `JOB/DIGEST`"},
+	{Pattern: "DELETE /v1/models/{job...}", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
+		Purpose: "deletes the models of a job"},
+	{Pattern: "GET /v1/backup", Role: Admin, Kind: 0, Others: nil, Purpose: "returns a backup of the cluster"},
+	{Pattern: "GET /v1/tokens", Role: Admin, Kind: 0, Others: nil,
+		Purpose: "lists the tokens of users, without their secrets"},
+	{Pattern: "POST /v1/tokens", Role: Admin, Kind: Changes, Others: nil,
+		Purpose: "makes a token valid, see [below](#tokens)"},
+	{Pattern: "DELETE /v1/tokens/{id}", Role: Admin, Kind: Changes, Others: nil,
+		Purpose: "revokes a token. Its open streams end within a second"},
+	{Pattern: "GET /v1/audit", Role: Admin, Kind: 0, Others: nil,
+		Purpose: "lists the newest [audit records](../security.md#audit-records), the newest first (sorted by `time`, then " +
+			"by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME` and `?refused=true` choose"},
+	{Pattern: "POST /v1/audit", Role: "", Kind: Changes, Others: others{Coordinator: Full},
+		Purpose: "keeps the refusals that another coordinator has counted"},
+	{Pattern: "GET /v1/revocations", Role: Admin, Kind: 0, Others: nil, Purpose: "lists the revoked certificates"},
+	{Pattern: "POST /v1/revocations", Role: Admin, Kind: Changes, Others: nil,
+		Purpose: "revokes a certificate, unless the cluster is in the clear. The keys are `serial`, and optionally " +
+			"`identity` and `until`"},
 }
 
 // byPattern finds a row of Requests.

@@ -31,7 +31,8 @@ func rows(t *testing.T) (all []row) {
 	}
 	_, section, _ := strings.Cut(string(page), "\n## Subjects\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| ([a-z ]+) \\| ([a-z ]+) \\|$").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| ([a-z ]+) \\| ([a-z ]+) \\|$").
+		FindAllStringSubmatch(section, -1) {
 		all = append(all, row{m[1], m[2], m[3]})
 	}
 	if n := strings.Count(section, "\n| `"); n != len(all) || n < 10 {
@@ -42,7 +43,8 @@ func rows(t *testing.T) (all []row) {
 
 // in returns the row's subject of a cluster.
 func (r *row) in(cluster, worker, coordinator string) string {
-	subject := strings.NewReplacer("<worker>", worker, "<coordinator>", coordinator, "<epoch>", "12", ">", "x.y").Replace(r.subject)
+	subject := strings.NewReplacer("<worker>", worker, "<coordinator>", coordinator, "<epoch>", "12", ">", "x.y").
+		Replace(r.subject)
 	return "coppice." + cluster + "." + subject
 }
 
@@ -92,7 +94,8 @@ func TestSubjects(t *testing.T) {
 					want    bool
 				}{
 					{r.in("c", mine[0], mine[1]), who == plural || who == own},
-					{r.in("c", worker, coordinator), who == plural || who == own && !strings.Contains(r.subject, strings.Replace(own, "that ", "<", 1))},
+					{r.in("c", worker, coordinator), who == plural || who == own &&
+						!strings.Contains(r.subject, strings.Replace(own, "that ", "<", 1))},
 					{r.in("d", mine[0], mine[1]), false},
 				} {
 					if covers(patterns, c.subject) != c.want {
@@ -146,7 +149,9 @@ func TestEverySubjectHasARow(t *testing.T) {
 		made++
 		got := strings.TrimPrefix(s.MethodByName(f.Name.Name).Call(args)[0].String(), "coppice.c.")
 		got = strings.NewReplacer(".12", ".<epoch>", ".*", ".<epoch>").Replace(got)
-		if !slices.ContainsFunc(rows(t), func(r row) bool { return r.subject == got || strings.HasPrefix(r.subject, got+".") }) {
+		if !slices.ContainsFunc(rows(t), func(r row) bool {
+			return r.subject == got || strings.HasPrefix(r.subject, got+".")
+		}) {
 			t.Errorf("PROTOCOL.md lacks the subject %s of %s", got, f.Name.Name)
 		}
 	}
@@ -158,7 +163,8 @@ func TestEverySubjectHasARow(t *testing.T) {
 // TestStrangeNames: an identity with a name that no process can have has no rights.
 func TestStrangeNames(t *testing.T) {
 	s := protocol.Subjects{Cluster: "c"}
-	for _, name := range []string{"", "*", ">", "a.b", "a b", "*.>", "$all", "a/b", "é", "a\x00", "a\r\nPUB lead 0\r\n", strings.Repeat("x", 65)} {
+	for _, name := range []string{"", "*", ">", "a.b", "a b", "*.>", "$all", "a/b", "é", "a\x00", "a\r\nPUB lead 0\r\n",
+		strings.Repeat("x", 65)} {
 		for _, role := range roles {
 			if got := onNATS(s, role, name); len(got.Publish)+len(got.Subscribe) > 0 || got.Answer != 0 {
 				t.Errorf("%s %q may use %+v", role, name, got)
@@ -213,7 +219,8 @@ func TestSameName(t *testing.T) {
 // is one of the pool's.
 func TestPools(t *testing.T) {
 	s := protocol.Subjects{Cluster: "c"}
-	for name, want := range map[string]bool{"gpu-1": true, "gpu-1-2": true, "gpu": false, "gpu1": false, "cpu-1": false, "": false, "gpu-*": false, "gpu-a.b": false, "gpu->": false} {
+	for name, want := range map[string]bool{"gpu-1": true, "gpu-1-2": true, "gpu": false, "gpu1": false, "cpu-1": false,
+		"": false, "gpu-*": false, "gpu-a.b": false, "gpu->": false} {
 		expected := NATS{}
 		if want {
 			expected = OnNATS(s, Worker, name, "")
@@ -300,7 +307,8 @@ func TestOnHTTP(t *testing.T) {
 		for _, role := range append(roles, "", "other") {
 			access[role] = OnHTTP(role, method, route)
 		}
-		if open := r == "GET /healthz" || r == "GET /readyz"; !open && access[Anonymous] != None || access[""] != access[Anonymous] || access["other"] != access[Anonymous] {
+		if open := r == "GET /healthz" || r == "GET /readyz"; !open && access[Anonymous] != None ||
+			access[""] != access[Anonymous] || access["other"] != access[Anonymous] {
 			t.Errorf("%s is open to anybody: %v", r, access)
 		}
 		if !(access[Anonymous] <= access[Read] && access[Read] <= access[Submit] && access[Submit] <= access[Admin]) {

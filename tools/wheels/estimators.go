@@ -24,31 +24,43 @@ type argument struct {
 
 // common are the arguments that all estimators have after their hyperparameters.
 var common = []argument{
-	{"random_state", "int | np.random.Generator | np.random.RandomState | None", "None", "int, Generator or RandomState of NumPy, optional",
-		"Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is the seed 1. " +
+	{name: "random_state", hint: "int | np.random.Generator | np.random.RandomState | None", value: "None",
+		docType: "int, Generator or RandomState of NumPy, optional",
+		doc: "Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is " +
+			"the seed 1. " +
 			"A generator draws a new seed in each fit."},
-	{"labels", `Literal["distributions", "age", "class", "counts"]`, `"distributions"`, `{"distributions", "age", "class", "counts"}`,
-		`Kind of labels: "distributions"; "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); or "counts".`},
-	{"sigma", "float | None", "None", "float, optional", `Standard deviation of the Gaussian. labels="age" needs it.`},
-	{"range", "tuple[int, int] | None", "None", "tuple of two int, optional",
-		"Least and greatest numeric label, such as (0, 69): one label for each whole number. With a range, distributions and counts are ordinal."},
-	{"missing", `Literal["refuse", "drop", "mean", "median"] | float | None`, "None", `{"refuse", "drop", "mean", "median"} or float, optional`,
-		`What to do about missing features: "drop" the samples, or replace missing values by a number, or by the "mean" or "median" of the training samples. ` +
+	{name: "labels", hint: `Literal["distributions", "age", "class", "counts"]`, value: `"distributions"`,
+		docType: `{"distributions", "age", "class", "counts"}`,
+		doc:     `Kind of labels: "distributions"; "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); or "counts".`},
+	{name: "sigma", hint: "float | None", value: "None", docType: "float, optional",
+		doc: `Standard deviation of the Gaussian. labels="age" needs it.`},
+	{name: "range", hint: "tuple[int, int] | None", value: "None", docType: "tuple of two int, optional",
+		doc: "Least and greatest numeric label, such as (0, 69): one label for each whole number. With a range, " +
+			"distributions and counts are ordinal."},
+	{name: "missing", hint: `Literal["refuse", "drop", "mean", "median"] | float | None`, value: "None",
+		docType: `{"refuse", "drop", "mean", "median"} or float, optional`,
+		doc: `What to do about missing features: "drop" the samples, or replace missing values by a number, or by the "mean" or "median" of the training samples. ` +
 			`None is "refuse", an error. predict, evaluate and score use the value, too.`},
-	{"normalize", "bool", "False", "bool", "Divide the labels of each sample by their sum."},
-	{"n_jobs", "int | None", "None", "int, optional", "Number of threads. None and -1 use all processors, -2 all but one. The model does not depend on it."},
-	{"verbose", `Literal["auto"] | bool`, `"auto"`, `"auto" or bool`, `True shows the progress of fit, False nothing. "auto" shows it in a terminal or a notebook.`},
+	{name: "normalize", hint: "bool", value: "False", docType: "bool",
+		doc: "Divide the labels of each sample by their sum."},
+	{name: "n_jobs", hint: "int | None", value: "None", docType: "int, optional",
+		doc: "Number of threads. None and -1 use all processors, -2 all but one. The model does not depend on it."},
+	{name: "verbose", hint: `Literal["auto"] | bool`, value: `"auto"`, docType: `"auto" or bool`,
+		doc: `True shows the progress of fit, False nothing. "auto" shows it in a terminal or a notebook.`},
 }
 
 // taken are names that the base class uses, which no hyperparameter may have.
 var taken = []string{
-	"evaluate", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number", "predict_proba", "report", "save", "score", "self", "set_params",
+	"evaluate", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number", "predict_proba",
+	"report", "save", "score", "self", "set_params",
 }
 
 // keywords are the words of Python that name no argument.
 var keywords = []string{
-	"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally",
-	"for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+	"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
+	"else", "except", "finally",
+	"for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return",
+	"try", "while", "with", "yield",
 }
 
 // estimators returns the Python module with a class for each algorithm.
@@ -76,11 +88,13 @@ __all__ = [
 	for _, a := range all {
 		writeClass(&b, a, all)
 	}
-	b.WriteString("\n\n# ALGORITHMS has the class of each algorithm by the name that the command line uses.\nALGORITHMS: dict[str, type[Estimator]] = {\n")
+	b.WriteString("\n\n# ALGORITHMS has the class of each algorithm by the name that the command line " +
+		"uses.\nALGORITHMS: dict[str, type[Estimator]] = {\n")
 	for _, a := range all {
 		fmt.Fprintf(&b, "    %q: %s,\n", a.Name(), a.About().Class)
 	}
-	b.WriteString("}\n\n# Completion lists the classes alone.\nif TYPE_CHECKING:\n    del np\ndel Literal, Mapping, Sequence, TYPE_CHECKING\n")
+	b.WriteString("}\n\n# Completion lists the classes alone.\nif TYPE_CHECKING:\n    del np\ndel Literal, Mapping, " +
+		"Sequence, TYPE_CHECKING\n")
 	return b.String()
 }
 
@@ -99,7 +113,8 @@ func writeClass(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Alg
 	}
 	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
 	writeDocstring(b, a, all, arguments)
-	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n%s\n    def __init__(\n        self,\n        *,\n", a.Name(), predicts, forms(a.Params()))
+	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n%s\n    def __init__(\n        self,\n        *,\n",
+		a.Name(), predicts, forms(a.Params()))
 	for _, arg := range arguments {
 		b.WriteString(declaration(arg))
 	}
@@ -179,7 +194,8 @@ func textTypes(p *param.Param) []textType {
 		return slices.ContainsFunc(texts, func(text string) bool { _, err := p.Parse(text); return err == nil })
 	}
 	if p.ItemKey != "" {
-		return []textType{{"members", "Sequence[Estimator | Mapping[str, object] | str] | str", "list of estimators, dicts or texts; or str"}}
+		return []textType{{"members", "Sequence[Estimator | Mapping[str, object] | str] | str",
+			"list of estimators, dicts or texts; or str"}}
 	}
 	anyText := accepts("no,no") // a list has no item twice
 	words := !anyText && accepts("hidden1,output", "hidden1:0.5,output:2")
@@ -200,7 +216,8 @@ func textTypes(p *param.Param) []textType {
 	return append(types, textType{"", "str", "str"})
 }
 
-// forms returns the lines of a class that tell the base class what hyperparameters take: booleans, texts that may be numbers or lists, and images.
+// forms returns the lines of a class that tell the base class what hyperparameters take: booleans, texts that may be
+// numbers or lists, and images.
 func forms(params []param.Param) string {
 	var b strings.Builder
 	for i := range params {
@@ -249,7 +266,8 @@ func writeDocstring(b *strings.Builder, a algorithms.Algorithm, all []algorithms
 	section("Attributes")
 	for _, attribute := range [][2]string{
 		{"n_features_in_ : int", "Number of features."},
-		{"feature_names_in_ : ndarray of str", "Names of the features, if X of fit was a DataFrame with texts as column names."},
+		{"feature_names_in_ : ndarray of str", "Names of the features, if X of fit was a DataFrame with texts as column " +
+			"names."},
 		{"n_labels_ : int", "Number of labels."},
 		{"label_names_ : ndarray of str", "Names of the labels."},
 		{"classes_ : ndarray", `The classes as D of fit had them, in the order of label_names_, if labels is "class".`},
@@ -275,11 +293,13 @@ func example(a algorithms.Algorithm) string {
 	class := a.About().Class
 	labels, call, shape := "rng.dirichlet(np.ones(3), size=60)", class+"().fit(X, D)", "(60, 3)"
 	if a.Predicts() == algorithms.Number {
-		labels, call, shape = "rng.integers(0, 70, size=60)", class+`(labels="age", sigma=2.0, range=(0, 69)).fit(X, D)`, "(60,)"
+		labels, call, shape = "rng.integers(0, 70, size=60)", class+`(labels="age", sigma=2.0, range=(0, 69)).fit(X, D)`,
+			"(60,)"
 	}
 	var b strings.Builder
 	for _, line := range []string{
-		"import numpy as np", "from coppice_ldl import " + class, "rng = np.random.default_rng(0)", "X, D = rng.random((60, 4)), " + labels,
+		"import numpy as np", "from coppice_ldl import " + class, "rng = np.random.default_rng(0)",
+		"X, D = rng.random((60, 4)), " + labels,
 		"model = " + call, "model.predict(X).shape",
 	} {
 		b.WriteString(indent + ">>> " + line + "\n")
@@ -287,7 +307,8 @@ func example(a algorithms.Algorithm) string {
 	return b.String() + indent + shape + "\n"
 }
 
-// sentence begins a text with a capital letter and ends it with a full stop. A text that begins with a value keeps its first letter.
+// sentence begins a text with a capital letter and ends it with a full stop. A text that begins with a value keeps its
+// first letter.
 func sentence(text string, values ...string) string {
 	first, _, _ := strings.Cut(text, " ")
 	first = strings.TrimSuffix(first, ":")
@@ -328,13 +349,16 @@ func wrapped(text, indent string) string {
 	return b.String()
 }
 
-// spellings has texts of hyperparameters in the form of the command line, each followed by the same text in the form of Python.
+// spellings has texts of hyperparameters in the form of the command line, each followed by the same text in the form of
+// Python.
 var spellings = []string{
 	"whole numbers such as 128 or 256,128, or none", `whole numbers such as 128 or [256, 128], or "none"`,
 	"CHANNELSxHEIGHTxWIDTH, row or none", `(channels, height, width), "row" or "none"`,
 	"such as 1x8x8 for 64 features; row: 1x1xFEATURES", `such as (1, 8, 8) for 64 features; "row": (1, 1, features)`,
-	"names of layers, such as hidden1 or convolution1,output, or none", `names of layers, such as "hidden1" or ["convolution1", "output"], or "none"`,
-	"names of layers, such as hidden1 or convolution1,output, or all", `names of layers, such as "hidden1" or ["convolution1", "output"], or "all"`,
+	"names of layers, such as hidden1 or convolution1,output, or none",
+	`names of layers, such as "hidden1" or ["convolution1", "output"], or "none"`,
+	"names of layers, such as hidden1 or convolution1,output, or all",
+	`names of layers, such as "hidden1" or ["convolution1", "output"], or "all"`,
 	"such as convolution1,hidden1", `such as ["convolution1", "hidden1"]`,
 	" all: every layer", ` "all": every layer`,
 	"such as hidden1:0.1,output:2", `such as ["hidden1:0.1", "output:2"]`,
@@ -347,9 +371,12 @@ var spellings = []string{
 	"adaptive or adaptive-N", `"adaptive" or "adaptive-N"`,
 	"or adaptive: a twentieth", `or "adaptive": a twentieth`,
 	"(with adaptive-N at most N)", `(with "adaptive-N" at most N)`,
-	"a file, the name or the digest of a model on the cluster, or none", `a file, the name or the digest of a model on the cluster, or "none"`,
-	"A spec file may have a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]", `Example: [StructRF(trees=100), "ldlf"]`,
-	"NAME,NAME,..., each optionally with settings: NAME:KEY=VALUE:KEY=VALUE", `estimators, or texts NAME:KEY=VALUE:KEY=VALUE with the name of an algorithm in ALGORITHMS`,
+	"a file, the name or the digest of a model on the cluster, or none",
+	`a file, the name or the digest of a model on the cluster, or "none"`,
+	"A spec file may have a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
+	`Example: [StructRF(trees=100), "ldlf"]`,
+	"NAME,NAME,..., each optionally with settings: NAME:KEY=VALUE:KEY=VALUE",
+	`estimators, or texts NAME:KEY=VALUE:KEY=VALUE with the name of an algorithm in ALGORITHMS`,
 	"the dataset's --range", "the parameter range",
 	"unless the spec says otherwise", "unless landmarks is given",
 	"features=conv", `features="conv"`,
@@ -366,7 +393,8 @@ func withWord(p *param.Param) *regexp.Regexp {
 	return regexp.MustCompile(`\b([Ww]ith|or) (` + p.Name + `) ` + one + `(?: or ` + one + `)?\b`)
 }
 
-// quoteWords returns a text in which conditions on other hyperparameters are Python: "with features mlp" is with features="mlp".
+// quoteWords returns a text in which conditions on other hyperparameters are Python: "with features mlp" is with
+// features="mlp".
 func quoteWords(text string, all []param.Param) string {
 	for i := range all {
 		p := &all[i]
@@ -386,7 +414,8 @@ func quoteWords(text string, all []param.Param) string {
 	return text
 }
 
-// quoteDefault returns the text of a default in which the words that are values have quotes: standard if ..., else none.
+// quoteDefault returns the text of a default in which the words that are values have quotes: standard if ..., else
+// none.
 func quoteDefault(text string, p *param.Param) string {
 	values := p.Words
 	if p.Kind == param.KindText {
@@ -428,7 +457,8 @@ func oneOf(words []string) string {
 // classNames returns a text in which each algorithm has the name of its class.
 func classNames(text string, all []algorithms.Algorithm) string {
 	for _, a := range all {
-		text = regexp.MustCompile(`(^|[ (])`+regexp.QuoteMeta(a.Name())+`($|[ ,;:.)])`).ReplaceAllString(text, "${1}"+a.About().Class+"${2}")
+		text = regexp.MustCompile(`(^|[ (])`+regexp.QuoteMeta(a.Name())+`($|[ ,;:.)])`).ReplaceAllString(text,
+			"${1}"+a.About().Class+"${2}")
 	}
 	return text
 }

@@ -39,7 +39,8 @@ func TestEstimators(t *testing.T) {
 			t.Errorf("%s has no class %s", a.Name(), a.About().Class)
 			continue
 		}
-		want := []string{fmt.Sprintf("_algorithm = %q", a.Name()), classNames(pythonText(a.About().When), all)[:20], "Parameters\n    ----------\n"}
+		want := []string{fmt.Sprintf("_algorithm = %q", a.Name()), classNames(pythonText(a.About().When), all)[:20],
+			"Parameters\n    ----------\n"}
 		for _, p := range a.Params() {
 			name := argumentOf(&p).name
 			want = append(want, "        self."+name+" = "+name+"\n", "    "+name+" : ")
@@ -48,7 +49,8 @@ func TestEstimators(t *testing.T) {
 			}
 		}
 		for _, arg := range common {
-			want = append(want, fmt.Sprintf("        %s: %s = %s,\n", arg.name, arg.hint, arg.value), "        self."+arg.name+" = "+arg.name+"\n")
+			want = append(want, fmt.Sprintf("        %s: %s = %s,\n", arg.name, arg.hint, arg.value), "        self."+arg.name+
+				" = "+arg.name+"\n")
 		}
 		for _, text := range want {
 			if !strings.Contains(class, text) {
@@ -94,12 +96,18 @@ func TestArgumentOf(t *testing.T) {
 	}{
 		{param.Param{Kind: param.KindInt, Min: 1, Max: 10, Doc: "trees", Presets: auto}, "int | None", "int, optional",
 			`Trees. Values: a whole number from 1 to 10. Default: 5. Default with preset="paper": 9.`},
-		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional", "Rate. Values: a number from 0 to 1. Default: 0.5."},
-		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional", "Bias. Default: True."},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `Kind. Default: "a".`},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `"a" (one) or "b". Default: "a".`},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a: one", Default: "a if x, else b"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `"a": one. Default: "a" if x, else "b".`},
-		{param.Param{Kind: param.KindText, Form: "any", Doc: "file", Default: "none"}, "str | None", "str, optional", `File. Values: any. Default: "none".`},
+		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional",
+			"Rate. Values: a number from 0 to 1. Default: 0.5."},
+		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional",
+			"Bias. Default: True."},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`,
+			`{"a", "b"}, optional`, `Kind. Default: "a".`},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"},
+			`Literal["a", "b"] | None`, `{"a", "b"}, optional`, `"a" (one) or "b". Default: "a".`},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a: one", Default: "a if x, else b"},
+			`Literal["a", "b"] | None`, `{"a", "b"}, optional`, `"a": one. Default: "a" if x, else "b".`},
+		{param.Param{Kind: param.KindText, Form: "any", Doc: "file", Default: "none"}, "str | None", "str, optional",
+			`File. Values: any. Default: "none".`},
 	} {
 		if got := argumentOf(&c.p); got.hint != c.hint || got.docType != c.type_ || got.doc != c.in || got.value != "None" {
 			t.Errorf("got %+v, want %+v", got, c)
@@ -122,9 +130,12 @@ func TestTextTypes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"ldlf hidden": "int | Sequence[int] | np.ndarray | str", "ldlf channels": "int | Sequence[int] | np.ndarray | str", "ldlf shape": "Sequence[int] | np.ndarray | str",
-		"ldlf freeze": "Sequence[str] | np.ndarray | str", "ldlf rates": "Sequence[str] | np.ndarray | str", "ldlf init_layers": "Sequence[str] | np.ndarray | str", "ldlf init_from": "str",
-		"structrf features": "float | str", "aa-knn k": "int | str", "ensemble members": "Sequence[Estimator | Mapping[str, object] | str] | str",
+		"ldlf hidden": "int | Sequence[int] | np.ndarray | str", "ldlf channels": "int | Sequence[int] | np.ndarray | str",
+		"ldlf shape":  "Sequence[int] | np.ndarray | str",
+		"ldlf freeze": "Sequence[str] | np.ndarray | str", "ldlf rates": "Sequence[str] | np.ndarray | str",
+		"ldlf init_layers": "Sequence[str] | np.ndarray | str", "ldlf init_from": "str",
+		"structrf features": "float | str", "aa-knn k": "int | str",
+		"ensemble members": "Sequence[Estimator | Mapping[str, object] | str] | str",
 	} {
 		if found[name] != want {
 			t.Errorf("%s: %s, want %s", name, found[name], want)
@@ -137,11 +148,13 @@ func TestDocstringText(t *testing.T) {
 	if got, want := wrapped(`a """ b \n`, "  "), "  a \\\"\\\"\\\" b \\\\n\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := wrapped(strings.Repeat("word ", 60), "    "); strings.Count(got, "\n") != 3 || strings.Count(got, "word") != 60 {
+	if got := wrapped(strings.Repeat("word ", 60), "    "); strings.Count(got, "\n") != 3 ||
+		strings.Count(got, "word") != 60 {
 		t.Errorf("300 characters in lines:\n%s", got)
 	}
 	long := argument{name: "kind", hint: `Literal["` + strings.Repeat("x", 80) + `", "second"] | None`, value: "None"}
-	if got := declaration(long); strings.Count(got, "\n") != 4 || !strings.HasSuffix(got, "            \"second\",\n        ] | None = None,\n") {
+	if got := declaration(long); strings.Count(got, "\n") != 4 ||
+		!strings.HasSuffix(got, "            \"second\",\n        ] | None = None,\n") {
 		t.Errorf("a long list of words:\n%s", got)
 	}
 }
@@ -156,15 +169,16 @@ func python(t *testing.T) string {
 	return path
 }
 
-// TestEstimatorsInPython: Python compiles the module and finds the classes, their algorithms and their parameters. The base class here
-// has nothing.
+// TestEstimatorsInPython: Python compiles the module and finds the classes, their algorithms and their parameters. The
+// base class here has nothing.
 func TestEstimatorsInPython(t *testing.T) {
 	py, dir := python(t), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "coppice_ldl"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"coppice_ldl/__init__.py": "", "coppice_ldl/_base.py": "class Estimator:\n    pass\n", "coppice_ldl/estimators.py": estimators(registry.All()),
+		"coppice_ldl/__init__.py": "", "coppice_ldl/_base.py": "class Estimator:\n    pass\n",
+		"coppice_ldl/estimators.py": estimators(registry.All()),
 		"check.py": `
 import inspect
 from coppice_ldl import estimators

@@ -53,7 +53,8 @@ type usageError struct{ error }
 func run(ctx context.Context, w io.Writer, args []string) error {
 	flags := flag.NewFlagSet("wheels", flag.ContinueOnError)
 	out := flags.String("out", "", "folder for the wheels")
-	only := flags.String("only", "", "wheels to build, separated by commas: any, host, or platforms such as linux/amd64 (default: all)")
+	only := flags.String("only", "", "wheels to build, separated by commas: any, host, or platforms such as linux/amd64 "+
+		"(default: all)")
 	number := flags.String("version", version.String, "version of the wheels")
 	packages := flags.Bool("packages", false, "list the largest packages of the binary instead")
 	if err := flags.Parse(args); err != nil {
@@ -129,7 +130,8 @@ func write(ctx context.Context, root, out, wheelVersion string, p platform) (nam
 		return "", 0, err
 	}
 	if len(body) > maxBytes {
-		return "", 0, fmt.Errorf("%s has %d bytes, at most %d are allowed; see --packages for what takes the space", w.name(), len(body), maxBytes)
+		return "", 0, fmt.Errorf("%s has %d bytes, at most %d are allowed; see --packages for what takes the space", w.name(),
+			len(body), maxBytes)
 	}
 	to := filepath.Join(out, w.name())
 	if err := os.WriteFile(to+".partial", body, 0o644); err != nil {
@@ -146,7 +148,8 @@ func build(ctx context.Context, root string, p platform, linker string) ([]byte,
 	}
 	defer os.RemoveAll(folder)
 	binary := filepath.Join(folder, "coppice")
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+linker, "-o", binary, "./cmd/coppice")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+linker, "-o", binary,
+		"./cmd/coppice")
 	c.Dir = root
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.arch)
 	if text, err := c.CombinedOutput(); err != nil {
@@ -181,7 +184,8 @@ BUNDLED = %s
 		file{"coppice_ldl/_build.py", 0o644, []byte(about)},
 		file{"coppice_ldl/estimators.py", 0o644, []byte(estimators(registry.All()))},
 	)
-	return &wheel{version: wheelVersion, tags: tags, pure: binary == nil, description: string(description), files: files}, nil
+	return &wheel{version: wheelVersion, tags: tags, pure: binary == nil, description: string(description),
+		files: files}, nil
 }
 
 // handWritten returns the files of the package that are in the repository, without tests.
@@ -199,7 +203,8 @@ func handWritten(python fs.FS) (files []file, err error) {
 		}
 		ext := path.Ext(base)
 		generated := name == "coppice_ldl/_build.py" || name == "coppice_ldl/estimators.py"
-		if generated || base != "py.typed" && ext != ".py" && ext != ".pyi" || strings.HasPrefix(base, "test_") || base == "conftest.py" {
+		if generated || base != "py.typed" && ext != ".py" && ext != ".pyi" || strings.HasPrefix(base, "test_") ||
+			base == "conftest.py" {
 			return nil
 		}
 		body, err := fs.ReadFile(python, name)
@@ -295,7 +300,8 @@ func printPackages(ctx context.Context, w io.Writer, root string) error {
 	return nil
 }
 
-// packageSizes adds the sizes of the symbols of each package, from the output of go tool nm -size. The largest is first.
+// packageSizes adds the sizes of the symbols of each package, from the output of go tool nm -size. The largest is
+// first.
 func packageSizes(symbols string) []packageSize {
 	sums := make(map[string]int64)
 	for line := range strings.Lines(symbols) {

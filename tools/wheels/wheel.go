@@ -50,7 +50,8 @@ func (w *wheel) bytes() ([]byte, error) {
 		}
 	}
 	info := "coppice_ldl-" + w.version + ".dist-info/"
-	files = append(files, file{info + "METADATA", 0o644, []byte(w.metadata())}, file{info + "WHEEL", 0o644, []byte(w.wheelFile())})
+	files = append(files, file{info + "METADATA", 0o644, []byte(w.metadata())},
+		file{info + "WHEEL", 0o644, []byte(w.wheelFile())})
 	var record strings.Builder
 	for _, f := range files {
 		sum := sha256.Sum256(f.body)
@@ -65,7 +66,9 @@ func (w *wheel) bytes() ([]byte, error) {
 func archive(files []file) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestCompression)
+	})
 	for _, f := range files {
 		h := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 		h.SetMode(f.mode)
@@ -83,8 +86,8 @@ func archive(files []file) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// script is the command coppice, which pip installs next to the interpreter. It becomes the binary of the package, and does not
-// import the package, because that would take longer than many commands.
+// script is the command coppice, which pip installs next to the interpreter. It becomes the binary of the package, and
+// does not import the package, because that would take longer than many commands.
 const script = `#!python
 import importlib.util
 import os

@@ -98,7 +98,8 @@ func TestAny(t *testing.T) {
 	files := contents(t, path)
 	info := "coppice_ldl-" + version.String + ".dist-info/"
 	for name, want := range map[string]string{
-		"coppice_ldl/_build.py":      "\nVERSION = \"" + version.String + "\"\n# BUNDLED is true if the wheel has the binary.\nBUNDLED = False\n",
+		"coppice_ldl/_build.py": "\nVERSION = \"" + version.String +
+			"\"\n# BUNDLED is true if the wheel has the binary.\nBUNDLED = False\n",
 		"coppice_ldl/estimators.py":  "class StructRF(Estimator):",
 		"coppice_ldl/py.typed":       "",
 		info + "WHEEL":               "Root-Is-Purelib: true\nTag: py3-none-any\n",
@@ -116,7 +117,8 @@ func TestAny(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, body, want)
 		}
 	}
-	for _, want := range []string{"Requires-Python: >=3.9\n", "Requires-Dist: numpy>=1.20\n", "Requires-Dist: scikit-learn; extra == \"all\"\n", "\n\n# coppice-ldl\n"} {
+	for _, want := range []string{"Requires-Python: >=3.9\n", "Requires-Dist: numpy>=1.20\n",
+		"Requires-Dist: scikit-learn; extra == \"all\"\n", "\n\n# coppice-ldl\n"} {
 		if !strings.Contains(files[info+"METADATA"], want) {
 			t.Errorf("METADATA lacks %q", want)
 		}
@@ -162,11 +164,13 @@ func TestHost(t *testing.T) {
 	}
 	path := build1(t, "host")
 	files := contents(t, path)
-	if len(files["coppice_ldl/bin/coppice"]) < 1<<20 || !strings.Contains(files["coppice_ldl/_build.py"], "\nBUNDLED = True\n") {
+	if len(files["coppice_ldl/bin/coppice"]) < 1<<20 || !strings.Contains(files["coppice_ldl/_build.py"],
+		"\nBUNDLED = True\n") {
 		t.Error("the wheel lacks the binary")
 	}
 	wheelFile := files["coppice_ldl-"+version.String+".dist-info/WHEEL"]
-	for tag := range strings.SplitSeq(strings.TrimSuffix(strings.SplitN(filepath.Base(path), "-none-", 2)[1], ".whl"), ".") {
+	for tag := range strings.SplitSeq(strings.TrimSuffix(strings.SplitN(filepath.Base(path), "-none-", 2)[1], ".whl"),
+		".") {
 		if !strings.Contains(wheelFile, "\nTag: py3-none-"+tag+"\n") {
 			t.Errorf("WHEEL lacks the tag %s of the file name:\n%s", tag, wheelFile)
 		}
@@ -180,7 +184,8 @@ func TestHost(t *testing.T) {
 	if exec.CommandContext(t.Context(), py, "-m", "pip", "--version").Run() != nil {
 		t.Skip("pip is not installed")
 	}
-	if text, err := exec.CommandContext(t.Context(), py, "-m", "pip", "install", "--no-deps", "--no-index", "--target", target, path).CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(t.Context(), py, "-m", "pip", "install", "--no-deps", "--no-index", "--target",
+		target, path).CombinedOutput(); err != nil {
 		t.Fatalf("pip: %v\n%s", err, text)
 	}
 	for _, name := range []string{filepath.Join("coppice_ldl", "bin", "coppice"), filepath.Join("bin", "coppice")} {
@@ -192,12 +197,15 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestHandWritten: a wheel has the modules of all folders, but no tests, no caches and no generated files of a working copy.
+// TestHandWritten: a wheel has the modules of all folders, but no tests, no caches and no generated files of a working
+// copy.
 func TestHandWritten(t *testing.T) {
 	python := fstest.MapFS{}
 	for _, name := range []string{
-		"coppice_ldl/__init__.py", "coppice_ldl/sub/a.py", "coppice_ldl/py.typed", "coppice_ldl/tests/a.py", "coppice_ldl/test_a.py", "coppice_ldl/conftest.py",
-		"coppice_ldl/__pycache__/a.py", "coppice_ldl/bin/coppice", "coppice_ldl/estimators.py", "coppice_ldl/_build.py", "coppice_ldl/a.txt", "setup.py",
+		"coppice_ldl/__init__.py", "coppice_ldl/sub/a.py", "coppice_ldl/py.typed", "coppice_ldl/tests/a.py",
+		"coppice_ldl/test_a.py", "coppice_ldl/conftest.py",
+		"coppice_ldl/__pycache__/a.py", "coppice_ldl/bin/coppice", "coppice_ldl/estimators.py", "coppice_ldl/_build.py",
+		"coppice_ldl/a.txt", "setup.py",
 	} {
 		python[name] = &fstest.MapFile{}
 	}
@@ -209,7 +217,8 @@ func TestHandWritten(t *testing.T) {
 	for _, f := range files {
 		names = append(names, f.name)
 	}
-	if want := []string{"coppice_ldl/__init__.py", "coppice_ldl/py.typed", "coppice_ldl/sub/a.py"}; !slices.Equal(names, want) {
+	if want := []string{"coppice_ldl/__init__.py", "coppice_ldl/py.typed", "coppice_ldl/sub/a.py"}; !slices.Equal(names,
+		want) {
 		t.Errorf("%v, want %v", names, want)
 	}
 }
@@ -224,7 +233,8 @@ func TestTwice(t *testing.T) {
 
 func TestPEP440(t *testing.T) {
 	for version, want := range map[string]string{
-		"0.1.0": "0.1.0", "v1.2.3": "1.2.3", "0.2.0-rc.1": "0.2.0rc1", "0.2.0-alpha": "0.2.0a0", "0.2.0-beta2": "0.2.0b2", "0.2.0-dev": "0.2.0.dev0",
+		"0.1.0": "0.1.0", "v1.2.3": "1.2.3", "0.2.0-rc.1": "0.2.0rc1", "0.2.0-alpha": "0.2.0a0", "0.2.0-beta2": "0.2.0b2",
+		"0.2.0-dev":  "0.2.0.dev0",
 		"0.2.0.dev4": "0.2.0.dev4", "0.2.0rc1": "0.2.0rc1", "1.0.0+Linux-X": "1.0.0+linux.x",
 		"": "", "next": "", "1.0-nightly": "", "1.0 0": "", "../1.0": "",
 	} {

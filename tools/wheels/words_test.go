@@ -36,7 +36,8 @@ func TestForms(t *testing.T) {
 
 // TestQuotes: values are quoted where they are values, and not where they are words.
 func TestQuotes(t *testing.T) {
-	all := []param.Param{{Name: "features", Kind: param.KindWord, Words: []string{"linear", "mlp", "conv"}}, {Name: "inner", Kind: param.KindWord, Words: []string{"rows", "folds"}}}
+	all := []param.Param{{Name: "features", Kind: param.KindWord, Words: []string{"linear", "mlp", "conv"}},
+		{Name: "inner", Kind: param.KindWord, Words: []string{"rows", "folds"}}}
 	for text, want := range map[string]string{
 		"only with features mlp or conv":           `only with features="mlp" or "conv"`,
 		"With features conv: 0":                    `With features="conv": 0`,
@@ -59,7 +60,8 @@ func TestQuotes(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := quoteDefault("128 with a network, else none", &param.Param{Kind: param.KindText}); got != `128 with a network, else "none"` {
+	if got := quoteDefault("128 with a network, else none",
+		&param.Param{Kind: param.KindText}); got != `128 with a network, else "none"` {
 		t.Error(got)
 	}
 	if got := quoteDefault("none", &param.Param{Kind: param.KindInt}); got != "none" {

@@ -56,7 +56,8 @@ func checkJob(m *Machine, j *Job) error {
 	case (j.failure != nil) != (j.state == failed):
 		return fmt.Errorf("state %d with failure %v", j.state, j.failure)
 	case absentShards != j.shards.absent || fetched != j.shards.fetching:
-		return fmt.Errorf("%d shards are missing and %d are fetched, counted are %d and %d", absentShards, fetched, j.shards.absent, j.shards.fetching)
+		return fmt.Errorf("%d shards are missing and %d are fetched, counted are %d and %d", absentShards, fetched,
+			j.shards.absent, j.shards.fetching)
 	case j.forgotten && len(j.tasks) > 0:
 		return fmt.Errorf("it is forgotten and has %d tasks", len(j.tasks))
 	case len(j.idle) > maxIdle:
@@ -174,7 +175,8 @@ func TestValueMemory(t *testing.T) {
 	}
 	first := put(1)
 	put(2)
-	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Tasks: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
+	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Tasks: []uint32{0},
+		Refs: []protocol.Ref{{ID: 3, Version: 1}}}
 	m.Step(nil, &Run{run, "r"})
 	third := put(3)
 	for version := uint64(4); version < 6; version++ {
@@ -207,8 +209,8 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a batch is refused if its partials would take more memory than those of any job, permanently and with the
-// number; or if a task on the whole dataset, or a sub-job, would take more than --memory.
+// TestTooLarge: a batch is refused if its partials would take more memory than those of any job, permanently and with
+// the number; or if a task on the whole dataset, or a sub-job, would take more than --memory.
 func TestTooLarge(t *testing.T) {
 	units := func(n, step int) (list []Assignment) {
 		for i := range n {
@@ -228,7 +230,8 @@ func TestTooLarge(t *testing.T) {
 	} {
 		_, x.b.Job = opened(Config{Slots: 2})
 		err := x.b.tooLarge()
-		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Permanent || !strings.Contains(err.Error(), fmt.Sprint(x.b.partial))) {
+		if (err == nil) != x.ok || err != nil &&
+			(!FailureOf(err).Permanent || !strings.Contains(err.Error(), fmt.Sprint(x.b.partial))) {
 			t.Errorf("%d tasks of %d with %d bytes: %v", len(x.b.tasks), x.b.of, x.b.partial, err)
 		}
 	}
@@ -245,14 +248,15 @@ func TestTooLarge(t *testing.T) {
 		_, x.b.Job = opened(Config{Worker: "w", Memory: x.limit})
 		x.b.Job.demand.arrays, x.b.Job.demand.purpose = 5000, "2 matrices"
 		err := x.b.tooLarge()
-		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Unable || !strings.Contains(err.Error(), "(2 matrices), but worker w has ")) {
+		if (err == nil) != x.ok || err != nil &&
+			(!FailureOf(err).Unable || !strings.Contains(err.Error(), "(2 matrices), but worker w has ")) {
 			t.Errorf("limit %d: %v", x.limit, err)
 		}
 	}
 }
 
-// TestFairness: each task begins once, the next one always of the job that used the least time. A job that comes late has
-// no claim to the past.
+// TestFairness: each task begins once, the next one always of the job that used the least time. A job that comes late
+// has no claim to the past.
 func TestFairness(t *testing.T) {
 	m := New(Config{Slots: 1})
 	cost := map[uint64]time.Duration{1: 10 * time.Millisecond, 2: time.Millisecond, 3: time.Millisecond}

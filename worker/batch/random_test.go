@@ -53,7 +53,9 @@ func (c *caller) perform(a Action) {
 	case Close:
 		c.isOpen(a.Job)
 		c.closed[a.Job] = true
-		if slices.ContainsFunc(c.fetches, func(f Fetch) bool { return f.Job == a.Job }) || slices.ContainsFunc(c.working, func(w Compute) bool { return w.Batch.Job == a.Job }) {
+		if slices.ContainsFunc(c.fetches, func(f Fetch) bool {
+			return f.Job == a.Job
+		}) || slices.ContainsFunc(c.working, func(w Compute) bool { return w.Batch.Job == a.Job }) {
 			c.t.Fatal("a job is closed and in use")
 		}
 	case Begin:
@@ -81,7 +83,9 @@ func (c *caller) perform(a Action) {
 		c.sending = append(c.sending, a)
 	case Retire:
 		delete(c.began, a.Batch)
-		if slices.Contains(c.sending, Answer(a)) || slices.ContainsFunc(c.working, func(w Compute) bool { return w.Batch == a.Batch }) {
+		if slices.Contains(c.sending, Answer(a)) || slices.ContainsFunc(c.working, func(w Compute) bool {
+			return w.Batch == a.Batch
+		}) {
 			c.t.Fatal("a batch retires and is in use")
 		}
 	case DropResult:
@@ -185,7 +189,8 @@ func (c *caller) work() bool {
 // order sends a random message of a leader.
 func (c *caller) order() {
 	t, small := c.t, rapid.IntRange(0, 2)
-	stamp := protocol.Stamp{Epoch: uint64(small.Draw(t, "epoch")), Job: uint64(small.Draw(t, "job")), Round: uint64(small.Draw(t, "round"))}
+	stamp := protocol.Stamp{Epoch: uint64(small.Draw(t, "epoch")), Job: uint64(small.Draw(t, "job")),
+		Round: uint64(small.Draw(t, "round"))}
 	ref := protocol.Ref{ID: uint16(small.Draw(t, "value")), Version: uint64(rapid.IntRange(0, 4).Draw(t, "version"))}
 	units := rapid.SliceOfN(rapid.Uint32Range(0, 3), 1, 5).Draw(t, "units")
 	switch rapid.IntRange(0, 12).Draw(t, "message") {
@@ -226,8 +231,8 @@ func (c *caller) order() {
 	}
 }
 
-// TestRandom: whatever comes, in whatever order, the invariants hold, no task is computed twice for one order, nothing is
-// used after it is given up, and in the end nothing is forgotten.
+// TestRandom: whatever comes, in whatever order, the invariants hold, no task is computed twice for one order, nothing
+// is used after it is given up, and in the end nothing is forgotten.
 func TestRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &caller{
@@ -246,7 +251,8 @@ func TestRandom(t *testing.T) {
 		}
 		c.step(&Reset{})
 		if len(c.machine.jobs) > 0 || len(c.closed) != len(c.jobs) || c.machine.past != 0 {
-			t.Fatalf("%d jobs are left, %d of %d are closed, %d bytes of results", len(c.machine.jobs), len(c.closed), len(c.jobs), c.machine.past)
+			t.Fatalf("%d jobs are left, %d of %d are closed, %d bytes of results", len(c.machine.jobs), len(c.closed),
+				len(c.jobs), c.machine.past)
 		}
 		for digest, n := range c.uses {
 			if n != 0 {

@@ -306,8 +306,9 @@ type Job struct {
 	values values
 	past   []result // results of earlier rounds, the oldest first
 
-	round   protocol.Stamp           // of the latest Run; zero before the first one
-	pending []bool                   // by task of a reduce round. Invariant: true if and only if a live batch of round has it.
+	round protocol.Stamp // of the latest Run; zero before the first one
+	// by task of a reduce round. Invariant: true if and only if a live batch of round has it.
+	pending []bool
 	live    []*Batch                 // not retired
 	idle    []*Batch                 // retired, kept for their memory; at most maxIdle
 	tasks   map[uint32]*Task         // of a gather round. Invariant: all are of the present round, and none is stopped.

@@ -157,7 +157,7 @@ func (j *Job) accept(run *protocol.Run, from Request) {
 		if t == nil {
 			t = &Task{Number: unit}
 			j.tasks[unit] = t
-			b.tasks = append(b.tasks, Assignment{b, i, t, unit})
+			b.tasks = append(b.tasks, Assignment{Batch: b, Index: i, Task: t, number: unit})
 		}
 		t.Request = from
 		if t.done {
@@ -272,7 +272,8 @@ func (b *Batch) tooLarge() error {
 			}
 		}
 		if held := c.Slots + min(len(b.tasks), 2*runs*bits.Len(uint(b.of))); held*b.partial > maxPartials {
-			return Permanent(fmt.Errorf("worker: the tasks need up to %d partial results of %d bytes, but a worker keeps at most %s of them", held, b.partial, units.Format(maxPartials)))
+			return Permanent(fmt.Errorf("worker: the tasks need up to %d partial results of %d bytes, but a worker keeps at "+
+				"most %s of them", held, b.partial, units.Format(maxPartials)))
 		}
 	}
 	if c.Memory == 0 || b.scope != round.Whole {
@@ -286,7 +287,8 @@ func (b *Batch) tooLarge() error {
 	if need <= c.Memory {
 		return nil
 	}
-	return Unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s%s, but worker %s has %s (coppice worker --memory)",
+	return Unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s%s, but worker %s has %s (coppice "+
+		"worker --memory)",
 		units.Format(need), what, c.Worker, units.Format(c.Memory)))
 }
 
@@ -436,7 +438,7 @@ func (j *Job) stored(e *Stored) {
 
 // announce tells the leader that asked last that the result of a task is stored.
 func (j *Job) announce(t *Task) {
-	j.machine.do(Announce{t.Request, t, t.result.digest, t.result.bytes, t.took})
+	j.machine.do(Announce{Request: t.Request, Task: t, Digest: t.result.digest, Bytes: t.result.bytes, Took: t.took})
 }
 
 // failTask forgets a task of a gather round, so that the leader can ask for it again.
@@ -567,7 +569,8 @@ func (j *Job) keep(e *Value) {
 func (j *Job) keepChunk(e *Chunk) {
 	v := j.values.find(e.Ref)
 	if v == nil && j.values.room(e.Ref.ID, 0) {
-		v = &Version{ID: e.Ref.ID, Number: e.Ref.Version, of: j.values.variable(e.Ref.ID), total: e.Of, chunks: make(map[int]bool)}
+		v = &Version{ID: e.Ref.ID, Number: e.Ref.Version, of: j.values.variable(e.Ref.ID), total: e.Of,
+			chunks: make(map[int]bool)}
 	}
 	if v == nil || !j.values.room(e.Ref.ID, e.Bytes) {
 		j.refuse("a chunk of %d bytes is larger than a worker keeps for a job", e.Bytes)

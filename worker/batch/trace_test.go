@@ -171,7 +171,8 @@ func (x *trace) event(w words) Event {
 		for range w.number("shards", 1) {
 			m.Shards = append(m.Shards, dataset.ShardRef{Bytes: 100})
 		}
-		return &Setup{&protocol.Setup{Epoch: epoch, Start: uint64(w.number("start", 0)), ID: id, Manifest: m}, w.text("spec", "a")}
+		return &Setup{&protocol.Setup{Epoch: epoch, Start: uint64(w.number("start", 0)), ID: id, Manifest: m},
+			w.text("spec", "a")}
 	case "value":
 		e := &Value{Epoch: epoch, Job: id, Ref: version, Bytes: bytes}
 		if w.text("lent", "") != "" {
@@ -188,7 +189,7 @@ func (x *trace) event(w words) Event {
 	case "forget":
 		return &Forget{&protocol.Forget{Epoch: epoch, Job: id, Round: number, Tasks: w.numbers("units")}}
 	case "opened":
-		return &Opened{job, int64(w.number("demand", 0)), "matrices", err}
+		return &Opened{Job: job, Demand: int64(w.number("demand", 0)), DemandFor: "matrices", Err: err}
 	case "fetched":
 		return &Fetched{job, index, err}
 	case "free":
@@ -199,7 +200,8 @@ func (x *trace) event(w words) Event {
 	case "answered":
 		return &Answered{batch}
 	case "stored":
-		return &Stored{job, job.Task(number, uint32(w.number("unit", 0))), w.text("digest", ""), bytes, took, err}
+		return &Stored{Job: job, Task: job.Task(number, uint32(w.number("unit", 0))), Digest: w.text("digest", ""),
+			Bytes: bytes, Took: took, Err: err}
 	case "lost":
 		return &ChunkLost{job.values.find(version), index}
 	case "damaged":
@@ -213,7 +215,8 @@ func (x *trace) event(w words) Event {
 
 // message reads a Run message.
 func (x *trace) message(w words, stamp protocol.Stamp, executor Executor) *protocol.Run {
-	run := &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Tasks: w.numbers("units"), SubJob: w.text("child", "") != ""}
+	run := &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Tasks: w.numbers("units"),
+		SubJob: w.text("child", "") != ""}
 	run.Shape.F64 = w.number("f64", 0)
 	run.Gather = executor == Gather
 	if w.text("whole", "") != "" {
@@ -287,7 +290,8 @@ func (x *trace) action(a Action) string {
 		if f.Unable {
 			kind = "unable"
 		}
-		return fmt.Sprintf("fail %s unit=%d %s: %s", kind, a.Task, address(a.Request), strings.ReplaceAll(f.Error(), "\n", "; "))
+		return fmt.Sprintf("fail %s unit=%d %s: %s", kind, a.Task, address(a.Request),
+			strings.ReplaceAll(f.Error(), "\n", "; "))
 	case Announce:
 		return fmt.Sprintf("announce unit=%d digest=%s %s", a.Task.Number, a.Digest, address(a.Request))
 	case Notice:

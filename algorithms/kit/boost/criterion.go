@@ -52,7 +52,8 @@ type Gradients struct {
 func newGradients(d []float32, labels int) *Gradients {
 	rows := len(d) / labels
 	bits := bitsFor(rows)
-	return &Gradients{Rows: rows, Labels: labels, D: d, P: make([]float64, len(d)), Bits: bits, unit: float64(uint64(1) << bits)}
+	return &Gradients{Rows: rows, Labels: labels, D: d, P: make([]float64, len(d)), Bits: bits,
+		unit: float64(uint64(1) << bits)}
 }
 
 // GradientsAt returns the gradients of rows of degrees d (rows×labels) that are predicted by F (the

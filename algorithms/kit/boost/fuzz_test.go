@@ -102,9 +102,11 @@ func FuzzSettings(f *testing.F) {
 	}
 	f.Add([]byte(`{"rounds":1e9}`), uint16(9))
 	f.Fuzz(func(t *testing.T, raw []byte, rows uint16) {
-		m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: int(rows), Features: 3, Labels: 2, Shards: make([]dataset.ShardRef, 1)}
+		m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: int(rows), Features: 3, Labels: 2,
+			Shards: make([]dataset.ShardRef, 1)}
 		for _, a := range both {
-			j := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Params: raw, Split: dataset.Split{ValidationFraction: 0.1}}
+			j := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Params: raw,
+				Split: dataset.Split{ValidationFraction: 0.1}}
 			var tr algorithms.Trainer
 			var err error
 			allocs.AtMost(t, 64*len(raw)+64<<10, "settings", func() { tr, err = a.NewTrainer(j, m, nil) })

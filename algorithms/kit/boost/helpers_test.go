@@ -31,7 +31,8 @@ func jobOf(t fataler, a algorithms.Algorithm, m *dataset.Manifest, set param.Val
 		t.Fatal(err)
 	}
 	split.ValidationFraction, split.ValidationMin = r.ValidationFraction, r.ValidationMin
-	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params, Split: split}
+	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
+		Split: split}
 }
 
 // train trains on some lanes and returns the trainer.
@@ -105,7 +106,8 @@ func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.label
 // makeProblem draws features of all kinds (see featureValue), the same columns twice here and there, and
 // degrees of which some are 0, which depend on the features.
 func makeProblem(seed uint64, rows, features, labels int) *problem {
-	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features), d: make([]float32, rows*labels)}
+	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),
+		d: make([]float32, rows*labels)}
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	for i := range rows {
 		x := p.row(i)

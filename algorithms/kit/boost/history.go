@@ -52,7 +52,8 @@ func (f *form) decode(b []byte) (*forest.Tree, error) {
 	case t.Leaves() > f.leaves:
 		return nil, fmt.Errorf("%w: it has %d leaves, want at most %d", forest.ErrTree, t.Leaves(), f.leaves)
 	case !(t.Loss >= 0 && finite(t.Loss)):
-		return nil, fmt.Errorf("%w: the loss before this tree is %v, want a finite number of at least 0", forest.ErrTree, t.Loss)
+		return nil, fmt.Errorf("%w: the loss before this tree is %v, want a finite number of at least 0",
+			forest.ErrTree, t.Loss)
 	}
 	return t, nil
 }

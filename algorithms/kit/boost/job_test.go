@@ -29,11 +29,15 @@ func TestGoldenDigests(t *testing.T) {
 		want string
 	}{
 		{both[0], param.Values{"rounds": int64(12)}, "ec82f62ac19138ead1c080d4af7129c2346e3e94dbae79fc412118ae1944f82c"},
-		{both[0], param.Values{"rounds": int64(12), "refit": false}, "2593f9adbae099133ec31473d15efc605a2d872d83d0a9698dd2598e9e845c59"},
-		{both[0], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2), "l2": 0.0}, "8a721ab8cbefb164e7533db0a5af4300e7533f6a13dab4dd704bde4504495368"},
+		{both[0], param.Values{"rounds": int64(12), "refit": false},
+			"2593f9adbae099133ec31473d15efc605a2d872d83d0a9698dd2598e9e845c59"},
+		{both[0], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2), "l2": 0.0},
+			"8a721ab8cbefb164e7533db0a5af4300e7533f6a13dab4dd704bde4504495368"},
 		{both[1], param.Values{"rounds": int64(12)}, "eeaabad7631ab2342472a20c3fbeda876bdeb8a938d68a3bcb46f48a0d3b0d43"},
-		{both[1], param.Values{"rounds": int64(12), "refit": false}, "8240e5329922e54610f08739618f47913edf9cbf18cf13619e9b664f699ea741"},
-		{both[1], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2)}, "d21d6b976ef7c515729670b219628764ad17de9234340f7f58888cc6a9485624"},
+		{both[1], param.Values{"rounds": int64(12), "refit": false},
+			"8240e5329922e54610f08739618f47913edf9cbf18cf13619e9b664f699ea741"},
+		{both[1], param.Values{"rounds": int64(9), "preset": "paper", "leaves": int64(40), "leaf_rows": int64(2)},
+			"d21d6b976ef7c515729670b219628764ad17de9234340f7f58888cc6a9485624"},
 	} {
 		for _, lanes := range []int{1, 2, 3, 4} {
 			d := p.data(1<<(lanes-1), lanes%2 == 0, split)
@@ -157,7 +161,8 @@ func TestCuts(t *testing.T) {
 func TestEarlierRounds(t *testing.T) {
 	p := makeProblem(6, 120, 6, 3)
 	for _, a := range both {
-		j := jobOf(t, a, p.data(1, false, split).Manifest, param.Values{"rounds": int64(12), "validation_fraction": 0.0}, split)
+		j := jobOf(t, a, p.data(1, false, split).Manifest, param.Values{"rounds": int64(12), "validation_fraction": 0.0},
+			split)
 		d := p.data(2, true, j.Split)
 		tr, err := a.NewTrainer(j, d.Manifest, nil)
 		if err != nil {
@@ -218,7 +223,8 @@ func TestEdges(t *testing.T) {
 		sure.label(i)[i%2] = 1
 	}
 	for name, p := range map[string]*problem{
-		"two labels": makeProblem(7, 80, 4, 2), "constant features": constant, "a label of no row": absent, "sure labels": sure, "few rows": makeProblem(11, 4, 2, 2),
+		"two labels": makeProblem(7, 80, 4, 2), "constant features": constant, "a label of no row": absent,
+		"sure labels": sure, "few rows": makeProblem(11, 4, 2, 2),
 	} {
 		for _, a := range both {
 			for _, preset := range []string{"auto", "paper"} {
@@ -256,7 +262,8 @@ func TestLossFalls(t *testing.T) {
 	p := makeProblem(12, 100, 9, 4)
 	for _, a := range both {
 		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest,
-			param.Values{"rounds": int64(150), "validation_fraction": 0.0, "leaf_rows": int64(1), "leaves": int64(30)}, dataset.Split{})
+			param.Values{"rounds": int64(150), "validation_fraction": 0.0, "leaf_rows": int64(1), "leaves": int64(30)},
+			dataset.Split{})
 		d := p.data(2, false, j.Split)
 		tr, err := a.NewTrainer(j, d.Manifest, nil)
 		if err != nil {
@@ -294,11 +301,13 @@ func TestEarlyStopping(t *testing.T) {
 		p.label(i)[1] = 0.5 - p.label(i)[0]
 	}
 	for _, a := range both {
-		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, param.Values{"patience": int64(4), "refit": false}, dataset.Split{Seed: 2})
+		j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, param.Values{"patience": int64(4), "refit": false},
+			dataset.Split{Seed: 2})
 		d := p.data(1, false, j.Split)
 		tr := train(t, a, j, d, 1)
 		progress := tr.Progress()
-		if progress.Step != progress.BestStep+4 || progress.Step >= 500 || progress.ValidatedAt != progress.Step || progress.BestLoss > progress.Validation {
+		if progress.Step != progress.BestStep+4 || progress.Step >= 500 || progress.ValidatedAt != progress.Step ||
+			progress.BestLoss > progress.Validation {
 			t.Errorf("%s: progress %+v", a.Name(), progress)
 		}
 		trees := uint64(len(tensors(t, tr)["nodes"].U32))
@@ -320,7 +329,8 @@ func TestRefit(t *testing.T) {
 		tr := train(t, a, j, p.data(2, false, j.Split), 2)
 		progress := tr.Progress()
 		best := progress.BestStep
-		if best == 0 || progress.Refit != best || progress.Step != progress.ValidatedAt+best || progress.Steps != progress.Step {
+		if best == 0 || progress.Refit != best || progress.Step != progress.ValidatedAt+best ||
+			progress.Steps != progress.Step {
 			t.Errorf("%s: progress %+v", a.Name(), progress)
 		}
 		if want := 160*progress.ValidatedAt + 180*best; progress.Samples != want {
@@ -350,7 +360,8 @@ func TestRefuses(t *testing.T) {
 		if _, err := tr.Next(); err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: make([]float64, 4)}}); !errors.Is(err, algorithms.ErrNoRows) {
+		if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: make([]float64, 4)}}); !errors.Is(err,
+			algorithms.ErrNoRows) {
 			t.Errorf("no rows: error %v", err)
 		}
 		if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: []float64{30, 10, 10, 10}}}); err != nil {
@@ -365,7 +376,8 @@ func TestRefuses(t *testing.T) {
 			t.Error("there is a model before the first round")
 		}
 	}
-	if _, err := both[1].Resolve(param.Values{"refit": true, "validation_fraction": 0.0}, m); err == nil || !strings.Contains(err.Error(), "validation_fraction above 0") {
+	if _, err := both[1].Resolve(param.Values{"refit": true, "validation_fraction": 0.0}, m); err == nil ||
+		!strings.Contains(err.Error(), "validation_fraction above 0") {
 		t.Errorf("a refit without validation: error %v", err)
 	}
 	if _, err := both[1].Resolve(param.Values{"l2": 1.0}, m); err == nil {

@@ -69,10 +69,12 @@ func (f *file) tensors(v *Variant, l *learner.Tensors) {
 	l.F64("factor", &f.factor, 1)
 	if l.Reading() {
 		for _, x := range append(f.start, f.factor...) {
-			l.Check(x >= -maxNumber && x <= maxNumber, "the start value or the factor of the summed trees is %v, which is not possible", x)
+			l.Check(x >= -maxNumber && x <= maxNumber, "the start value or the factor of the summed trees is %v, which is not "+
+				"possible", x)
 		}
 		f.Width = v.width(f.labels)
-		l.Check(f.Count%v.trees(f.labels) == 0, "got %d trees, want a multiple of %d, the number of trees in one round", f.Count, v.trees(f.labels))
+		l.Check(f.Count%v.trees(f.labels) == 0, "got %d trees, want a multiple of %d, the number of trees in one round",
+			f.Count, v.trees(f.labels))
 	}
 	f.List(l)
 }

@@ -11,7 +11,8 @@
 // No result depends on the number of lanes, on shards or on the machine. Derivatives are
 // whole multiples of 2^-k, so that their sums are exact in any order, and one fixed expression in
 // float64 makes a gain: equal splits have equal gains, and
-// the one with the lowest feature, then the lowest threshold, is taken. The sums of leaves are added in the order of the trees.
+// the one with the lowest feature, then the lowest threshold, is taken. The sums of leaves are added in the order of
+// the trees.
 //
 // F is no part of the trainer's state: a kernel keeps the sums of its rows with the number of
 // rounds that made them, and adds the trees that are new. A kernel that has no sums, or those of a
@@ -58,24 +59,44 @@ type Config struct {
 // newSettings lists what a spec may say, in the order of help texts.
 func newSettings(v *Variant) param.Table[Config] {
 	t := param.Table[Config]{
-		param.Word("preset", "auto starts from the mean label distribution and stops early; paper starts from equal probabilities and runs all rounds",
+		param.Word("preset", "auto starts from the mean label distribution and stops early; paper starts from equal "+
+			"probabilities and runs all rounds",
 			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
-		param.Int("rounds", "maximum number of boosting rounds; early stopping may end training earlier", 1, maxRounds, 500, func(c *Config) *int { return &c.Rounds }),
-		param.Float("learning_rate", "learning rate: factor of the trees that a round adds", 1e-6, 1, 0.1, func(c *Config) *float64 { return &c.LearningRate }),
-		param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 20, func(c *Config) *int { return &c.Leaves }),
-		param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, 5, func(c *Config) *int { return &c.LeafRows }),
-		param.Word("start", "prediction before the first round: mean (the mean label distribution) or zero (the same probability for every label)",
+		param.Int("rounds", "maximum number of boosting rounds; early stopping may end training earlier", 1, maxRounds, 500,
+			func(c *Config) *int {
+				return &c.Rounds
+			}),
+		param.Float("learning_rate", "learning rate: factor of the trees that a round adds", 1e-6, 1, 0.1,
+			func(c *Config) *float64 {
+				return &c.LearningRate
+			}),
+		param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 20, func(c *Config) *int {
+			return &c.Leaves
+		}),
+		param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, 5, func(c *Config) *int {
+			return &c.LeafRows
+		}),
+		param.Word("start", "prediction before the first round: mean (the mean label distribution) or zero (the same "+
+			"probability for every label)",
 			func(c *Config) *string { return &c.Start }, startMean, startZero).
 			Preset(param.Paper, startZero).Says("auto: mean; paper: zero"),
-		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at "+
+			"least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0),
-		param.Int("patience", "number of rounds without improvement after which training stops", 1, 1e9, 20, func(c *Config) *int { return &c.Patience }),
-		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of rounds", true, func(c *Config) *bool { return &c.Refit }).
+		param.Int("patience", "number of rounds without improvement after which training stops", 1, 1e9, 20,
+			func(c *Config) *int {
+				return &c.Patience
+			}),
+		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of rounds",
+			true, func(c *Config) *bool {
+				return &c.Refit
+			}).
 			Preset(param.Paper, false).LeftOut(param.Paper).
 			Says("auto: true, or false if validation_fraction is 0 or with at least 20,000 samples; paper: false"),
 	}
 	if v.L2 {
-		t = append(t, param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of leaves with few samples",
+		t = append(t, param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the "+
+			"values of leaves with few samples",
 			0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }))
 	}
 	return t
@@ -94,7 +115,8 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 // check refuses a refit without validation.
 func (c *Config) check() error {
 	if c.Refit && !c.validates() {
-		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of rounds of the second training")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of rounds of the "+
+			"second training")
 	}
 	return nil
 }

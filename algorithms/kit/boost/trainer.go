@@ -183,8 +183,9 @@ func (t *trainer) foldValidation(sums []float64) {
 // Progress implements round.Trainer: a step is a boosting round.
 func (t *trainer) Progress() round.Progress {
 	p := round.Progress{
-		Step: t.before + uint64(t.trees.rounds), Steps: t.before + uint64(t.limit()), BestStep: t.bestRound, BestLoss: max(0, t.bestLoss),
-		Samples: t.samples, Loss: t.loss, Validation: max(0, t.validation), ValidatedAt: t.validated,
+		Step: t.before + uint64(t.trees.rounds), Steps: t.before + uint64(t.limit()), BestStep: t.bestRound,
+		BestLoss: max(0, t.bestLoss),
+		Samples:  t.samples, Loss: t.loss, Validation: max(0, t.validation), ValidatedAt: t.validated,
 		Phase: [...]string{"mean", "growing trees", "validation", "done"}[t.phase],
 	}
 	switch {
@@ -243,10 +244,13 @@ func (t *trainer) State(l *fields.List) {
 	l.Part(t.trees.bytes(), t.trees.appendTo, t.readTrees)
 	rounds := uint64(t.trees.rounds)
 	l.Check(t.phase < phases, "the saved state has the unknown phase %d", t.phase)
-	l.Check(rounds <= uint64(t.cfg.Rounds) && t.before <= uint64(t.cfg.Rounds) && t.validated <= max(t.before, rounds) && t.bestRound <= t.validated,
-		"the saved state has impossible numbers of rounds: round %d of %d, %d before the refit, validated at round %d, best at round %d",
+	l.Check(rounds <= uint64(t.cfg.Rounds) && t.before <= uint64(t.cfg.Rounds) && t.validated <= max(t.before, rounds) &&
+		t.bestRound <= t.validated,
+		"the saved state has impossible numbers of rounds: round %d of %d, %d before the refit, validated at round %d, "+
+			"best at round %d",
 		rounds, t.cfg.Rounds, t.before, t.validated, t.bestRound)
-	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation), "the saved state has losses that are not finite: %v, %v and %v", t.loss, t.bestLoss, t.validation)
+	l.Check(finite(t.loss) && finite(t.bestLoss) && finite(t.validation),
+		"the saved state has losses that are not finite: %v, %v and %v", t.loss, t.bestLoss, t.validation)
 	l.Check(t.lawful(), "the saved state has phase %d in round %d, which is not possible", t.phase, rounds)
 	for _, f := range t.start {
 		l.Check(f >= -64 && f <= 0, "the start value of a label's summed trees is %v, want -64 to 0", f)
@@ -257,7 +261,8 @@ func (t *trainer) State(l *fields.List) {
 func (t *trainer) lawful() bool {
 	rounds := t.trees.rounds
 	switch {
-	case t.refitting && !(t.cfg.Refit && t.bestRound > 0 && t.validated <= t.before && rounds <= t.limit()), !t.refitting && t.before > 0:
+	case t.refitting && !(t.cfg.Refit && t.bestRound > 0 && t.validated <= t.before && rounds <= t.limit()),
+		!t.refitting && t.before > 0:
 		return false
 	case t.phase == phaseStart:
 		return rounds == 0 && (t.rows > 0) == t.refitting
@@ -292,5 +297,6 @@ func memory(v *Variant, c *Config, m *dataset.Manifest) algorithms.Footprint {
 	leaves := min(c.Leaves, max(1, m.Rows/max(1, c.LeafRows)))
 	trees := int64(c.Rounds) * int64(v.trees(m.Labels))
 	model := trees*int64(4+forest.TreeBytes(2*leaves-1, leaves*v.width(m.Labels))) + 8*int64(m.Labels+4)
-	return algorithms.Footprint{State: 2*model + 64, Model: model, Node: 8 * int64(2+m.Labels), Nodes: int64(len(m.Shards))}
+	return algorithms.Footprint{State: 2*model + 64, Model: model, Node: 8 * int64(2+m.Labels),
+		Nodes: int64(len(m.Shards))}
 }

@@ -239,10 +239,12 @@ func TestFirstRound(t *testing.T) {
 }
 
 func checkFirstRound(t *rapid.T, a algorithms.Algorithm) {
-	p := makeProblem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(10, 120).Draw(t, "rows"), rapid.IntRange(1, 9).Draw(t, "features"),
+	p := makeProblem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(10, 120).Draw(t, "rows"), rapid.IntRange(1, 9).
+		Draw(t, "features"),
 		rapid.IntRange(2, 4).Draw(t, "labels"))
 	leaves, leafRows := rapid.IntRange(2, 12).Draw(t, "leaves"), rapid.IntRange(1, 5).Draw(t, "leaf rows")
-	set := param.Values{"rounds": int64(1), "leaves": int64(leaves), "leaf_rows": int64(leafRows), "validation_fraction": 0.0}
+	set := param.Values{"rounds": int64(1), "leaves": int64(leaves), "leaf_rows": int64(leafRows),
+		"validation_fraction": 0.0}
 	if rapid.Bool().Draw(t, "from zero") {
 		set["start"] = "zero"
 	}
@@ -260,9 +262,11 @@ func checkFirstRound(t *rapid.T, a algorithms.Algorithm) {
 		feature, left, count = append(feature, w.feature...), append(left, w.left...), append(count, w.count...)
 		threshold, leaf = append(threshold, w.threshold...), append(leaf, w.leaf...)
 	}
-	if !slices.Equal(got["feature"].U32, feature) || !slices.Equal(got["left"].U32, left) || !slices.Equal(got["samples"].U32, count) ||
+	if !slices.Equal(got["feature"].U32, feature) || !slices.Equal(got["left"].U32, left) ||
+		!slices.Equal(got["samples"].U32, count) ||
 		!slices.Equal(got["threshold"].F64, threshold) {
-		t.Fatalf("features %v, thresholds %v, rows %v; the twin has %v, %v, %v", got["feature"].U32, got["threshold"].F64, got["samples"].U32,
+		t.Fatalf("features %v, thresholds %v, rows %v; the twin has %v, %v, %v", got["feature"].U32, got["threshold"].F64,
+			got["samples"].U32,
 			feature, threshold, count)
 	}
 	for i, x := range got["leaf"].F32 {

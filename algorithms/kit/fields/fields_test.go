@@ -67,7 +67,8 @@ func (r *record) bytes(t interface{ Fatal(...any) }) []byte {
 }
 
 func drawRecord(t *rapid.T) *record {
-	r := newRecord(rapid.IntRange(0, 5).Draw(t, "floats"), rapid.IntRange(1, 4).Draw(t, "known"), rapid.IntRange(1, 3).Draw(t, "parts"))
+	r := newRecord(rapid.IntRange(0, 5).Draw(t, "floats"), rapid.IntRange(1, 4).Draw(t, "known"), rapid.IntRange(1, 3).
+		Draw(t, "parts"))
 	r.phase, r.any = rapid.Byte().Draw(t, "phase"), rapid.Bool().Draw(t, "any")
 	r.steps = [2]uint64{rapid.Uint64Min(14).Draw(t, "step"), rapid.Uint64().Draw(t, "samples")}
 	r.loss = math.Float64frombits(rapid.Uint64().Draw(t, "loss"))
@@ -123,8 +124,10 @@ func TestBytes(t *testing.T) {
 	r.phase, r.any, r.steps, r.loss = 5, true, [2]uint64{1, 2}, 1
 	r.theta[0], r.input[0], r.mean, r.blob = 1, 2, []float64{-2}, []byte("ab")
 	r.parts = [][]byte{nil, {9}}
-	want := "07" + "05" + "01" + "0100000000000000" + "0200000000000000" + "000000000000f03f" + "0000803f" + "0000000000000040" +
-		"01000000" + "00000000000000c0" + "0200000000000000" + "6162" + "02000000" + "0000000000000000" + "0100000000000000" + "09"
+	want := "07" + "05" + "01" + "0100000000000000" + "0200000000000000" + "000000000000f03f" + "0000803f" +
+		"0000000000000040" +
+		"01000000" + "00000000000000c0" + "0200000000000000" + "6162" + "02000000" + "0000000000000000" +
+		"0100000000000000" + "09"
 	if got := hex.EncodeToString(r.bytes(t)); got != want {
 		t.Errorf("the state is\n%s, want\n%s", got, want)
 	}

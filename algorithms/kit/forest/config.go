@@ -85,17 +85,19 @@ func checkFeatures(text string) error {
 func (c *Config) checkDraws(rows int) error {
 	switch n := c.draws(rows); {
 	case n > maxDraws:
-		return param.Errorf("sampling_ratio", "a sampling_ratio of %v of %d training samples makes %d draws, at most %d are possible",
+		return param.Errorf("sampling_ratio", "a sampling_ratio of %v of %d training samples makes %d draws, at most %d "+
+			"are possible",
 			c.SamplingRatio, rows, n, maxDraws)
 	case n < c.MinSamples:
-		return param.Errorf("min_samples", "a sampling_ratio of %v of %d training samples makes %d draws, but a node needs %d to be split: lower min_samples, increase sampling_ratio, or use more samples",
+		return param.Errorf("min_samples", "a sampling_ratio of %v of %d training samples makes %d draws, but a node needs "+
+			"%d to be split: lower min_samples, increase sampling_ratio, or use more samples",
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil
 }
 
-// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from 0, in
-// the order of the dataset's row numbers.
+// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from 0,
+// in the order of the dataset's row numbers.
 type BootstrapSample struct {
 	Tree      uint32
 	Width     int       // labels of a row

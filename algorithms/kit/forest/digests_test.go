@@ -70,7 +70,8 @@ func TestTreesKeepTheirBits(t *testing.T) {
 			c.Trees, c.MinSamples, c.Features, c.Step = 2, 3, k.tried, k.step
 			for _, sparse := range []bool{false, true} {
 				h := sha256.New()
-				for _, tree := range growTrees(t, families[k.family], c, 5, p.data(4, sparse, dataset.Split{Seed: 3, TestFraction: 0.1}), 1) {
+				for _, tree := range growTrees(t, families[k.family], c, 5,
+					p.data(4, sparse, dataset.Split{Seed: 3, TestFraction: 0.1}), 1) {
 					h.Write(tree.Encode())
 				}
 				if got := hex.EncodeToString(h.Sum(nil)[:8]); got != k.digest {

@@ -166,9 +166,9 @@ func Partition(entries, spare []uint32, side []uint8) int {
 // rankedRows is how many rows a word of markRanks describes.
 const rankedRows = 32
 
-// markRanks sets ranks for the rows of a node, numbered by position. Word i describes rows 32i to 32i+31: its lower half has
-// a bit for each, 1 if the split sends it to the right. Its upper half counts the rows before row 32i that go right.
-// The table takes two bits a row. entries, index and zeroLeft are as for MarkSides.
+// markRanks sets ranks for the rows of a node, numbered by position. Word i describes rows 32i to 32i+31: its lower
+// half has a bit for each, 1 if the split sends it to the right. Its upper half counts the rows before row 32i that go
+// right. The table takes two bits a row. entries, index and zeroLeft are as for MarkSides.
 func markRanks(ranks []uint64, entries []uint32, index int, zeroLeft bool) {
 	zero := uint64(0)
 	if !zeroLeft {
@@ -236,10 +236,12 @@ const (
 )
 
 //go:noescape
-func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
+func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft,
+	newRight uint32)
 
 //go:noescape
-func partitionRankedAVX2(entries *uint32, n int, spare *uint32, ranks *uint64, order *[256]uint64) (left int, newLeft, newRight uint32)
+func partitionRankedAVX2(entries *uint32, n int, spare *uint32, ranks *uint64, order *[256]uint64) (left int, newLeft,
+	newRight uint32)
 
 //go:noescape
 func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, isNew uint32)
@@ -268,7 +270,8 @@ func startPartitionRanked(entries, spare []uint32, ranks []uint64) (done, left i
 func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
 	done = num.WholeVectors(len(entries))
 	if num.Accelerated && done > 0 {
-		kept, isNew = filterSideAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &num.FrontOrder)
+		kept, isNew = filterSideAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff,
+			&num.FrontOrder)
 	}
 	return done, kept, isNew << 31
 }

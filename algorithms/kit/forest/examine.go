@@ -13,10 +13,11 @@ var ErrLeaf = errors.New("the root of the first tree is a leaf: no threshold is 
 // RootGains is what the search for the split of a root computes: the gain of each threshold, and
 // which ones the adaptive step visits.
 type RootGains struct {
-	Rows    int        `json:"samples"` // different rows that the tree drew
-	Split   NodeSplit  `json:"split"`
-	Best    NodeSplit  `json:"best"`         // the best of all thresholds (Eq. 3)
-	Visited *NodeSplit `json:"best_visited"` // the best of those that the adaptive step visits; nil: none of them has a gain
+	Rows  int       `json:"samples"` // different rows that the tree drew
+	Split NodeSplit `json:"split"`
+	Best  NodeSplit `json:"best"` // the best of all thresholds (Eq. 3)
+	// the best of those that the adaptive step visits; nil: none of them has a gain
+	Visited *NodeSplit `json:"best_visited"`
 	// Features are those that the root tries and that have several values, ascending.
 	Features   []FeatureGains `json:"features"`
 	Thresholds []Threshold    `json:"thresholds"` // of the feature of Split, ascending
@@ -71,8 +72,8 @@ func (k *kernel) ExamineRoot(d *dataset.Data) (*RootGains, error) {
 	return e.examine(e.splitOf(&best)), nil
 }
 
-// examination is the examination of one root. It repeats the search of the root's split, which was found with the step of
-// the settings, with each threshold tried, and with the adaptive step.
+// examination is the examination of one root. It repeats the search of the root's split, which was found with the step
+// of the settings, with each threshold tried, and with the adaptive step.
 type examination struct {
 	*grower
 	node  pendingNode

@@ -60,7 +60,8 @@ func checkExamined(t *rapid.T, f Variant) {
 	s.c.Step, s.visited = stepAdaptive, nil
 	twin := &slowNode{feature: -1}
 	s.split(twin, rows, 1)
-	if none := twin.feature < 0; (got.Visited == nil) != none || !none && (*got.Visited != NodeSplit{twin.feature, twin.threshold, twin.gain}) {
+	if none := twin.feature < 0; (got.Visited == nil) != none || !none &&
+		(*got.Visited != NodeSplit{twin.feature, twin.threshold, twin.gain}) {
 		t.Fatalf("the best visited is %+v, want %+v", got.Visited, twin)
 	}
 	at := slices.IndexFunc(got.Features, func(f FeatureGains) bool { return f.Feature == tree.Feature })
@@ -104,7 +105,8 @@ func checkGains(t *rapid.T, s *slow, rows []int, of FeatureGains, got []Threshol
 		gain := s.entropy(rows) - float64(len(left))/n*s.entropy(left) - float64(len(right))/n*s.entropy(right)
 		between := at.Threshold > values[i] && at.Threshold <= values[i+1]
 		if !between || at.Left != len(left) || math.Abs(at.Gain-gain) > 1e-8 {
-			t.Fatalf("feature %d: %+v between %v and %v, want the gain %v and %d on the left", of.Feature, at, values[i], values[i+1], gain, len(left))
+			t.Fatalf("feature %d: %+v between %v and %v, want the gain %v and %d on the left", of.Feature, at, values[i],
+				values[i+1], gain, len(left))
 		}
 		middle := slowVisit{of.Feature, (values[i] + values[i+1]) / 2}
 		if at.Visited != slices.Contains(s.visited, middle) {

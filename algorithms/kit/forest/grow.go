@@ -273,7 +273,8 @@ func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint
 func startSelectDrawn(dst, column, local []uint32) (done, kept int, isNew uint32) {
 	done = num.WholeVectors(len(column))
 	if num.Accelerated && done > 0 {
-		kept, isNew = selectDrawnAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &num.FrontOrder)
+		kept, isNew = selectDrawnAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local),
+			&num.FrontOrder)
 	}
 	return done, kept, isNew << 31
 }

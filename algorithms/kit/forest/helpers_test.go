@@ -63,7 +63,7 @@ func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.label
 // makeProblem draws rows of which share of the features are not zero, with labels
 // that depend on the first few features.
 func makeProblem(seed uint64, n, features, labels int, share float64) *problem {
-	p := &problem{n, features, labels, make([]float32, n*features), make([]float32, n*labels)}
+	p := &problem{n: n, features: features, labels: labels, x: make([]float32, n*features), d: make([]float32, n*labels)}
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	for i := range n {
 		for j := range features {

@@ -198,7 +198,8 @@ func TestUnusableRows(t *testing.T) {
 	c := smallConfig()
 	c.MinSamples = 15
 	u := round.Task{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}
-	for fraction, want := range map[float64]string{0.5: "but a node needs 15 to be split", 0.99: "but a node needs 15 to be split"} {
+	for fraction, want := range map[float64]string{0.5: "but a node needs 15 to be split",
+		0.99: "but a node needs 15 to be split"} {
 		d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: fraction})
 		k := newKernel(families["two"], c, 1, d)
 		_, err := k.Gather(context.Background(), u, d, nil, k.NewScratch())
@@ -209,7 +210,8 @@ func TestUnusableRows(t *testing.T) {
 	d := p.data(1, false, dataset.Split{Seed: 1, TestFraction: 0.9999999})
 	k := newKernel(families["two"], c, 1, d)
 	u.Roles = dataset.Validation
-	if _, err := k.Gather(context.Background(), u, d, nil, k.NewScratch()); err == nil || !strings.Contains(err.Error(), "no training samples are left") {
+	if _, err := k.Gather(context.Background(), u, d, nil, k.NewScratch()); err == nil ||
+		!strings.Contains(err.Error(), "no training samples are left") {
 		t.Errorf("no rows: error %v", err)
 	}
 }
@@ -405,13 +407,14 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%v: error %v, want %s...", given, err, want)
 		}
 	}
-	if _, err := a.Resolve(nil, &dataset.Manifest{Rows: 100, Features: 9}); err == nil || !strings.Contains(err.Error(), "no labels") {
+	if _, err := a.Resolve(nil, &dataset.Manifest{Rows: 100, Features: 9}); err == nil ||
+		!strings.Contains(err.Error(), "no labels") {
 		t.Errorf("a dataset without labels: error %v", err)
 	}
 }
 
-// TestDefaults: the defaults of both presets, all of them written down. Preset auto is the default, and its min_samples is at most a
-// fifth of the samples.
+// TestDefaults: the defaults of both presets, all of them written down. Preset auto is the default, and its min_samples
+// is at most a fifth of the samples.
 func TestDefaults(t *testing.T) {
 	const others = `"features":"all","step":"exhaustive","alpha":0.25,"beta":8}`
 	const paper = `{"trees":50,"max_depth":20,"sampling_ratio":0.8,"min_samples":20,` + others
@@ -423,7 +426,8 @@ func TestDefaults(t *testing.T) {
 		{nil, 100, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":15,` + others},
 		{param.Values{"preset": "auto"}, 74, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":14,` + others},
 		{nil, 5, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":2,` + others},
-		{param.Values{"preset": "auto", "min_samples": int64(16)}, 74, `{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":16,` + others},
+		{param.Values{"preset": "auto", "min_samples": int64(16)}, 74,
+			`{"trees":60,"max_depth":20,"sampling_ratio":0.8,"min_samples":16,` + others},
 		{param.Values{"preset": "paper"}, 100, paper},
 		{param.Values{"preset": "paper"}, 74, paper},
 	} {

@@ -39,7 +39,8 @@ func TestMemory(t *testing.T) {
 				}
 			}
 			held := liveHeap() - before
-			t.Logf("%d bytes of shards, %d bytes for two lanes: %.2f times as much", decoded, held, float64(held)/float64(decoded))
+			t.Logf("%d bytes of shards, %d bytes for two lanes: %.2f times as much", decoded, held,
+				float64(held)/float64(decoded))
 			if held > 2*decoded {
 				t.Errorf("%d bytes are held for %d bytes of shards", held, decoded)
 			}

@@ -53,7 +53,8 @@ const treeTensors = 6
 
 // tensors returns the tree's pieces of these tensors.
 func (t *Tree) tensors() [treeTensors]algorithms.Tensor {
-	return [...]algorithms.Tensor{{U32: t.feature}, {U32: t.left}, {U32: t.samples}, {F64: t.threshold}, {F64: t.gain}, {F32: t.leaves}}
+	return [...]algorithms.Tensor{{U32: t.feature}, {U32: t.left}, {U32: t.samples}, {F64: t.threshold}, {F64: t.gain},
+		{F32: t.leaves}}
 }
 
 // build derives the walker from a checked model.
@@ -217,9 +218,11 @@ func (a *Arrays) AddPieces(tensors []algorithms.Tensor) []algorithms.Tensor {
 // check refuses sizes and counts that no tree has.
 func (a *Arrays) check(l *learner.Tensors) {
 	for i := range a.nodes {
-		l.Check(a.nodes[i] >= 1 && uint64(a.leaves[i]) == (uint64(a.nodes[i])+1)/2, "tree %d is damaged: it has %d nodes and %d leaves", i, a.nodes[i], a.leaves[i])
+		l.Check(a.nodes[i] >= 1 && uint64(a.leaves[i]) == (uint64(a.nodes[i])+1)/2,
+			"tree %d is damaged: it has %d nodes and %d leaves", i, a.nodes[i], a.leaves[i])
 		e := a.evaluations[i]
-		l.Check(e >= 0 && e <= 1<<53 && e == float64(uint64(e)), "tree %d is damaged: its number of gain evaluations is %v, which is not possible", i, e)
+		l.Check(e >= 0 && e <= 1<<53 && e == float64(uint64(e)),
+			"tree %d is damaged: its number of gain evaluations is %v, which is not possible", i, e)
 	}
 }
 

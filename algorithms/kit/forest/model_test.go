@@ -97,11 +97,13 @@ func TestCeil32(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		threshold := rapid.Float64Range(-4e38, 4e38).Draw(t, "threshold")
 		near := float32(threshold)
-		for _, x := range []float32{near, math.Nextafter32(near, -math.MaxFloat32), math.Nextafter32(near, math.MaxFloat32), 0, 1} {
+		for _, x := range []float32{near, math.Nextafter32(near, -math.MaxFloat32),
+			math.Nextafter32(near, math.MaxFloat32), 0, 1} {
 			if x-x != 0 {
 				continue
 			}
-			if (float64(x) < threshold) != (x < ceil32(threshold)) || (float64(x) < threshold) != (clamp(x) < orderedBits(ceil32(threshold))) {
+			if (float64(x) < threshold) != (x < ceil32(threshold)) ||
+				(float64(x) < threshold) != (clamp(x) < orderedBits(ceil32(threshold))) {
 				t.Fatalf("%v and %v compare otherwise after rounding to %v", x, threshold, ceil32(threshold))
 			}
 		}
@@ -136,7 +138,8 @@ func TestDescribe(t *testing.T) {
 	for _, pair := range m.Describe() {
 		text += pair[0] + ": " + pair[1] + "\n"
 	}
-	for _, want := range []string{"trees: 3\n", "depth: mean ", "leaves: mean ", "samples per leaf: mean ", "gain evaluations: ", "total gain "} {
+	for _, want := range []string{"trees: 3\n", "depth: mean ", "leaves: mean ", "samples per leaf: mean ",
+		"gain evaluations: ", "total gain "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

@@ -47,7 +47,8 @@ func (p *predictor) makeX(values int) {
 // EachSums computes, for each row, the sums of the leaves that the row reaches (rows×labels), in
 // the order of the trees. It calls do with the sums of some rows at a time, from row
 // from on; do may change them. scratch is of NewScratch.
-func (m *Ensemble) EachSums(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any, do func(from int, sums []float64)) {
+func (m *Ensemble) EachSums(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any,
+	do func(from int, sums []float64)) {
 	p := scratch.(*predictor)
 	for from := 0; from < len(refs); {
 		n := min(blockRows, len(refs)-from)
@@ -247,10 +248,12 @@ const (
 // takes longer than for its walks, so rows have at most as many values as there are trees.
 func (m *Ensemble) divides(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) bool {
 	w, work := m.walker(), len(refs)*len(m.trees)
-	if len(refs) < leastRows || !w.fitsSets || w.splits > min(mostSplits, splitsPerRow*work) || storedValues(refs, shard, work) > work {
+	if len(refs) < leastRows || !w.fitsSets || w.splits > min(mostSplits, splitsPerRow*work) ||
+		storedValues(refs, shard, work) > work {
 		return false
 	}
-	return m.couldDivide.Load() >= rowsPerSplit*int64(w.splits) || m.couldDivide.Add(int64(work)) >= rowsPerSplit*int64(w.splits)
+	return m.couldDivide.Load() >= rowsPerSplit*int64(w.splits) || m.couldDivide.Add(int64(work)) >= rowsPerSplit*
+		int64(w.splits)
 }
 
 // shards gets the shards of rows: again only where the next row is in another.

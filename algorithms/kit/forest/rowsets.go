@@ -297,7 +297,8 @@ func (f *setForest) noteRow(answers [][blockHalves]rowSet, row int, columns []ui
 		f.noteRowGo(answers, row, columns, values)
 		return
 	}
-	noteRowAsm(&answers[0][row/setRows][row%setRows/64], 1<<(row%64), unsafe.SliceData(columns), unsafe.SliceData(values), len(columns),
+	noteRowAsm(&answers[0][row/setRows][row%setRows/64], 1<<(row%64), unsafe.SliceData(columns), unsafe.SliceData(values),
+		len(columns),
 		unsafe.SliceData(f.first), unsafe.SliceData(f.limits))
 }
 

@@ -19,7 +19,8 @@ type sparseRow struct {
 
 // drawSparse draws rows of values on the grid and at its ends.
 func drawSparse(s *num.Stream, rows, features int) (all []sparseRow) {
-	ends := []float32{0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32,
+	ends := []float32{0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32,
+		math.MaxFloat32,
 		-math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
 	for range rows {
 		var r sparseRow

@@ -13,7 +13,9 @@ func TestNotes(t *testing.T) {
 	p := makeProblem(5, 60, 3, 2, 1)
 	d := p.data(4, false, dataset.Split{})
 	f := families["two"]
-	for _, note := range []func([]float32) float64{nil, func(label []float32) float64 { return 3*float64(label[0]) - float64(label[1]) }} {
+	for _, note := range []func([]float32) float64{nil, func(label []float32) float64 {
+		return 3*float64(label[0]) - float64(label[1])
+	}} {
 		f.RowValue = note
 		k := newKernel(f, smallConfig(), 1, d)
 		tab, err := k.trainingTable(round.Task{Of: 1, Op: OpGrow, Roles: dataset.Train}, d)

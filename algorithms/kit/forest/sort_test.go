@@ -13,7 +13,8 @@ import (
 
 // TestOrderedBits: bits ascend with the values, and both zeros are one.
 func TestOrderedBits(t *testing.T) {
-	v := []float32{-math.MaxFloat32, -1, -math.SmallestNonzeroFloat32, 0, math.SmallestNonzeroFloat32, 1, 2, math.MaxFloat32}
+	v := []float32{-math.MaxFloat32, -1, -math.SmallestNonzeroFloat32, 0, math.SmallestNonzeroFloat32, 1, 2,
+		math.MaxFloat32}
 	for i := 1; i < len(v); i++ {
 		if orderedBits(v[i-1]) >= orderedBits(v[i]) || clamp(v[i-1]) >= clamp(v[i]) {
 			t.Errorf("%v is not below %v", v[i-1], v[i])

@@ -30,7 +30,9 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr := newTrainer(&c, 3, 2)
 		var err error
-		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() { err = fields.Read(bytes.Clone(b), stateFormat, tr.State) })
+		allocs.AtMost(t, 16*len(b)+64<<10, "a trainer's state", func() {
+			err = fields.Read(bytes.Clone(b), stateFormat, tr.State)
+		})
 		if err != nil {
 			if !errors.Is(err, fields.ErrState) {
 				t.Fatalf("error %v", err)

@@ -185,7 +185,7 @@ func scanBinaryGo(entries []uint32, packed []uint64, t *entropyTables, passed ui
 		}
 		passed += packed[e&RowMask]
 	}
-	return scanResult{at, best, passed, tried}
+	return scanResult{at: at, least: best, passed: passed, tried: tried}
 }
 
 const (
@@ -221,14 +221,16 @@ func scanNarrowGo(entries []uint32, narrow []uint8, t *entropyTables, passed uin
 		}
 		passed += unpacked[narrow[e&RowMask]]
 	}
-	return scanResult{at, best, passed, tried}
+	return scanResult{at: at, least: best, passed: passed, tried: tried}
 }
 
 //go:noescape
-func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64,
+	best int64) (at int, least int64, after uint64, tried int)
 
 //go:noescape
-func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)
+func scanNarrowAsm(entries *uint32, n int, narrow *uint8, unpacked *[256]uint64, whole, first, second *int64,
+	passed uint64, best int64) (at int, least int64, after uint64, tried int)
 
 // scanBinary is scanBinaryGo.
 func scanBinary(entries []uint32, packed []uint64, t *entropyTables, passed uint64, best int64) scanResult {
@@ -247,7 +249,8 @@ func scanNarrow(entries []uint32, narrow []uint8, t *entropyTables, passed uint6
 		return scanNarrowGo(entries, narrow, t, passed, best)
 	}
 	var s scanResult
-	s.at, s.least, s.passed, s.tried = scanNarrowAsm(unsafe.SliceData(entries), len(entries), unsafe.SliceData(narrow), &unpacked,
+	s.at, s.least, s.passed, s.tried = scanNarrowAsm(unsafe.SliceData(entries), len(entries),
+		unsafe.SliceData(narrow), &unpacked,
 		unsafe.SliceData(t.whole), unsafe.SliceData(t.first), unsafe.SliceData(t.second), passed, best)
 	return s
 }

@@ -91,7 +91,8 @@ func (t *Collected[T]) Next() (*round.Round, error) {
 	if t.Trees != nil {
 		return nil, nil
 	}
-	return &round.Round{Op: OpGrow, Kind: "tree", Tasks: t.Count, Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}, nil
+	return &round.Round{Op: OpGrow, Kind: "tree", Tasks: t.Count, Scope: round.Whole, How: &round.Gather{},
+		Roles: dataset.Train}, nil
 }
 
 // Fold implements round.Trainer. It drops each result once the tree is decoded, so

@@ -118,7 +118,8 @@ func (w *treeWriter) writeNode(i int, first, rest string) {
 		fmt.Fprintf(&w.b, "%sleaf  %d samples  %s\n", first, t.samples[i], w.distribution(int(t.left[i])))
 		return
 	}
-	fmt.Fprintf(&w.b, "%s%s < %.6g  %d samples, gain %.4f\n", first, w.feature(t.feature[i]), t.threshold[i], t.samples[i], t.gain[i])
+	fmt.Fprintf(&w.b, "%s%s < %.6g  %d samples, gain %.4f\n", first, w.feature(t.feature[i]), t.threshold[i],
+		t.samples[i], t.gain[i])
 	w.writeNode(int(t.left[i]), rest+"├─ yes: ", rest+"│       ")
 	w.writeNode(int(t.left[i])+1, rest+"└─ no:  ", rest+"        ")
 }
@@ -254,7 +255,8 @@ func DecodeTreeOf(b []byte, features, labels int, r LeafRange) (*Tree, error) {
 		return nil, fmt.Errorf("%w: %d nodes and %d leaves of %d labels are not possible", ErrTree, nodes, leaves, width)
 	}
 	if uint64(len(b)) != treeHead+nodes*nodeSize+leaves*width*4 {
-		return nil, fmt.Errorf("%w: it has %d bytes for %d nodes and %d leaves of %d labels", ErrTree, len(b), nodes, leaves, width)
+		return nil, fmt.Errorf("%w: it has %d bytes for %d nodes and %d leaves of %d labels", ErrTree, len(b), nodes,
+			leaves, width)
 	}
 	t := &Tree{
 		Labels:      labels,
@@ -310,7 +312,8 @@ func (t *Tree) check(features int, r LeafRange) error {
 		}
 		depth[child], depth[child+1] = depth[i]+1, depth[i]+1
 		if t.feature[i] >= uint32(features) || !finite(t.threshold[i]) || !finite(t.gain[i]) {
-			return fmt.Errorf("%w: node %d splits feature %d of %d at %v with gain %v, which is not possible", ErrTree, i, t.feature[i], features, t.threshold[i], t.gain[i])
+			return fmt.Errorf("%w: node %d splits feature %d of %d at %v with gain %v, which is not possible", ErrTree, i,
+				t.feature[i], features, t.threshold[i], t.gain[i])
 		}
 	}
 	if seen != leaves {

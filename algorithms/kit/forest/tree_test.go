@@ -187,7 +187,8 @@ func FuzzDecodeTree(f *testing.F) {
 			return
 		}
 		if bad != nil || samples != tree.samples[0] || math.Float64bits(loss) != math.Float64bits(tree.Loss) {
-			t.Fatalf("a tree of %d draws and loss %v is peeked at as %d and %v, %v", tree.samples[0], tree.Loss, samples, loss, bad)
+			t.Fatalf("a tree of %d draws and loss %v is peeked at as %d and %v, %v", tree.samples[0], tree.Loss,
+				samples, loss, bad)
 		}
 		if !bytes.Equal(tree.AppendBinary(nil), b) {
 			t.Fatal("a decoded tree has other bytes")
@@ -266,7 +267,8 @@ func TestDecodeTreeCopiesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			back.samples[0], back.threshold[0], back.leaves[0] = 77, 0.25, 0.125
-			if again, _ := DecodeTree(part, 1, labels); again.samples[0] != 77 || again.threshold[0] != 0.25 || again.leaves[0] != 0.125 {
+			if again, _ := DecodeTree(part, 1, labels); again.samples[0] != 77 || again.threshold[0] != 0.25 ||
+				again.leaves[0] != 0.125 {
 				t.Errorf("%d leaves, %d labels: numbers were copied", leaves, labels)
 			}
 			if cap(part) != len(part) && cap(part)-len(part) >= 8 {

@@ -26,7 +26,8 @@ func (v Variant) New() algorithms.Algorithm {
 		},
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return &kernel{variant: v, cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features, labels: j.Manifest.Labels}, nil
+			return &kernel{variant: v, cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features, labels: j.Manifest.Labels},
+				nil
 		},
 		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory: memory,
@@ -71,22 +72,37 @@ type Sizes struct{ Trees, MinSamples int }
 // section 4.4 of Chen et al. 2018; the paper does not give min_samples.
 func settingsOf(auto Sizes) param.Table[Config] {
 	return param.Table[Config]{
-		param.Word("preset", "auto uses the values with the best measured results (docs/design/defaults.md); paper uses the values of section 4.4 of Chen et al. 2018, and is faster",
+		param.Word("preset", "auto uses the values with the best measured results (docs/design/defaults.md); paper uses "+
+			"the values of section 4.4 of Chen et al. 2018, and is faster",
 			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
-		param.Int("trees", "number of trees in the forest", 1, 10_000, auto.Trees, func(c *Config) *int { return &c.Trees }).Preset(param.Paper, 50).InPaper(),
-		param.Int("max_depth", "maximum depth of a tree; the root has depth 0, and every node at the maximum depth is a leaf", 1, maxDepth, 20,
+		param.Int("trees", "number of trees in the forest", 1, 10_000, auto.Trees, func(c *Config) *int {
+			return &c.Trees
+		}).Preset(param.Paper, 50).InPaper(),
+		param.Int("max_depth", "maximum depth of a tree; the root has depth 0, and every node at the maximum depth is a leaf",
+			1, maxDepth, 20,
 			func(c *Config) *int { return &c.MaxDepth }).InPaper(),
-		param.Float("sampling_ratio", "size of each tree's bootstrap sample, as a fraction of the training samples", 0.0001, 1, 0.8,
+		param.Float("sampling_ratio", "size of each tree's bootstrap sample, as a fraction of the training samples",
+			0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }).InPaper(),
-		param.Int("min_samples", "minimum number of samples in a node that is split, repeated bootstrap draws included; a leaf may have one sample", 2, maxDraws, auto.MinSamples,
+		param.Int("min_samples", "minimum number of samples in a node that is split, repeated bootstrap draws included; a "+
+			"leaf may have one sample", 2, maxDraws, auto.MinSamples,
 			func(c *Config) *int { return &c.MinSamples }).Preset(param.Paper, paperSamples).
 			Says(fmt.Sprintf("auto: %d, or a fifth of the samples if that is less; paper: %d", auto.MinSamples, paperSamples)),
-		param.Text("features", "number of features tried at each node, drawn at random: all, sqrt (the square root of their number) or a fraction such as 0.33",
-			"all, sqrt, or a fraction of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }).InPaper(),
-		param.Word("step", "search for the threshold of a feature: exhaustive tries all thresholds, adaptive skips thresholds near thresholds with a low gain (Eq. 5 of Chen et al. 2018)",
+		param.Text("features", "number of features tried at each node, drawn at random: all, sqrt (the square root of "+
+			"their number) or a fraction such as 0.33",
+			"all, sqrt, or a fraction of the features above 0 and at most 1", featuresAll, checkFeatures,
+			func(c *Config) *string {
+				return &c.Features
+			}).InPaper(),
+		param.Word("step", "search for the threshold of a feature: exhaustive tries all thresholds, adaptive skips "+
+			"thresholds near thresholds with a low gain (Eq. 5 of Chen et al. 2018)",
 			func(c *Config) *string { return &c.Step }, stepExhaustive, stepAdaptive).InPaper(),
-		param.Float("alpha", "α of the adaptive step (Eq. 5 of Chen et al. 2018): a greater α means longer steps, which skip more thresholds", 1e-6, 1, 0.25, func(c *Config) *float64 { return &c.Alpha }).InPaper(),
-		param.Float("beta", "β of the adaptive step (Eq. 5 of Chen et al. 2018): a greater β shortens steps more sharply near the best gain", 0, 100, 8,
+		param.Float("alpha", "α of the adaptive step (Eq. 5 of Chen et al. 2018): a greater α means longer steps, which "+
+			"skip more thresholds", 1e-6, 1, 0.25, func(c *Config) *float64 {
+			return &c.Alpha
+		}).InPaper(),
+		param.Float("beta", "β of the adaptive step (Eq. 5 of Chen et al. 2018): a greater β shortens steps more sharply "+
+			"near the best gain", 0, 100, 8,
 			func(c *Config) *float64 { return &c.Beta }).InPaper(),
 	}
 }

@@ -207,7 +207,8 @@ func checkScan(t *rapid.T) {
 	search.best, search.split.index, search.split.total = best, 0, 0
 	if got := search.binarySteps(entries, passed, 1); got != want.passed || search.best != want.least ||
 		int(search.split.index) != want.at+1 || int(search.evaluations) != want.tried {
-		t.Fatalf("without tables: passed %x, best %d at %d after %d, want %+v", got, search.best, search.split.index, search.evaluations, want)
+		t.Fatalf("without tables: passed %x, best %d at %d after %d, want %+v", got, search.best, search.split.index,
+			search.evaluations, want)
 	}
 }
 
@@ -244,12 +245,14 @@ func checkWalk(t *rapid.T) {
 	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
 	features := rapid.SampledFrom([]int{1, 2, 7, 40}).Draw(t, "features")
 	labels := rapid.SampledFrom([]int{1, 3, 4, 5, 8, 17}).Draw(t, "labels")
-	p := &problem{n: rapid.SampledFrom([]int{1, 7, 8, 9, 17, 64, 65, 300}).Draw(t, "rows"), features: features, labels: labels}
+	p := &problem{n: rapid.SampledFrom([]int{1, 7, 8, 9, 17, 64, 65, 300}).Draw(t, "rows"), features: features,
+		labels: labels}
 	p.x, p.d = make([]float32, p.n*features), make([]float32, p.n*labels)
 	for i := range p.x {
 		p.x[i] = float32(gridValue(s))
 		if s.Uint64n(20) == 0 {
-			p.x[i] = rapid.SampledFrom([]float32{math.MaxFloat32, -math.MaxFloat32, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32}).Draw(t, "x")
+			p.x[i] = rapid.SampledFrom([]float32{math.MaxFloat32, -math.MaxFloat32, float32(math.Copysign(0, -1)),
+				math.SmallestNonzeroFloat32}).Draw(t, "x")
 		}
 	}
 	var trees []*Tree

@@ -76,9 +76,9 @@ type Stager interface {
 	Repeater
 	// StageDone reports whether the stage has ended and Advance must be called.
 	StageDone() bool
-	// Advance ends the stage. It begins the next stage, or ends the search: Done is then true. best is the iteration of the
-	// least validation loss so far; 0 if nothing was validated. stale is true if the patience is at its end. margin is the
-	// share by which the next stage must lower the validation loss before its losses count; 0: any fall counts.
+	// Advance ends the stage. It begins the next stage, or ends the search: Done is then true. best is the iteration of
+	// the least validation loss so far; 0 if nothing was validated. stale is true if the patience is at its end. margin is
+	// the share by which the next stage must lower the validation loss before its losses count; 0: any fall counts.
 	Advance(best uint64, stale bool) (margin float64)
 }
 
@@ -146,7 +146,8 @@ type Training struct {
 // New returns the training of a job on a dataset, which begins where the optimiser
 // does. The objective may read the scaling of fit, which is the training's.
 func New(set Settings, o Objective, by Optimiser, fit *scaling.Fit, m *dataset.Manifest) *Training {
-	t := &Training{Settings: set, Objective: o, Optimiser: by, Fit: fit, shards: len(m.Shards), slope: make([]float64, len(by.Point()))}
+	t := &Training{Settings: set, Objective: o, Optimiser: by, Fit: fit, shards: len(m.Shards),
+		slope: make([]float64, len(by.Point()))}
 	t.Stopping = gradient.NewStopping(set.StopRule, t.best())
 	return t
 }
@@ -319,7 +320,8 @@ func (t *Training) validates(before uint64) bool {
 func (t *Training) Trained() ([]float64, error) {
 	switch {
 	case t.Phase != PhaseDone:
-		return nil, fmt.Errorf("there is no model yet: the job is at iteration %d of %d (%s)", t.iterations(), t.Steps, t.phaseName())
+		return nil, fmt.Errorf("there is no model yet: the job is at iteration %d of %d (%s)", t.iterations(), t.Steps,
+			t.phaseName())
 	case t.Stopping.Best.Any && !t.Refitting:
 		return t.Stopping.Best.Vectors[0].Data, nil
 	}
@@ -343,13 +345,16 @@ func (t *Training) State(l *fields.List) {
 		"the saved state has a validation loss of %v to fall below, which is not possible", t.Stopping.Bar)
 	l.Check(t.occurs(), "the saved state has phase %d, which this job does not have", t.Phase)
 	n := t.iterations()
-	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations, "the saved state has impossible numbers: iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
+	l.Check(n <= t.limit() && t.Before <= t.Steps && t.Before+n <= t.Evaluations,
+		"the saved state has impossible numbers: iteration %d of %d after %d evaluations", n, t.limit(), t.Evaluations)
 	validated := n
 	if t.Refitting {
 		validated = t.Before
 	}
-	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated, "the saved state has its last validation at iteration %d, which is not possible", t.Stopping.At)
-	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0, "the saved state has its best validation before the first iteration")
+	l.Check(t.Stopping.At <= validated && t.Stopping.Best.Step <= validated,
+		"the saved state has its last validation at iteration %d, which is not possible", t.Stopping.At)
+	l.Check(!t.Stopping.Best.Any || t.Stopping.Best.Step > 0,
+		"the saved state has its best validation before the first iteration")
 }
 
 // limit is the greatest number of iterations, since the refit began where there is one.
@@ -364,7 +369,8 @@ func (t *Training) limit() uint64 {
 func (t *Training) occurs() bool {
 	begins := t.Evaluations == 0 || t.Refitting && t.iterations() == 0
 	switch {
-	case t.Phase >= phases, (t.Phase == PhaseScaling) == t.Fit.Done(), t.Refitting && !t.refits(), !t.Refitting && t.Before > 0:
+	case t.Phase >= phases, (t.Phase == PhaseScaling) == t.Fit.Done(), t.Refitting && !t.refits(), !t.Refitting &&
+		t.Before > 0:
 		return false
 	case t.Phase <= PhaseOwn:
 		return begins && (t.Phase == PhaseScaling || t.OwnKind != "")
@@ -412,7 +418,8 @@ func (t *Training) Progress() round.Progress {
 // and an evaluation sums so many values, apart from the rows and their losses.
 func Memory(set *Settings, n int, optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
 	vector := 8 * int64(n)
-	f := algorithms.Footprint{State: optimiser + 2*vector + 256, Node: 8 * int64(max(SumsAt+sums, scaling.MostSums(set.Scaling, m))), Nodes: int64(len(m.Shards))}
+	f := algorithms.Footprint{State: optimiser + 2*vector + 256,
+		Node: 8 * int64(max(SumsAt+sums, scaling.MostSums(set.Scaling, m))), Nodes: int64(len(m.Shards))}
 	if set.Validates {
 		f.State += vector
 	}

@@ -59,7 +59,8 @@ var (
 
 // settings are those of the tests.
 func settings(validates bool) Settings {
-	return Settings{StopRule: gradient.StopRule{Validates: validates, Patience: 2}, Scaling: scaling.None, Steps: 60, Interval: 2, Derived: 1}
+	return Settings{StopRule: gradient.StopRule{Validates: validates, Patience: 2}, Scaling: scaling.None, Steps: 60,
+		Interval: 2, Derived: 1}
 }
 
 var manifest = &dataset.Manifest{Rows: 6, Features: 3, Labels: 2, Shards: make([]dataset.ShardRef, 4)}
@@ -109,7 +110,8 @@ func step(t *testing.T, tr *Training, o *curved) (r round.Round, more bool) {
 	sum.Reset(r.Reduce().Shape)
 	x := num.Float64s(round.Vars(r.Vars).Get(varPoint))
 	rows := map[dataset.Roles][]float64{
-		dataset.Train: trainRows, dataset.Validation: validationRows, dataset.Train | dataset.Validation: slices.Concat(trainRows, validationRows),
+		dataset.Train: trainRows, dataset.Validation: validationRows, dataset.Train |
+			dataset.Validation: slices.Concat(trainRows, validationRows),
 	}[r.Roles]
 	o.sum(sum.F64, x, rows)
 	if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
@@ -150,7 +152,8 @@ func TestCourse(t *testing.T) {
 		switch r.Op {
 		case OpEvaluate:
 			evaluations++
-			if !slices.Equal(num.Float64s(v.Get(varPoint)), point) || r.Roles != dataset.Train || r.Reduce().DerivedVersion != 1 || r.Reduce().Shape.F64 != SumsAt+3 {
+			if !slices.Equal(num.Float64s(v.Get(varPoint)), point) || r.Roles != dataset.Train ||
+				r.Reduce().DerivedVersion != 1 || r.Reduce().Shape.F64 != SumsAt+3 {
 				t.Fatalf("evaluation %d: %+v, want one at %v", evaluations, r, point)
 			}
 		case gradient.OpValidate:
@@ -205,7 +208,8 @@ func (s *scripted) Tell(float64, []float64) {
 // TestTrials: evaluations that end no iteration change no loss and are not validated again, also where the last
 // of them ends the search.
 func TestTrials(t *testing.T) {
-	tr, o := newTraining(Settings{StopRule: gradient.StopRule{Validates: true, Patience: 9}, Scaling: scaling.None, Steps: 9, Interval: 1})
+	tr, o := newTraining(Settings{StopRule: gradient.StopRule{Validates: true, Patience: 9}, Scaling: scaling.None,
+		Steps: 9, Interval: 1})
 	by := &scripted{accepts: []bool{false, true, false, true, false, false}}
 	tr.Optimiser = by
 	tr.Start()
@@ -256,14 +260,16 @@ func TestEarlyStopping(t *testing.T) {
 			}
 			continue
 		}
-		if !slices.Equal(x, point) || p.BestStep != at || p.BestLoss != best || p.Step != at+set.Patience || tr.Optimiser.Done() {
+		if !slices.Equal(x, point) || p.BestStep != at || p.BestLoss != best || p.Step != at+set.Patience ||
+			tr.Optimiser.Done() {
 			t.Errorf("point %v of %+v, want %v at iteration %d with %v", x, p, point, at, best)
 		}
 	}
 }
 
 // TestRefit: after early stopping the training begins again, on training and validation rows, for as many iterations
-// as were best: it is then where a training on these rows alone is. What was derived of the training rows has another version.
+// as were best: it is then where a training on these rows alone is. What was derived of the training rows has another
+// version.
 func TestRefit(t *testing.T) {
 	set := settings(true)
 	set.Refit, set.Interval, set.OwnKind = true, 1, "means"
@@ -278,8 +284,10 @@ func TestRefit(t *testing.T) {
 		versions[r.Vars[0].Version] = true
 	}
 	before, best := tr.Before, tr.Stopping.Best.Step
-	if r, err := tr.Next(); err != nil || tr.Phase != PhaseOwn || began != 1 || r.Roles != dataset.Train|dataset.Validation || before != best+set.Patience {
-		t.Fatalf("phase %d, round %+v, after %d iterations: want the algorithm's own round, on training and validation samples", tr.Phase, r, before)
+	if r, err := tr.Next(); err != nil || tr.Phase != PhaseOwn || began != 1 || r.Roles != dataset.Train|
+		dataset.Validation || before != best+set.Patience {
+		t.Fatalf("phase %d, round %+v, after %d iterations: want the algorithm's own round, on training and validation "+
+			"samples", tr.Phase, r, before)
 	}
 	tr.Resume()
 	for {
@@ -287,7 +295,8 @@ func TestRefit(t *testing.T) {
 		if !more {
 			break
 		}
-		if r.Op != OpEvaluate || r.Roles != dataset.Train|dataset.Validation || r.Reduce().DerivedVersion != 2 || versions[r.Vars[0].Version] {
+		if r.Op != OpEvaluate || r.Roles != dataset.Train|dataset.Validation || r.Reduce().DerivedVersion != 2 ||
+			versions[r.Vars[0].Version] {
 			t.Fatalf("round %+v of a refit", r)
 		}
 	}
@@ -384,7 +393,8 @@ func TestNegativeLoss(t *testing.T) {
 	if p := tr.Progress(); p.Loss != -1 {
 		t.Errorf("loss %v before there is one", p.Loss)
 	}
-	if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: []float64{4, -1e-18, 1, 1, 1}}}); err != nil || tr.Progress().Loss != 0 {
+	if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: []float64{4, -1e-18, 1, 1, 1}}}); err != nil ||
+		tr.Progress().Loss != 0 {
 		t.Errorf("loss %v, error %v", tr.Progress().Loss, err)
 	}
 }
@@ -397,7 +407,8 @@ func state(t *testing.T, tr *Training) []byte {
 		t.Fatal(err)
 	}
 	n := len(tr.slope)
-	if f := Memory(&tr.Settings, n, lbfgs.Bytes(n), tr.Objective.Sums(), manifest); int64(len(b)) > f.State || f.Node < 8*int64(SumsAt+tr.Objective.Sums()) {
+	if f := Memory(&tr.Settings, n, lbfgs.Bytes(n), tr.Objective.Sums(), manifest); int64(len(b)) > f.State ||
+		f.Node < 8*int64(SumsAt+tr.Objective.Sums()) {
 		t.Fatalf("a state of %d bytes, estimated %+v", len(b), f)
 	}
 	return b
@@ -476,7 +487,8 @@ func (*staged) Repeat(uint64)                { panic("a refit") }
 func (*staged) StageDone() bool              { return true }
 func (*staged) Advance(uint64, bool) float64 { panic("a stage begins") }
 
-// TestStageEndRefused: a state with an evaluation in a stage that has ended. Advance follows the end of a stage at once.
+// TestStageEndRefused: a state with an evaluation in a stage that has ended. Advance follows the end of a stage at
+// once.
 func TestStageEndRefused(t *testing.T) {
 	for _, by := range []Optimiser{&scripted{accepts: []bool{true}}, &staged{scripted{accepts: []bool{true}}}} {
 		tr, _ := newTraining(settings(false))

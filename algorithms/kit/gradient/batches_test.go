@@ -65,7 +65,8 @@ func TestWindowCounts(outer *testing.T) {
 		p := Batches{num.NewKey(rapid.Uint64().Draw(t, "seed"), "test/batch"), rapid.IntRange(1, 90).Draw(t, "batch")}
 		of := 1 << rapid.IntRange(0, 3).Draw(t, "units")
 		from := rapid.Uint64Range(0, 50).Draw(t, "from")
-		u := round.Task{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of, Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
+		u := round.Task{ID: rapid.IntRange(0, of-1).Draw(t, "unit"), Of: of,
+			Steps: [2]uint64{from, from + rapid.Uint64Range(0, 9).Draw(t, "steps")}}
 		n := rapid.IntRange(0, 200).Draw(t, "rows")
 		drawn := struct{ Sampler }{p} // which counts nothing by itself
 		var got, want Window

@@ -23,7 +23,9 @@ const (
 	PhaseOwn // the algorithm's own rounds at the end of an interval
 	PhaseValidation
 	PhaseDone
-	PhaseChoice // the algorithm's own round on the validation rows, after the last validation; its number is the last one so that states keep theirs
+	// the algorithm's own round on the validation rows, after the last validation; its number is the last one so that
+	// states keep theirs
+	PhaseChoice
 	phases
 )
 
@@ -99,7 +101,8 @@ type Descent struct {
 func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own ...[]float32) *Descent {
 	d := &Descent{
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
-		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
+		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f),
+		Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
 		key: key, shards: len(m.Shards),
 	}
 	for _, v := range own {
@@ -289,7 +292,8 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 		d.Plateau.add(rows, sum.F64[1]/float64(d.Terms)+float64(rows*d.Optimizer.Penalty(d.Theta())))
 	}
 	if !d.move(sum, float32(share)) {
-		return fmt.Errorf("a parameter of the model is no longer finite after step %d: try a lower learning_rate than %v", d.Step+1, d.Rate)
+		return fmt.Errorf("a parameter of the model is no longer finite after step %d: try a lower learning_rate than %v",
+			d.Step+1, d.Rate)
 	}
 	d.Step++
 	d.Vectors[0].Version++
@@ -340,8 +344,10 @@ func (d *Descent) State(l *fields.List) {
 		d.Plateau.state(l)
 	}
 	l.Check(d.occurs(), "the saved state has phase %d, which this job does not have", d.Phase)
-	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()), "the saved state is at step %d of %d, which is not possible", d.Step, d.limit())
-	l.Check(d.Stopping.At <= d.Before+d.Step, "the saved state has its last validation at step %d, which is not possible", d.Stopping.At)
+	l.Check(d.Before <= d.Steps && d.Step <= d.limit() && d.limit() <= d.Steps && !(d.Phase == PhaseStep && d.ended()),
+		"the saved state is at step %d of %d, which is not possible", d.Step, d.limit())
+	l.Check(d.Stopping.At <= d.Before+d.Step, "the saved state has its last validation at step %d, which is not possible",
+		d.Stopping.At)
 }
 
 // occurs reports whether a run of the job can be in the phase.
@@ -361,7 +367,8 @@ func (d *Descent) occurs() bool {
 
 // phaseName is the word for the phase in progress and errors.
 func (d *Descent) phaseName() string {
-	return [...]string{"scaling", "training", d.OwnKind, "validation", "done", d.ChoiceKind, "unknown"}[min(d.Phase, phases)]
+	return [...]string{"scaling", "training", d.OwnKind, "validation", "done", d.ChoiceKind,
+		"unknown"}[min(d.Phase, phases)]
 }
 
 // Progress implements round.Trainer. Loss is the mean over rows and terms on the last rows
@@ -399,7 +406,8 @@ func (d *Descent) Progress() round.Progress {
 func Memory(set *Settings, f Function, m *dataset.Manifest, own int) algorithms.Footprint {
 	n := Parameters(f)
 	theta, vectors := 4*int64(n), 4*int64(n+own)
-	a := algorithms.Footprint{State: vectors + theta + min(theta, 4*PartValues) + 256, Model: theta, Nodes: int64(len(m.Shards))}
+	a := algorithms.Footprint{State: vectors + theta + min(theta, 4*PartValues) + 256, Model: theta,
+		Nodes: int64(len(m.Shards))}
 	if set.Adam {
 		a.State += theta
 	}

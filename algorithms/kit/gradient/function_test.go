@@ -16,7 +16,8 @@ func TestLinear(t *testing.T) {
 		for _, scaled := range []bool{false, true} {
 			for _, bias := range []bool{false, true} {
 				t.Run(fmt.Sprintf("sparse=%v/scaled=%v/bias=%v", sparse, scaled, bias), func(t *testing.T) {
-					f := gradient.Linear{Features: 7, Outputs: 5, Bias: bias, Sparse: sparse, Scaled: scaled, Normal: true, Deviation: 0.5}
+					f := gradient.Linear{Features: 7, Outputs: 5, Bias: bias, Sparse: sparse, Scaled: scaled, Normal: true,
+						Deviation: 0.5}
 					gradienttest.Check(t, &f, gradienttest.Options{Features: 7, Outputs: 5, Sparse: sparse, Scaled: scaled},
 						func([]algorithms.Tensor) gradient.Function {
 							return &gradient.Linear{Features: 7, Outputs: 5, Bias: bias}

@@ -67,7 +67,8 @@ func NewScratch(f Function, outputs, block int) Scratch {
 	if l, ok := f.(Limited); ok {
 		most = min(block, l.MostRows())
 	}
-	return Scratch{Block: most, F: make([]float32, block*outputs), DF: make([]float32, block*outputs), Space: f.NewWorkspace()}
+	return Scratch{Block: most, F: make([]float32, block*outputs), DF: make([]float32, block*outputs),
+		Space: f.NewWorkspace()}
 }
 
 // Run computes a unit of a Descent's round, of its scaling included; it reports false, and
@@ -145,8 +146,8 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, l 
 	}
 }
 
-// compare adds two sums to the sums of validate. The terms of the first are the losses of the reference, under s.Values,
-// less the present losses. The terms of the second are the squares of these differences.
+// compare adds two sums to the sums of validate. The terms of the first are the losses of the reference, under
+// s.Values, less the present losses. The terms of the second are the squares of these differences.
 func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	k.eachLoss(u, d, l, s, func(i int, loss float64) {
 		gain := loss - s.losses[i]
@@ -204,7 +205,7 @@ func (p *passes) permutation(key num.Key, number uint64, unit, n int) *num.Permu
 	}
 	o := &p.ofUnit[at]
 	if o.unit != unit || o.key != key || o.number != number || o.perm.Len() != uint64(n) {
-		*o = pass{key, number, unit, num.NewPermutation(key, number, uint32(unit), uint64(n))}
+		*o = pass{key: key, number: number, unit: unit, perm: num.NewPermutation(key, number, uint32(unit), uint64(n))}
 	}
 	return &o.perm
 }

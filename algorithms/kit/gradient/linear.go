@@ -117,7 +117,8 @@ func (f *Linear) together(samples []Sample) bool {
 
 // eachDense calls do with dense rows as a matrix, scaled, some at a time; from is the
 // first one's number. again tells that Predict has just had the same ones.
-func (f *Linear) eachDense(samples []Sample, input *scaling.Values, s *linearSpace, again bool, do func(from, n int, x []float32)) {
+func (f *Linear) eachDense(samples []Sample, input *scaling.Values, s *linearSpace, again bool,
+	do func(from, n int, x []float32)) {
 	most := gatheredValues / max(1, f.Features)
 	for from := 0; from < len(samples); from += most {
 		part := samples[from:min(from+most, len(samples))]
@@ -286,7 +287,8 @@ func (f *Linear) backwardDense(dst *round.Partial, df []float32, samples []Sampl
 
 var one = []float32{1} // by which rows are added to float64 sums
 
-func (f *Linear) backwardSparse(dst *round.Partial, df []float32, samples []Sample, input *scaling.Values, s *linearSpace) {
+func (f *Linear) backwardSparse(dst *round.Partial, df []float32, samples []Sample, input *scaling.Values,
+	s *linearSpace) {
 	if s.listed {
 		f.sumRows(dst, df, samples, input, s)
 	}

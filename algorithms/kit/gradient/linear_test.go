@@ -16,7 +16,8 @@ func TestDenseTogether(t *testing.T) {
 	for _, test := range []struct {
 		rows, features, outputs int
 		bias, scaled            bool
-	}{{2, 1, 1, true, false}, {64, 24, 64, true, true}, {33, 7, 9, false, true}, {7, 40000, 3, true, false}, {5, 90000, 2, true, false}} {
+	}{{2, 1, 1, true, false}, {64, 24, 64, true, true}, {33, 7, 9, false, true}, {7, 40000, 3, true, false},
+		{5, 90000, 2, true, false}} {
 		f := &Linear{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled}
 		s := num.NewStream(num.NewKey(3, "dense"), 0, 0)
 		draw := func(n int) []float32 {
@@ -63,7 +64,8 @@ func TestSparseTogether(t *testing.T) {
 	for _, test := range []struct {
 		rows, features, outputs, nonZeros int
 		bias, scaled                      bool
-	}{{1, 1, 1, 1, true, false}, {32, 1869, 64, 21, true, false}, {33, 100, 64, 10, false, true}, {40, 65, 7, 9, true, true}, {3, 64, 128, 0, true, false}, {32, 1869, 128, 21, true, false}, {33, 100, 65, 10, false, true}} {
+	}{{1, 1, 1, 1, true, false}, {32, 1869, 64, 21, true, false}, {33, 100, 64, 10, false, true}, {40, 65, 7, 9, true,
+		true}, {3, 64, 128, 0, true, false}, {32, 1869, 128, 21, true, false}, {33, 100, 65, 10, false, true}} {
 		f := &Linear{Features: test.features, Outputs: test.outputs, Bias: test.bias, Scaled: test.scaled, Sparse: true}
 		s := num.NewStream(num.NewKey(3, "sparse"), 0, 0)
 		w := &Weights{}
@@ -105,7 +107,8 @@ func TestSparseTogether(t *testing.T) {
 		want := sum(new(round.Partial), &round.Task{}, max(1, len(samples)/2))
 		for range 2 { // the second time with the memory of the first, and after the other way
 			for what, got := range map[string]*round.Partial{
-				"at once": sum(new(round.Partial), &round.Task{}, len(samples)), "later": sum(&again, &round.Task{Later: true}, len(samples)),
+				"at once": sum(new(round.Partial), &round.Task{}, len(samples)), "later": sum(&again, &round.Task{Later: true},
+					len(samples)),
 			} {
 				if !slices.Equal(got.Index, want.Index) || !slices.Equal(got.F64, want.F64) {
 					t.Errorf("%+v, %s: rows %v or sums differ from %v", test, what, got.Index, want.Index)
@@ -137,7 +140,8 @@ func TestInitialTheta(t *testing.T) {
 	bound := math.Sqrt(3.0 / 300)
 	rows, bias := f.split(theta)
 	most, _, deviation := moments(rows)
-	if mostBias, _, _ := moments(bias); most > bound || math.Abs(deviation-bound/math.Sqrt(3)) > 0.01*bound || mostBias > 0 {
+	if mostBias, _, _ := moments(bias); most > bound || math.Abs(deviation-bound/math.Sqrt(3)) > 0.01*bound ||
+		mostBias > 0 {
 		t.Errorf("Xavier: bound %v, deviation %v", most, deviation)
 	}
 	f.Normal = true

@@ -44,7 +44,8 @@ func moveTwice(t *testing.T, name string, f *Linear, r Rule) {
 		if o.wholeMove(f, sum, 0.01, &x, step, want, first, second) != finite {
 			t.Errorf("%s: finite is %v", name, finite)
 		}
-		for what, pair := range map[string][2][]float32{"Θ": {theta, want}, "first moment": {o.First, first}, "second moment": {o.Second, second}} {
+		for what, pair := range map[string][2][]float32{"Θ": {theta, want}, "first moment": {o.First, first},
+			"second moment": {o.Second, second}} {
 			if at := firstOther(pair[0], pair[1]); at >= 0 {
 				t.Errorf("%s: %s %d is %v, want %v", name, what, at, pair[0][at], pair[1][at])
 			}
@@ -76,7 +77,8 @@ func drawSum(f Function, s *num.Stream) *round.Partial {
 }
 
 // wholeMove is Move with the whole gradient at once.
-func (o *Optimizer) wholeMove(f *Linear, sum *round.Partial, share float32, x *scaling.Values, step uint64, theta, first, second []float32) bool {
+func (o *Optimizer) wholeMove(f *Linear, sum *round.Partial, share float32, x *scaling.Values, step uint64, theta,
+	first, second []float32) bool {
 	g := slices.Clone(sum.F32)
 	if len(g) == 0 {
 		g = wholeSparse(f, sum, x)

@@ -170,7 +170,8 @@ func (m *move) apply(x, first, second, g []float32) bool {
 // that sum holds of f's loss with inputs scaled by x. It reports whether all of theta is
 // finite. Θ moves a part after the other, so that the gradient of each stays in the
 // processor's cache.
-func (o *Optimizer) Move(theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values, step uint64) (finite bool) {
+func (o *Optimizer) Move(theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values,
+	step uint64) (finite bool) {
 	o.Updates++
 	m := o.move(step)
 	from, finite := o.moveRows(&m, theta, f, sum, share, x)
@@ -195,7 +196,8 @@ func (o *Optimizer) applySpans(m *move, theta, g []float32, from int) (finite bo
 		if to <= from {
 			continue
 		}
-		if step := m.of(p); p.factor != 0 && !step.apply(theta[from:to], o.First[from:to], part(o.Second, from, to), g[:to-from]) {
+		if step := m.of(p); p.factor != 0 && !step.apply(theta[from:to], o.First[from:to], part(o.Second, from, to),
+			g[:to-from]) {
 			finite = false
 		}
 		from, g = to, g[to-from:]
@@ -219,7 +221,8 @@ func (o *Optimizer) Penalty(theta []float32) float64 {
 }
 
 // moveRows is Move of the first n parameters, of whose gradient few rows are there.
-func (o *Optimizer) moveRows(m *move, theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values) (n int, finite bool) {
+func (o *Optimizer) moveRows(m *move, theta []float32, f Function, sum *round.Partial, share float32,
+	x *scaling.Values) (n int, finite bool) {
 	if n = f.GradientRows(x); n == 0 || o.Adam {
 		return 0, true
 	}
@@ -228,7 +231,8 @@ func (o *Optimizer) moveRows(m *move, theta []float32, f Function, sum *round.Pa
 		return n, true
 	}
 	step := m.of(p)
-	return n, num.MomentumRows(theta[:n], o.First[:n], sum.Values, sum.Index, sum.Width, share, step.rate, step.momentum, step.decay)
+	return n, num.MomentumRows(theta[:n], o.First[:n], sum.Values, sum.Index, sum.Width, share, step.rate, step.momentum,
+		step.decay)
 }
 
 // part returns v[from:to], of nil nil.
@@ -247,7 +251,8 @@ type kept struct {
 
 // MoveBut is Move in which the parameters of idle output units, and their moments, stay as they
 // are; idle has a value for each unit.
-func (o *Optimizer) MoveBut(idle []bool, theta []float32, f Function, sum *round.Partial, share float32, x *scaling.Values, step uint64) (finite bool) {
+func (o *Optimizer) MoveBut(idle []bool, theta []float32, f Function, sum *round.Partial, share float32,
+	x *scaling.Values, step uint64) (finite bool) {
 	from, units := f.OutputsFrom()
 	k := &o.kept
 	k.units = k.units[:0]

@@ -185,7 +185,8 @@ func TestStateAtEveryEvaluation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !cut.Done() || cut.Reason() != whole.Reason() || !slices.Equal(cut.Best(), whole.Best()) || cut.Value() != whole.Value() {
+	if !cut.Done() || cut.Reason() != whole.Reason() || !slices.Equal(cut.Best(), whole.Best()) ||
+		cut.Value() != whole.Value() {
 		t.Errorf("the run that was cut ended at %v, the whole one at %v", cut.Best(), whole.Best())
 	}
 }
@@ -268,8 +269,8 @@ func BenchmarkDirection(b *testing.B) {
 	}
 }
 
-// TestFirstStep: the first step is 1 long, also after RestartAt, however small the gradient. After Restart it is no longer
-// than the gradient.
+// TestFirstStep: the first step is 1 long, also after RestartAt, however small the gradient. After Restart it is no
+// longer than the gradient.
 func TestFirstStep(t *testing.T) {
 	const small = 1e-2
 	f := func(g, x []float64) float64 {

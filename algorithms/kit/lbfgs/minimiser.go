@@ -49,7 +49,8 @@ const (
 // String returns the reason in words.
 func (r Reason) String() string {
 	return [...]string{
-		"the minimisation has not ended", "the maximum number of iterations is reached", "the gradient is small enough", "an iteration lowers the function too little",
+		"the minimisation has not ended", "the maximum number of iterations is reached", "the gradient is small enough",
+		"an iteration lowers the function too little",
 		"no step lowers the function", "the objective function is not finite at the start", "unknown",
 	}[min(r, reasons)]
 }
@@ -91,7 +92,8 @@ func (m *Minimiser) RestartAt(start []float64, o Options) {
 	m.Restart(o)
 }
 
-// Restart begins again at Best, for a similar function, and forgets all else. The first step is no longer than the gradient.
+// Restart begins again at Best, for a similar function, and forgets all else. The first step is no longer than the
+// gradient.
 func (m *Minimiser) Restart(o Options) {
 	m.memory.forget()
 	copy(m.point, m.x)
@@ -113,8 +115,8 @@ func (m *Minimiser) Value() float64 {
 	return m.f
 }
 
-// Slope returns the greatest absolute element of the gradient at Best; before the first Tell it is 0, and after a restart that
-// of the search before.
+// Slope returns the greatest absolute element of the gradient at Best; before the first Tell it is 0, and after a
+// restart that of the search before.
 func (m *Minimiser) Slope() float64 { return greatest(m.g) }
 
 // Iterations returns the number of accepted steps.
@@ -193,8 +195,8 @@ func (m *Minimiser) restart() {
 	m.descend()
 }
 
-// descend begins a search along the direction of the method, with the step 1. If nothing is remembered, the direction is
-// the negative gradient. The first step of all is then 1 long, and a later one at most 1 long.
+// descend begins a search along the direction of the method, with the step 1. If nothing is remembered, the direction
+// is the negative gradient. The first step of all is then 1 long, and a later one at most 1 long.
 func (m *Minimiser) descend() {
 	m.memory.direction(m.direction, m.g)
 	slope := num.Dot64(m.g, m.direction)
@@ -325,7 +327,8 @@ func (m *Minimiser) State(l *fields.List) {
 func (h *memory) state(l *fields.List) {
 	count, next := uint64(h.count), uint64(h.next)
 	l.Uint64(&count, &next)
-	l.Check(count <= pairs && next < pairs, "the saved state of L-BFGS is damaged: %d stored steps, with the next at position %d, are not possible", count, next)
+	l.Check(count <= pairs && next < pairs, "the saved state of L-BFGS is damaged: %d stored steps, with the next at "+
+		"position %d, are not possible", count, next)
 	l.Float64(&h.scale)
 	l.Float64s(h.rho, h.s, h.y)
 	h.count, h.next = int(count%(pairs+1)), int(next%pairs)

@@ -237,7 +237,8 @@ func (a *algorithm[C]) job(j *round.Job, m *dataset.Manifest) (*Job[C], error) {
 	}
 	if a.d.Validation != nil {
 		if share, _ := a.d.Validation(c); share != j.Split.ValidationFraction {
-			return nil, a.errorf("the split has the validation fraction %v, but the settings have %v", j.Split.ValidationFraction, share)
+			return nil, a.errorf("the split has the validation fraction %v, but the settings have %v",
+				j.Split.ValidationFraction, share)
 		}
 	}
 	return &Job[C]{Job: j, Config: c, Manifest: m}, a.fits(c, m)
@@ -436,7 +437,8 @@ func list[T any](l *Tensors, name string, v *[]T, dims []int, values func(*algor
 	}
 	t := &l.all[0]
 	l.all = l.all[1:]
-	l.Check(t.Name == name && slices.Equal(t.Dims, dims), "found tensor %q of shape %v, want %q of shape %v", t.Name, t.Dims, name, dims)
+	l.Check(t.Name == name && slices.Equal(t.Dims, dims), "found tensor %q of shape %v, want %q of shape %v", t.Name,
+		t.Dims, name, dims)
 	n, have := 1, len(*values(t))
 	for _, d := range dims {
 		if d < 0 || d > 0 && n > math.MaxInt/d {

@@ -28,7 +28,8 @@ func jobOf(t *testing.T, a algorithms.Algorithm, given param.Values, m *dataset.
 	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Params: r.Params}
 }
 
-func trainerOf(t *testing.T, a algorithms.Algorithm, j *round.Job, m *dataset.Manifest, state []byte) algorithms.Trainer {
+func trainerOf(t *testing.T, a algorithms.Algorithm, j *round.Job, m *dataset.Manifest,
+	state []byte) algorithms.Trainer {
 	t.Helper()
 	tr, err := a.NewTrainer(j, m, state)
 	if err != nil {
@@ -55,7 +56,9 @@ func TestNearestMean(t *testing.T) {
 	if _, err := tr.Model(); err == nil {
 		t.Error("there is a model before the round")
 	}
-	if err := engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, 2, nil), func(uint64, round.Trainer) error { return nil }); err != nil {
+	if err := engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, 2, nil), func(uint64, round.Trainer) error {
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := tr.AppendState([]byte("before"))
@@ -64,11 +67,13 @@ func TestNearestMean(t *testing.T) {
 	}
 	state = state[len("before"):]
 	again := trainerOf(t, a, j, m, state)
-	if second, err := again.AppendState(nil); err != nil || !bytes.Equal(state, second) || again.Progress() != tr.Progress() || again.Counters() != nil {
+	if second, err := again.AppendState(nil); err != nil || !bytes.Equal(state, second) ||
+		again.Progress() != tr.Progress() || again.Counters() != nil {
 		t.Errorf("a restored trainer is another (%v)", err)
 	}
 	for n := range state {
-		if _, err := a.NewTrainer(j, m, state[:n]); !errors.Is(err, fields.ErrState) || !strings.HasPrefix(err.Error(), "nearest-mean: ") {
+		if _, err := a.NewTrainer(j, m, state[:n]); !errors.Is(err, fields.ErrState) ||
+			!strings.HasPrefix(err.Error(), "nearest-mean: ") {
 			t.Fatalf("%d bytes of a state: error %v", n, err)
 		}
 	}
@@ -116,17 +121,29 @@ func checkModel(t *testing.T, a algorithms.Algorithm, first algorithms.Model, d 
 func TestModelsAreRefused(t *testing.T) {
 	a := nearestMean()
 	for want, bend := range map[string]func([]algorithms.Tensor) []algorithms.Tensor{
-		`the tensor "settings" is missing`:                        func([]algorithms.Tensor) []algorithms.Tensor { return nil },
-		`the tensor "means" is missing`:                           func(v []algorithms.Tensor) []algorithms.Tensor { return v[:1] },
-		"the model has 3 tensors, 1 more than expected":           func(v []algorithms.Tensor) []algorithms.Tensor { return append(v, v[0]) },
-		"the model has format 2, but this version reads format 1": func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[0] = 2; return v },
-		"settings [1 0 2] are out of":                             func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 0; return v },
+		`the tensor "settings" is missing`: func([]algorithms.Tensor) []algorithms.Tensor {
+			return nil
+		},
+		`the tensor "means" is missing`: func(v []algorithms.Tensor) []algorithms.Tensor {
+			return v[:1]
+		},
+		"the model has 3 tensors, 1 more than expected": func(v []algorithms.Tensor) []algorithms.Tensor {
+			return append(v, v[0])
+		},
+		"the model has format 2, but this version reads format 1": func(v []algorithms.Tensor) []algorithms.Tensor {
+			v[0].U32[0] = 2
+			return v
+		},
+		"settings [1 0 2] are out of": func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 0; return v },
 		`found tensor "mean" of shape [2 3], want "means" of shape [2 3]`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			v[1].Name = "mean"
 			return v
 		},
-		`want "means" of shape [2 4]`:       func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 4; return v },
-		`tensor "means" must have 6 values`: func(v []algorithms.Tensor) []algorithms.Tensor { v[1].F32 = v[1].F32[:5]; return v },
+		`want "means" of shape [2 4]`: func(v []algorithms.Tensor) []algorithms.Tensor { v[0].U32[1] = 4; return v },
+		`tensor "means" must have 6 values`: func(v []algorithms.Tensor) []algorithms.Tensor {
+			v[1].F32 = v[1].F32[:5]
+			return v
+		},
 		`"means" must have 6 values`: func(v []algorithms.Tensor) []algorithms.Tensor {
 			v[1].F64 = make([]float64, 1)
 			return v
@@ -134,7 +151,8 @@ func TestModelsAreRefused(t *testing.T) {
 	} {
 		m := &model{features: 3, labels: 2, means: make([]float32, 6)}
 		_, err := a.DecodeModel(bend(m.Tensors()))
-		if !errors.Is(err, learner.ErrModel) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "nearest-mean: ") {
+		if !errors.Is(err, learner.ErrModel) || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "nearest-mean: ") {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

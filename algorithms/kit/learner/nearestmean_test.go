@@ -20,13 +20,16 @@ type config struct {
 }
 
 var settings = param.Table[config]{
-	param.Float("shrink", "share of the mean of all rows in the mean of each label", 0, 1, 0, func(c *config) *float64 { return &c.Shrink }),
+	param.Float("shrink", "share of the mean of all rows in the mean of each label", 0, 1, 0, func(c *config) *float64 {
+		return &c.Shrink
+	}),
 }
 
 // nearestMean returns the algorithm.
 func nearestMean() algorithms.Algorithm {
 	return learner.Define(learner.Definition[config]{
-		Name: "nearest-mean", Doc: "a row gets the label of the nearest mean", Predicts: algorithms.Distribution, Settings: settings,
+		Name: "nearest-mean", Doc: "a row gets the label of the nearest mean", Predicts: algorithms.Distribution,
+		Settings: settings,
 		Trainer: func(j *learner.Job[config]) (learner.Trainer, error) {
 			n := j.Manifest.Labels * (1 + j.Manifest.Features)
 			return &trainer{job: j, sums: make([]float64, n)}, nil

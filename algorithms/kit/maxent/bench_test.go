@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// BenchmarkEvaluation is an evaluation of sparse rows with the shape of the dataset Movie, and of dense rows with the shapes
-// of SJAFFE and of a large dataset.
+// BenchmarkEvaluation is an evaluation of sparse rows with the shape of the dataset Movie, and of dense rows with the
+// shapes of SJAFFE and of a large dataset.
 func BenchmarkEvaluation(b *testing.B) {
 	for _, o := range []generate.Options{
 		{Rows: 7755, Features: 1869, Labels: 5, Density: 0.0115, Seed: 1},

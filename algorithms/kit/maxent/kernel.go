@@ -56,7 +56,8 @@ func Evaluation(features, labels int) int { return (features + 1) * labels }
 
 // Run computes a unit of an evaluation, of a validation or of the scaling; it reports false, and
 // does nothing, if the round is the algorithm's own.
-func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) bool {
+func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	s *Scratch) bool {
 	if scaling.Run(dst, u, d, v, &s.scaling) {
 		return true
 	}
@@ -74,9 +75,10 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round
 	return true
 }
 
-// EachRow calls do, if not nil, with each row of a unit and its prediction p (labels). F64 gets the number of rows and the
-// sum of their K-L divergences.
-func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
+// EachRow calls do, if not nil, with each row of a unit and its prediction p (labels). F64 gets the number of rows and
+// the sum of their K-L divergences.
+func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
 	dst.F64[0] = float64(len(u.Rows(d)))
 	dst.F64[1] = k.eachBlock(u, d, v, k.knownOf(u, d, derived, s), s, func(b *blocks.Block) {
 		if do == nil {
@@ -92,7 +94,8 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v r
 // eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
 // of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
 // it follows from what is known.
-func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch, do func(b *blocks.Block)) float64 {
+func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
+	do func(b *blocks.Block)) float64 {
 	weights, version := Weights(v), v.Version(varWeights)
 	s.space.read(weights, s.read && s.version == version)
 	s.read, s.version = true, version
@@ -188,7 +191,8 @@ func negentropy(degrees []float64) (sum float64) {
 
 // evaluate sums the unit's rows: F64 holds their number, their K-L divergences, Σ x rᵀ, Σ r and the sums of the
 // terms.
-func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived, s *Scratch) {
+func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
+	s *Scratch) {
 	known := k.knownOf(u, d, derived, s)
 	dst.F64[0] = float64(len(u.Rows(d)))
 	sums := dst.F64[fullbatch.SumsAt:][:Evaluation(k.Features, k.Labels)]

@@ -162,7 +162,8 @@ func TestEvaluation(t *testing.T) {
 func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bias bool) {
 	t.Helper()
 	const l2 = 0.03
-	tr := NewTrainer(&Settings{Scaling: kind, Bias: bias, ValidationFraction: 0.2, ValidationInterval: 1, Patience: 1, Iterations: 9}, Search{}, l2, "", m)
+	tr := NewTrainer(&Settings{Scaling: kind, Bias: bias, ValidationFraction: 0.2, ValidationInterval: 1, Patience: 1,
+		Iterations: 9}, Search{}, l2, "", m)
 	k := &Kernel{m.Features, m.Labels}
 	s := k.NewScratch(nil)
 	tr.Start()
@@ -180,7 +181,8 @@ func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bi
 	for i := range x {
 		x[i] = stream.Normal() / math.Sqrt(float64(m.Features))
 	}
-	r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), How: round.Sums(fullbatch.SumsAt + tr.Objective.Sums())}
+	r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train,
+		Vars: tr.Objective.AppendVars(nil, x, 1), How: round.Sums(fullbatch.SumsAt + tr.Objective.Sums())}
 	sum := run(t, k, s, r, d).Sum.F64
 	got := tr.Objective.Fold(g, x, sum[0], sum[1], sum[fullbatch.SumsAt:])
 	w := newTwin(d, dataset.Train, kind, bias, l2)
@@ -231,8 +233,10 @@ func predictions(t *testing.T, tr *Trainer, d *dataset.Data, x []float64, w *twi
 // TestStorage: a model predicts the same rows alike where they are dense and where they are
 // sparse, up to rounding.
 func TestStorage(t *testing.T) {
-	dense := &dataset.Rows{N: 2, Features: 3, Labels: 2, Row: []uint32{0, 1}, X: []float32{0, 2, -1, 0.5, 0, 0}, D: make([]float32, 4)}
-	sparse := &dataset.Rows{N: 2, Features: 3, Labels: 2, Row: []uint32{0, 1}, Sparse: true, X: []float32{2, -1, 0.5}, Index: []uint32{1, 2, 0}, Start: []uint32{0, 2, 3}, D: make([]float32, 4)}
+	dense := &dataset.Rows{N: 2, Features: 3, Labels: 2, Row: []uint32{0, 1}, X: []float32{0, 2, -1, 0.5, 0, 0},
+		D: make([]float32, 4)}
+	sparse := &dataset.Rows{N: 2, Features: 3, Labels: 2, Row: []uint32{0, 1}, Sparse: true, X: []float32{2, -1, 0.5},
+		Index: []uint32{1, 2, 0}, Start: []uint32{0, 2, 3}, D: make([]float32, 4)}
 	m := &Model{3, 2, []float64{0.3, -0.7, 0.11, 0.05, -0.9, 0.4, 0.01, 0.02}}
 	a, b := make([]float32, 4), make([]float32, 4)
 	refs := []dataset.RowRef{{}, {Pos: 1}}

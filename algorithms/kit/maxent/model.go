@@ -37,7 +37,8 @@ func Decode(tensors []algorithms.Tensor) (algorithms.Model, error) {
 
 func (m *Model) tensors(l *learner.Tensors) {
 	l.Settings(1, learner.Within(&m.Features, 1, dataset.MaxFeatures), learner.Within(&m.Labels, 1, dataset.MaxLabels))
-	l.Check(int64(m.Features+1)*int64(m.Labels) <= MaxWeights, "the model has %d features and %d labels, which is too many", m.Features, m.Labels)
+	l.Check(int64(m.Features+1)*int64(m.Labels) <= MaxWeights,
+		"the model has %d features and %d labels, which is too many", m.Features, m.Labels)
 	l.F64("weights", &m.Weights, m.Features+1, m.Labels)
 	l.Check(num.Finite64(m.Weights), "the model has a weight that is not finite")
 }
@@ -74,7 +75,8 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 
 // Describe implements algorithms.Model.
 func (m *Model) Describe() [][2]string {
-	return [][2]string{{"features", fmt.Sprint(m.Features)}, {"labels", fmt.Sprint(m.Labels)}, {"weights", fmt.Sprint(len(m.Weights))}}
+	return [][2]string{{"features", fmt.Sprint(m.Features)}, {"labels", fmt.Sprint(m.Labels)},
+		{"weights", fmt.Sprint(len(m.Weights))}}
 }
 
 // space is the memory in which blocks of rows are evaluated. Features are float32 and are read in the shards'

@@ -19,8 +19,8 @@ import (
 )
 
 // Objective is the mean over rows of the K-L divergence and of the terms, and ½·L2·‖W‖² without the
-// offsets, L2 being Least where that is greater. It implements fullbatch.Objective. A point is W of scaled features, (features+1)×labels
-// with a bias, else features×labels.
+// offsets, L2 being Least where that is greater. It implements fullbatch.Objective. A point is W of scaled features,
+// (features+1)×labels with a bias, else features×labels.
 type Objective struct {
 	Features, Labels int
 	Bias             bool

@@ -23,8 +23,8 @@ func decaysFrom(first float64) []float64 {
 // fixedDecay is the course of a fit with the objective's own decay alone.
 var fixedDecay = []float64{0}
 
-// How many iterations a stage takes at most that is not the last: with a decay above the usual one, with the usual one, and
-// below it.
+// How many iterations a stage takes at most that is not the last: with a decay above the usual one, with the usual one,
+// and below it.
 const (
 	strongIterations = 20
 	usualIterations  = 200
@@ -139,8 +139,8 @@ func (p *path) Tell(f float64, g []float64) {
 	}
 }
 
-// begin begins a stage, after iterations of the stages before. A refit passes over the stages that take no iteration; the
-// last one takes some.
+// begin begins a stage, after iterations of the stages before. A refit passes over the stages that take no iteration;
+// the last one takes some.
 func (p *path) begin(stage, before uint64) {
 	p.stage, p.before = stage, before
 	p.skip()
@@ -173,14 +173,16 @@ func (p *path) State(l *fields.List) {
 	ended := uint64(len(p.ends))
 	l.Uint64(&ended)
 	most := uint64(len(p.decays))
-	l.Check(p.stage < most && ended <= most, "the saved state is in stage %d of the decay path, but %d stages have ended", p.stage, ended)
+	l.Check(p.stage < most && ended <= most, "the saved state is in stage %d of the decay path, but %d stages have ended",
+		p.stage, ended)
 	if l.Reading() {
 		p.ends = make([]uint64, ended)
 	}
 	for i := range p.ends {
 		l.Uint64(&p.ends[i])
 	}
-	l.Check(p.occurs(), "the saved state has stage %d of the decay path after %d iterations, but stages end at %d", p.stage, p.before, p.ends)
+	l.Check(p.occurs(), "the saved state has stage %d of the decay path after %d iterations, but stages end at %d",
+		p.stage, p.before, p.ends)
 	if l.Reading() {
 		p.by.Restart(p.stageOptions())
 		p.objective.Least = p.decays[p.stage]
@@ -188,7 +190,8 @@ func (p *path) State(l *fields.List) {
 	p.by.State(l)
 	if l.Reading() {
 		n := p.by.Iterations()
-		l.Check(n >= 0 && n <= p.stageOptions().Iterations, "iteration %d of stage %d of the decay path is not possible", n, p.stage)
+		l.Check(n >= 0 && n <= p.stageOptions().Iterations, "iteration %d of stage %d of the decay path is not possible",
+			n, p.stage)
 	}
 }
 
@@ -202,7 +205,8 @@ func (p *path) occurs() bool {
 	case !slices.IsSorted(p.ends), p.over && p.repeated:
 		return false
 	case p.repeated:
-		return p.stage < n && end <= most && p.repeats(n-1) > 0 && p.repeats(p.stage) > 0 && p.before <= p.ends[p.stage]-p.repeats(p.stage)
+		return p.stage < n && end <= most && p.repeats(n-1) > 0 && p.repeats(p.stage) > 0 &&
+			p.before <= p.ends[p.stage]-p.repeats(p.stage)
 	default:
 		return p.stage == n && p.before == end && end < most
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// pathCourse takes a path to its end on a function with the path's decay: ½·Σ s_i (x_i - 1)² + ½·Least·‖x‖². The path is
-// cut after each evaluation. It returns the decay of each evaluation, and iterations and best point after it.
+// pathCourse takes a path to its end on a function with the path's decay: ½·Σ s_i (x_i - 1)² + ½·Least·‖x‖². The path
+// is cut after each evaluation. It returns the decay of each evaluation, and iterations and best point after it.
 func pathCourse(t *testing.T, p *path, size int, options lbfgs.Options) (*path, []string) {
 	t.Helper()
 	var course []string
@@ -49,7 +49,8 @@ func pathCourse(t *testing.T, p *path, size int, options lbfgs.Options) (*path, 
 func TestPathRepeats(t *testing.T) {
 	testkit.WithoutRace(t)
 	const size = 12
-	for _, options := range []lbfgs.Options{{Iterations: 300, Gradient: 1e-3}, {Iterations: 60, Gradient: 1e-9}, {Iterations: 15, Gradient: 1e-9}} {
+	for _, options := range []lbfgs.Options{{Iterations: 300, Gradient: 1e-3}, {Iterations: 60, Gradient: 1e-9},
+		{Iterations: 15, Gradient: 1e-9}} {
 		for _, decays := range [][]float64{pathDecays, fixedDecay} {
 			begin := func() *path { return newPath(&Objective{Features: size, Labels: 1}, decays, usualScaled, options) }
 			p, whole := pathCourse(t, begin(), size, options)
@@ -61,15 +62,16 @@ func TestPathRepeats(t *testing.T) {
 				again.Repeat(uint64(n))
 				again, course := pathCourse(t, again, size, options)
 				if again.Iterations() != n || !slices.Equal(course, courseOf(whole, course)) {
-					t.Fatalf("%+v: iteration %d of %d is repeated by %d iterations\n%q", options, n, p.Iterations(), again.Iterations(), course)
+					t.Fatalf("%+v: iteration %d of %d is repeated by %d iterations\n%q", options, n, p.Iterations(),
+						again.Iterations(), course)
 				}
 			}
 		}
 	}
 }
 
-// courseOf returns the part of whole that a repetition takes: all of it up to the repetition's end, without stages that took
-// no iteration.
+// courseOf returns the part of whole that a repetition takes: all of it up to the repetition's end, without stages that
+// took no iteration.
 func courseOf(whole, repeated []string) []string {
 	var part []string
 	for _, x := range whole {
@@ -80,8 +82,8 @@ func courseOf(whole, repeated []string) []string {
 	return part
 }
 
-// TestPathAdvances: above the usual decay the path ends with the patience; from there on it ends with a stage that lowers
-// the validation loss nowhere, and the decays below need a clear gain.
+// TestPathAdvances: above the usual decay the path ends with the patience; from there on it ends with a stage that
+// lowers the validation loss nowhere, and the decays below need a clear gain.
 func TestPathAdvances(t *testing.T) {
 	for _, c := range []struct {
 		stage  uint64
@@ -106,7 +108,8 @@ func TestPathAdvances(t *testing.T) {
 		}
 		p.begin(c.stage, 20*c.stage)
 		margin := p.Advance(c.best, c.stale)
-		if margin != c.margin || p.Done() != c.over || !c.over && (p.stage != c.stage+1 || p.objective.Least != pathDecays[p.stage]) {
+		if margin != c.margin || p.Done() != c.over || !c.over &&
+			(p.stage != c.stage+1 || p.objective.Least != pathDecays[p.stage]) {
 			t.Errorf("%+v: margin %v, over %v, stage %d with decay %v", c, margin, p.Done(), p.stage, p.objective.Least)
 		}
 	}
@@ -156,7 +159,8 @@ func TestPathStatesRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fields.Read(b, 1, newPath(&Objective{Features: 3, Labels: 1}, pathDecays, usualScaled, options).State); !errors.Is(err, fields.ErrState) {
+		if err := fields.Read(b, 1, newPath(&Objective{Features: 3, Labels: 1}, pathDecays, usualScaled, options).
+			State); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

@@ -42,7 +42,10 @@ type Search struct {
 // and scaled say what the preset paper is, and how features are scaled where the setting is not given.
 func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C, bool]) param.Table[C] {
 	return param.Table[C]{
-		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses "+paper, func(c *C) *string { return &of(c).Preset }, param.Auto, param.Paper),
+		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses "+paper,
+			func(c *C) *string {
+				return &of(c).Preset
+			}, param.Auto, param.Paper),
 		bias,
 		scaling.Setting(func(c *C) *string { return &of(c).Scaling }).Says(scaled),
 	}
@@ -51,22 +54,33 @@ func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C,
 // Last lists the settings that stand last in the table of a fit by L-BFGS.
 func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] {
 	return append(param.Table[C]{
-		param.Int("iterations", "maximum number of L-BFGS iterations; tolerance, ftol or early stopping may end training earlier", 1, 1<<40, 1000,
+		param.Int("iterations", "maximum number of L-BFGS iterations; tolerance, ftol or early stopping may end training "+
+			"earlier", 1, 1<<40, 1000,
 			func(c *C) *int { return &of(c).Iterations }).Preset(param.Paper, 300),
-		param.Float("tolerance", "stop if no element of the gradient has a greater absolute value; 0: stop only if the gradient is exactly 0", 0, 1e6, 1e-7,
+		param.Float("tolerance", "stop if no element of the gradient has a greater absolute value; 0: stop only if the "+
+			"gradient is exactly 0", 0, 1e6, 1e-7,
 			func(c *C) *float64 { return &search(c).Tolerance }),
-		param.Float("ftol", "stop if an iteration lowers the loss by at most this fraction of the loss (of 1 if the loss is below 1); 0: never", 0, 1, 0,
+		param.Float("ftol", "stop if an iteration lowers the loss by at most this fraction of the loss (of 1 if the loss "+
+			"is below 1); 0: never", 0, 1, 0,
 			func(c *C) *float64 { return &search(c).Ftol }),
-	}, append(Stopping(of, "auto: 0.1, with decay path and fewer than 1,000 samples up to 0.2, and with at least 500 samples per feature at most 10,000 samples; paper: 0"), Refit(search)...)...)
+	}, append(Stopping(of, "auto: 0.1, with decay path and fewer than 1,000 samples up to 0.2, and with at least 500 "+
+		"samples per feature at most 10,000 samples; paper: 0"), Refit(search)...)...)
 }
 
 // Decay lists the setting of the decay's course, where setting has the decay.
 func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
 	return param.Table[C]{
-		param.Word("decay", "schedule of the weight decay: path starts at first_decay and lowers the decay in stages to "+setting+
-			", and validation chooses the best stage; fixed always uses "+setting, func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
-			Says("auto: path, or fixed if " + setting + " is given, if validation_fraction is 0, or with at least 5,000 samples per feature; paper: fixed"),
-		param.Float("first_decay", "weight decay of the first stage, with decay path", 0, 1e6, firstDecay, func(c *C) *float64 { return &search(c).FirstDecay }).
+		param.Word("decay", "schedule of the weight decay: path starts at first_decay and lowers the decay in stages to "+
+			setting+
+			", and validation chooses the best stage; fixed always uses "+setting, func(c *C) *string {
+			return &search(c).Decay
+		}, DecayFixed, DecayPath).
+			Says("auto: path, or fixed if " + setting + " is given, if validation_fraction is 0, or with at least 5,000 " +
+				"samples per feature; paper: fixed"),
+		param.Float("first_decay", "weight decay of the first stage, with decay path", 0, 1e6, firstDecay,
+			func(c *C) *float64 {
+				return &search(c).FirstDecay
+			}).
 			LeftOut(param.Paper).Says("3, or 0.001 with at least 500 samples per feature"),
 	}
 }
@@ -96,22 +110,27 @@ const (
 // Refit lists the setting of the refit.
 func Refit[C any](search func(*C) *Search) param.Table[C] {
 	return param.Table[C]{
-		param.Bool("refit", "train again on all training samples, validation samples included, with the best number of iterations for each decay", true,
-			func(c *C) *bool { return &search(c).Refit }).Preset(param.Paper, false).LeftOut(param.Paper).Says("auto: true, or false if validation_fraction is 0 or with at least 500 samples per feature; paper: false"),
+		param.Bool("refit", "train again on all training samples, validation samples included, with the best number of "+
+			"iterations for each decay", true,
+			func(c *C) *bool {
+				return &search(c).Refit
+			}).Preset(param.Paper, false).LeftOut(param.Paper).
+			Says("auto: true, or false if validation_fraction is 0 or with at least 500 samples per feature; paper: false"),
 	}
 }
 
 // Check returns a *param.Error for the first setting that contradicts another.
 func (s *Settings) Check(search *Search) error {
 	if search.Refit && s.ValidationFraction == 0 {
-		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of iterations of the second training")
+		return param.Errorf("refit", "needs a validation_fraction above 0: validation finds the number of iterations of "+
+			"the second training")
 	}
 	return nil
 }
 
 // FillDecay sets what was not given of the decay, which setting has: its course, the refit and the share of validation
-// rows. With preset auto they follow from the number of rows for each feature. It returns the usual decay; 0 if a decay is of
-// no use.
+// rows. With preset auto they follow from the number of rows for each feature. It returns the usual decay; 0 if a decay
+// is of no use.
 func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) (usual float64) {
 	auto := s.Preset == param.Auto
 	many, plenty := auto && m.Rows >= manyRows*m.Features, auto && m.Rows >= plentyRows*m.Features
@@ -119,12 +138,14 @@ func (s *Settings) FillDecay(search *Search, given param.Values, setting string,
 		search.Decay = DecayPath
 	}
 	if auto && search.Decay == DecayPath {
-		param.StandIn(given, "validation_fraction", &s.ValidationFraction, max(s.ValidationFraction, min(mostChoosing, choosingRows/float64(m.Rows))))
+		param.StandIn(given, "validation_fraction", &s.ValidationFraction,
+			max(s.ValidationFraction, min(mostChoosing, choosingRows/float64(m.Rows))))
 	}
 	if many {
 		param.StandIn(given, "first_decay", &search.FirstDecay, firstDecayMany)
 		param.StandIn(given, "refit", &search.Refit, false)
-		param.StandIn(given, "validation_fraction", &s.ValidationFraction, min(s.ValidationFraction, validationMany/float64(m.Rows)))
+		param.StandIn(given, "validation_fraction", &s.ValidationFraction,
+			min(s.ValidationFraction, validationMany/float64(m.Rows)))
 	}
 	if s.ValidationFraction == 0 {
 		param.StandIn(given, "refit", &search.Refit, false)
@@ -139,7 +160,8 @@ func (s *Settings) FillDecay(search *Search, given param.Values, setting string,
 }
 
 // L2Says says what the setting l2 is by default.
-const L2Says = "auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, else 3e-4; paper: 0"
+const L2Says = "auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, " +
+	"else 3e-4; paper: 0"
 
 // FillL2 is FillDecay for the setting l2. It sets the value of l2 if none was given.
 func (s *Settings) FillL2(search *Search, l2 *float64, given param.Values, m *dataset.Manifest) {
@@ -156,7 +178,8 @@ func (s *Settings) FillL2(search *Search, l2 *float64, given param.Values, m *da
 // validation rows is by default.
 func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
 	return param.Table[C]{
-		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
+		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at "+
+			"least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
 			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(param.Paper, 0).Says(share),
 		param.Int("validation_interval", "number of iterations between two validations", 1, 1<<40, 10,
 			func(c *C) *int { return &of(c).ValidationInterval }),

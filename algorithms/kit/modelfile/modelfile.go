@@ -50,7 +50,8 @@ type File struct {
 
 // Write writes a model file to w and returns the model's digest in hex. The tensors
 // are not copied. Errors are w's.
-func Write(w io.Writer, algorithm string, tensors []algorithms.Tensor, provenance json.RawMessage) (digest string, err error) {
+func Write(w io.Writer, algorithm string, tensors []algorithms.Tensor, provenance json.RawMessage) (digest string,
+	err error) {
 	h := sha256.New()
 	both := &writer{to: io.MultiWriter(h, w)}
 	both.tensors(algorithm, tensors)
@@ -197,7 +198,8 @@ func Decode(b []byte) (*File, error) {
 	r := &reader{b: b, at: len(magic)}
 	f := &File{}
 	if format := r.number(4); r.err == nil && format != Format {
-		return nil, fmt.Errorf("%w: it has format %d, but this version reads format %d; use the version of coppice that made the model, or a later version", ErrCorrupt, format, Format)
+		return nil, fmt.Errorf("%w: it has format %d, but this version reads format %d; use the version of coppice that "+
+			"made the model, or a later version", ErrCorrupt, format, Format)
 	}
 	f.Numerics = int(r.number(4))
 	f.Algorithm = r.name()
@@ -271,7 +273,8 @@ func (r *reader) tensor() algorithms.Tensor {
 	t := algorithms.Tensor{Name: r.name()}
 	dtype, dims := byte(r.number(1)), byte(r.number(1))
 	if r.err == nil && (dtype < dtypeF32 || dtype > dtypeU32 || dims > maxDims) {
-		r.err = fmt.Errorf("it is damaged: tensor %q has data type %d and %d dimensions, which is not possible", t.Name, dtype, dims)
+		r.err = fmt.Errorf("it is damaged: tensor %q has data type %d and %d dimensions, which is not possible", t.Name,
+			dtype, dims)
 	}
 	for i := byte(0); i < dims && r.err == nil; i++ {
 		t.Dims = append(t.Dims, int(r.number(8)))

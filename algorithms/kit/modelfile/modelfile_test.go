@@ -110,7 +110,8 @@ func TestDigestCoversTheModelOnly(t *testing.T) {
 }
 
 func drawTensor(t *rapid.T) algorithms.Tensor {
-	v := algorithms.Tensor{Name: rapid.StringN(0, 20, maxName).Draw(t, "name"), Dims: rapid.SliceOfN(rapid.IntRange(0, 3), 0, maxDims).Draw(t, "dims")}
+	v := algorithms.Tensor{Name: rapid.StringN(0, 20, maxName).Draw(t, "name"), Dims: rapid.SliceOfN(rapid.IntRange(0, 3),
+		0, maxDims).Draw(t, "dims")}
 	n := 1
 	for _, d := range v.Dims {
 		n *= d
@@ -215,13 +216,20 @@ func TestCorruptionIsNamed(t *testing.T) {
 		{"a flipped bit of a tensor", flipped(len(good) - 32 - 8 - 32 - 1), "tensors do not match"},
 		{"a flipped bit of the sum of the provenance", flipped(len(good) - 1), "provenance does not match"},
 		{"bytes behind the end", append(bytes.Clone(good), 1), "more bytes follow after its end"},
-		{"a type that is none", seal(append(head(1), tensor(9, []uint64{2}, 8)...)), `tensor "x" has data type 9 and 1 dimensions`},
-		{"too many dimensions", seal(append(head(1), tensor(dtypeF32, make([]uint64, 9), 0)...)), `tensor "x" has data type 1 and 9 dimensions`},
-		{"a huge tensor", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 40}, 8)...)), `tensor "x" is larger than the file`},
-		{"dimensions that wrap", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 32, 1 << 32}, 8)...)), `tensor "x" is larger than the file`},
-		{"dimensions that wrap to 1", seal(append(head(1), tensor(dtypeF32, []uint64{math.MaxUint64, math.MaxUint64}, 8)...)), `tensor "x" is larger than the file`},
-		{"dimensions that wrap to 0", seal(append(head(1), tensor(dtypeF32, []uint64{4, 1 << 62}, 8)...)), `tensor "x" is larger than the file`},
-		{"a negative dimension", seal(append(head(1), tensor(dtypeF32, []uint64{2, 1 << 63}, 8)...)), `tensor "x" is larger than the file`},
+		{"a type that is none", seal(append(head(1), tensor(9, []uint64{2}, 8)...)),
+			`tensor "x" has data type 9 and 1 dimensions`},
+		{"too many dimensions", seal(append(head(1), tensor(dtypeF32, make([]uint64, 9), 0)...)),
+			`tensor "x" has data type 1 and 9 dimensions`},
+		{"a huge tensor", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 40}, 8)...)),
+			`tensor "x" is larger than the file`},
+		{"dimensions that wrap", seal(append(head(1), tensor(dtypeF32, []uint64{1 << 32, 1 << 32}, 8)...)),
+			`tensor "x" is larger than the file`},
+		{"dimensions that wrap to 1", seal(append(head(1), tensor(dtypeF32, []uint64{math.MaxUint64, math.MaxUint64}, 8)...)),
+			`tensor "x" is larger than the file`},
+		{"dimensions that wrap to 0", seal(append(head(1), tensor(dtypeF32, []uint64{4, 1 << 62}, 8)...)),
+			`tensor "x" is larger than the file`},
+		{"a negative dimension", seal(append(head(1), tensor(dtypeF32, []uint64{2, 1 << 63}, 8)...)),
+			`tensor "x" is larger than the file`},
 		{"more data than there is", seal(append(head(1), tensor(dtypeF64, []uint64{40}, 8)...)), "unexpected EOF"},
 		{"too many tensors", seal(head(maxTensors + 1)), "1048577 tensors"},
 		{"tensors that are not there", seal(head(maxTensors)), "unexpected EOF"},
@@ -283,7 +291,8 @@ func fuzzOne(t *testing.T, file []byte) {
 	if got.Numerics != round.Numerics {
 		return
 	}
-	if again, digest := Encode(got.Algorithm, got.Tensors, got.Provenance); !bytes.Equal(again, file) || digest != got.Digest {
+	if again, digest := Encode(got.Algorithm, got.Tensors, got.Provenance); !bytes.Equal(again, file) ||
+		digest != got.Digest {
 		t.Fatalf("encoded again as\n%x, was\n%x", again, file)
 	}
 }

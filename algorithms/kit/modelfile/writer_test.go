@@ -13,8 +13,10 @@ import (
 // TestPieces: a tensor in pieces is written as the whole one.
 func TestPieces(t *testing.T) {
 	tensors := append([]algorithms.Tensor{}, goldenTensors...)
-	tensors[0] = algorithms.Tensor{Name: "settings", Dims: []int{3}, Pieces: []algorithms.Tensor{{U32: []uint32{1}}, {U32: []uint32{}}, {U32: []uint32{5, 0xfffffffe}}}}
-	tensors[2] = algorithms.Tensor{Name: "theta", Dims: []int{2, 2}, Pieces: []algorithms.Tensor{{F32: goldenTensors[2].F32[:3]}, {F32: goldenTensors[2].F32[3:]}}}
+	tensors[0] = algorithms.Tensor{Name: "settings", Dims: []int{3}, Pieces: []algorithms.Tensor{{U32: []uint32{1}},
+		{U32: []uint32{}}, {U32: []uint32{5, 0xfffffffe}}}}
+	tensors[2] = algorithms.Tensor{Name: "theta", Dims: []int{2, 2},
+		Pieces: []algorithms.Tensor{{F32: goldenTensors[2].F32[:3]}, {F32: goldenTensors[2].F32[3:]}}}
 	file, digest := Encode("ldlf", tensors, goldenProvenance)
 	if got := hex.EncodeToString(file); got != goldenFile || digest != goldenDigest {
 		t.Errorf("file\n got %s\nwant %s", got, goldenFile)

@@ -21,17 +21,21 @@ func BenchmarkStep(b *testing.B) {
 		{"dense 243-256-64", 128, Hidden(243, 256, 64, ReLUUnits, He)},
 		{"convolution 3x3x16 on 1x32x32", 32, []Layer{
 			&Convolution{Name: "a", Biases: "b", From: Shape{1, 32, 32}, Outputs: 16, Size: 3, Stride: 1, Padding: 1, Start: He},
-			&ReLU{Of: image}, &Pool{Of: image, Size: 32, Average: true}, &Dense{Name: "c", Biases: "d", From: Flat(16), Outputs: 10},
+			&ReLU{Of: image}, &Pool{Of: image, Size: 32, Average: true}, &Dense{Name: "c", Biases: "d", From: Flat(16),
+				Outputs: 10},
 		}},
 		{"convolution 3x3x16 on 16x32x32", 32, []Layer{
 			&Convolution{Name: "a", Biases: "b", From: image, Outputs: 16, Size: 3, Stride: 1, Padding: 1, Start: He},
 			&ReLU{Of: image}, &Pool{Of: image, Size: 2}, &Dense{Name: "c", Biases: "d", From: Shape{16, 16, 16}, Outputs: 10},
 		}},
 		{"digits", 64, (&Config{
-			Features: Conv, Shape: "1x8x8", Channels: "16,32", Kernel: 3, Stride: 1, Padding: 1, Pool: 2, Pooling: "max", Hidden: "128", Dropout: 0.5,
+			Features: Conv, Shape: "1x8x8", Channels: "16,32", Kernel: 3, Stride: 1, Padding: 1, Pool: 2, Pooling: "max",
+			Hidden: "128", Dropout: 0.5,
 		}).Layers(64, true, Output{Units: 64})},
 	} {
-		b.Run(fmt.Sprintf("%s/rows=%d", c.name, c.rows), func(b *testing.B) { benchmarkStep(b, New(Plan{Layers: c.layers}), c.rows) })
+		b.Run(fmt.Sprintf("%s/rows=%d", c.name, c.rows), func(b *testing.B) {
+			benchmarkStep(b, New(Plan{Layers: c.layers}), c.rows)
+		})
 	}
 }
 

@@ -60,32 +60,54 @@ const maxSize = 31
 func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 	return append(param.Table[C]{
 		param.Word("features", kinds(features), func(c *C) *string { return &of(c).Features }, features...),
-		param.Text("hidden", "number of ReLU units in each hidden layer (only with features mlp or conv)", listForm, none, checkList,
+		param.Text("hidden", "number of ReLU units in each hidden layer (only with features mlp or conv)", listForm,
+			none, checkList,
 			func(c *C) *string { return &of(c).Hidden }).Says("128 with features mlp or conv, else none"),
-		param.Float("dropout", "fraction of the hidden units that a training step drops; the others are multiplied by 1/(1-dropout). Validation, leaf updates and predictions drop none",
-			0, math.Nextafter(1, 0), 0, func(c *C) *float64 { return &of(c).Dropout }).Says("0.5 with hidden layers, else 0; auto with features mlp and at least 20,000 samples: 0"),
+		param.Float("dropout", "fraction of the hidden units that a training step drops; the others are multiplied by "+
+			"1/(1-dropout). Validation, leaf updates and predictions drop none",
+			0, math.Nextafter(1, 0), 0, func(c *C) *float64 {
+				return &of(c).Dropout
+			}).Says("0.5 with hidden layers, else 0; auto with features mlp and at least 20,000 samples: 0"),
 		param.Bool("layer_norm", "layer normalisation after each hidden layer and each convolution (Ba et al. 2016)", false,
 			func(c *C) *bool { return &of(c).LayerNorm }),
-		param.Text("shape", "shape of the image that a sample's features form, such as 1x8x8 for 64 features; row: 1x1xFEATURES (only with features conv)",
-			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string { return &of(c).Shape }).Says("with features conv the shape of the dataset (--shape), else none"),
-		param.Bool("flip", "mirror each image left to right with probability 1/2 in a training step (only with features conv)", false, func(c *C) *bool { return &of(c).Flip }),
-		param.Int("shift", "maximum random shift of an image in a training step, in pixels, both horizontally and vertically (only with features conv)", 0, maxSize, 0,
+		param.Text("shape", "shape of the image that a sample's features form, such as 1x8x8 for 64 features; row: "+
+			"1x1xFEATURES (only with features conv)",
+			"CHANNELSxHEIGHTxWIDTH, row or none", none, checkShape, func(c *C) *string {
+				return &of(c).Shape
+			}).Says("with features conv the shape of the dataset (--shape), else none"),
+		param.Bool("flip",
+			"mirror each image left to right with probability 1/2 in a training step (only with features conv)", false,
+			func(c *C) *bool {
+				return &of(c).Flip
+			}),
+		param.Int("shift", "maximum random shift of an image in a training step, in pixels, both horizontally and "+
+			"vertically (only with features conv)", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Shift }),
-		param.Int("crop", "side of the square that the network reads from an image. In training steps its place is random, otherwise the middle; 0: the whole image (only with features conv)",
+		param.Int("crop", "side of the square that the network reads from an image. In training steps its place is random, "+
+			"otherwise the middle; 0: the whole image (only with features conv)",
 			0, maxSide, 0, func(c *C) *int { return &of(c).Crop }),
-		param.Text("channels", "number of output channels of each convolution; convolutions come before the hidden layers (only with features conv)", listForm, none, checkList,
+		param.Text("channels", "number of output channels of each convolution; convolutions come before the hidden layers "+
+			"(only with features conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Channels }).Says("16,32 with features conv, else none"),
 		param.Int("kernel", "side of the square kernel of a convolution, in pixels (only with features conv)", 0, maxSize, 0,
 			func(c *C) *int { return &of(c).Kernel }).Says("3 with features conv, else 0"),
-		param.Int("stride", "stride of a convolution, in pixels (only with features conv)", 0, maxSize, 0, func(c *C) *int { return &of(c).Stride }).Says("1 with features conv, else 0"),
-		param.Int("padding", "zero padding on each side of the input of a convolution, in pixels (only with features conv)", 0, maxSize-1, 0,
+		param.Int("stride", "stride of a convolution, in pixels (only with features conv)", 0, maxSize, 0, func(c *C) *int {
+			return &of(c).Stride
+		}).Says("1 with features conv, else 0"),
+		param.Int("padding", "zero padding on each side of the input of a convolution, in pixels (only with features conv)",
+			0, maxSize-1, 0,
 			func(c *C) *int { return &of(c).Padding }).Says("(kernel - 1)/2 with features conv, else 0"),
-		param.Int("pool", "side of the square pooling window after a convolution; 1: no pooling (only with features conv)", 0, maxSize, 0,
+		param.Int("pool", "side of the square pooling window after a convolution; 1: no pooling (only with features conv)", 0,
+			maxSize, 0,
 			func(c *C) *int { return &of(c).Pool }).Says("2 with features conv, else 0"),
-		param.Word("pooling", "value of a pooling window: its maximum (max) or its mean (average)", func(c *C) *string { return &of(c).Pooling }, max2d, average),
-		param.Text("freeze", "layers whose parameters are not trained, such as convolution1,hidden1 (only with features mlp or conv)", "names of layers, such as hidden1 or convolution1,output, or none",
+		param.Word("pooling", "value of a pooling window: its maximum (max) or its mean (average)", func(c *C) *string {
+			return &of(c).Pooling
+		}, max2d, average),
+		param.Text("freeze", "layers whose parameters are not trained, such as convolution1,hidden1 (only with features "+
+			"mlp or conv)", "names of layers, such as hidden1 or convolution1,output, or none",
 			none, checkFreeze, func(c *C) *string { return &of(c).Freeze }),
-		param.Text("rates", "factors of the learning rate for single layers, such as hidden1:0.1,output:2 (only with features mlp or conv)", "LAYER:FACTOR,LAYER:FACTOR,... or none",
+		param.Text("rates", "factors of the learning rate for single layers, such as hidden1:0.1,output:2 (only with "+
+			"features mlp or conv)", "LAYER:FACTOR,LAYER:FACTOR,... or none",
 			none, checkRates, func(c *C) *string { return &of(c).Rates }),
 	}, InitSettings(func(c *C) *Initial { return &of(c).Initial })...)
 }
@@ -93,7 +115,8 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 // kinds describes the setting features.
 func kinds(words []string) string {
 	says := map[string]string{
-		Linear: "linear (no hidden layers)", MLP: "mlp (hidden layers)", Conv: "conv (convolutions on images, then hidden layers)",
+		Linear: "linear (no hidden layers)", MLP: "mlp (hidden layers)",
+		Conv: "conv (convolutions on images, then hidden layers)",
 	}
 	var all []string
 	for _, w := range words {
@@ -201,11 +224,13 @@ func (c *Config) checkConv() error {
 	}
 	switch {
 	case c.Shape == none:
-		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give shape, such as {shape:1x8x8} for 64 features, or read the data with {shape}")
+		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give "+
+			"shape, such as {shape:1x8x8} for 64 features, or read the data with {shape}")
 	case c.Channels == none:
 		return param.Errorf("channels", "features conv needs at least one convolution: give its number of channels")
 	case c.Padding >= c.Kernel:
-		return param.Errorf("padding", "a padding of %d pixels must be less than the side of the kernel, %d, or some outputs would read nothing", c.Padding, c.Kernel)
+		return param.Errorf("padding", "a padding of %d pixels must be less than the side of the kernel, %d, or some "+
+			"outputs would read nothing", c.Padding, c.Kernel)
 	}
 	return nil
 }
@@ -248,10 +273,12 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 			return param.Errorf("shape", "the shape %v has %d values, but the dataset has %d features", s, s.Size(), m.Features)
 		}
 		if images := Shape(m.Shape); images != s && images != (Shape{}) && c.Shape != row {
-			return param.Errorf("shape", "the images of the dataset have the shape %v (channels x height x width), not %v; leave shape out, or transpose the images", images, s)
+			return param.Errorf("shape", "the images of the dataset have the shape %v (channels x height x width), not %v; "+
+				"leave shape out, or transpose the images", images, s)
 		}
 		if c.Shift >= s.Height && c.Shift >= s.Width {
-			return param.Errorf("shift", "a shift of %d pixels would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
+			return param.Errorf("shift", "a shift of %d pixels would leave nothing of an image of %dx%d", c.Shift,
+				s.Height, s.Width)
 		}
 		if c.Crop > s.Height || c.Crop > s.Width {
 			return param.Errorf("crop", "a square of %dx%d does not fit in an image of %dx%d", c.Crop, c.Crop, s.Height, s.Width)
@@ -262,7 +289,8 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 		if err := c.fitsImages(s); err != nil {
 			var wrong *param.Error
 			if images := m.Shape; errors.As(err, &wrong) && c.Shape != row && images.Width <= 4 && images.Channels > 4 {
-				err = param.Errorf(wrong.Name, "%s; the images of the dataset have %d channels of %dx%d pixels: if the channels are last, use numpy.moveaxis(images, -1, 1)",
+				err = param.Errorf(wrong.Name, "%s; the images of the dataset have %d channels of %dx%d pixels: if the channels "+
+					"are last, use numpy.moveaxis(images, -1, 1)",
 					wrong.Reason, images.Channels, images.Height, images.Width)
 			}
 			return err
@@ -271,7 +299,8 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 	n, layers := 0, c.Layers(m.Features, biased, o)
 	for _, l := range layers {
 		if n += parameters(l); n > MaxValues {
-			return param.Errorf("hidden", "the network would have more than %d parameters, which is not possible: its first layers alone have %d", MaxValues, n)
+			return param.Errorf("hidden", "the network would have more than %d parameters, which is not possible: its first "+
+				"layers alone have %d", MaxValues, n)
 		}
 	}
 	return c.fitsRates(layers)
@@ -282,14 +311,17 @@ func (c *Config) fitsImages(s Shape) error {
 	for i, channels := range c.list(c.Channels) {
 		l := &Convolution{From: s, Outputs: channels, Size: c.Kernel, Stride: c.Stride, Padding: c.Padding}
 		if !l.fits() {
-			return param.Errorf("kernel", "a kernel of %dx%d pixels does not fit in the %dx%d input of convolution %d with a padding of %d pixels",
+			return param.Errorf("kernel", "a kernel of %dx%d pixels does not fit in the %dx%d input of convolution %d with a "+
+				"padding of %d pixels",
 				c.Kernel, c.Kernel, s.Height, s.Width, i+1, c.Padding)
 		}
 		if !l.bounded() {
-			return param.Errorf("channels", "convolution %d would need more than %d values for one sample of shape %v, which is not possible", i+1, maxRow, s)
+			return param.Errorf("channels", "convolution %d would need more than %d values for one sample of shape %v, which "+
+				"is not possible", i+1, maxRow, s)
 		}
 		if _, s = l.Shapes(); s.Height < c.Pool || s.Width < c.Pool {
-			return param.Errorf("pool", "pooling windows of %dx%d leave nothing of the %dx%d outputs of convolution %d", c.Pool, c.Pool, s.Height, s.Width, i+1)
+			return param.Errorf("pool", "pooling windows of %dx%d leave nothing of the %dx%d outputs of convolution %d", c.Pool,
+				c.Pool, s.Height, s.Width, i+1)
 		}
 		_, s = (&Pool{Of: s, Size: c.Pool}).Shapes()
 	}

@@ -56,7 +56,8 @@ func TestCrop(t *testing.T) {
 
 // TestCropTable: the window is in a model's table, as the first layer alone, and within the image.
 func TestCropTable(t *testing.T) {
-	c := Config{Features: Conv, Shape: "1x6x8", Crop: 4, Flip: true, Channels: "2", Kernel: 3, Stride: 1, Padding: 1, Pool: 2, Pooling: max2d, Hidden: none}
+	c := Config{Features: Conv, Shape: "1x6x8", Crop: 4, Flip: true, Channels: "2", Kernel: 3, Stride: 1, Padding: 1,
+		Pool: 2, Pooling: max2d, Hidden: none}
 	layers := c.Layers(48, true, Output{Units: 3, Start: He})
 	codes := encode(layers)
 	decoded, err := Decode(48, 3, []algorithms.Tensor{{Name: tableName, U32: codes}})

@@ -21,7 +21,8 @@ import (
 
 // small is a network of an image of 1x4x4: a convolution with a norm, a hidden layer, three outputs.
 func small() *Network {
-	c := Config{Features: Conv, Shape: "1x4x4", Channels: "2", Kernel: 3, Stride: 1, Padding: 1, Pool: 2, Pooling: max2d, Hidden: "5", LayerNorm: true}
+	c := Config{Features: Conv, Shape: "1x4x4", Channels: "2", Kernel: 3, Stride: 1, Padding: 1, Pool: 2, Pooling: max2d,
+		Hidden: "5", LayerNorm: true}
 	return New(Plan{Layers: c.Layers(16, true, Output{Units: 3, Start: He})})
 }
 
@@ -36,7 +37,8 @@ func tensorsOf(f *Network) []algorithms.Tensor {
 		}
 		all = append(all, t)
 	}
-	return append(all, algorithms.Tensor{Name: "q", Dims: []int{1}, F32: []float32{7}}, algorithms.Tensor{Name: "scaling.shift", Dims: []int{1}, F64: []float64{7}})
+	return append(all, algorithms.Tensor{Name: "q", Dims: []int{1}, F32: []float32{7}},
+		algorithms.Tensor{Name: "scaling.shift", Dims: []int{1}, F64: []float64{7}})
 }
 
 // modelOf returns a model file.
@@ -212,7 +214,8 @@ func TestGiveErrors(t *testing.T) {
 		{"convolution1,hidden1", w.File, "init_from: hidden1 has the shape 8x4"},
 		{"output", w.File, `init_layers: the weights have no layer "output"; their layers are convolution1, hidden1`},
 		{"hidden2", w.File, `init_layers: layer "hidden2" does not exist; the layers are convolution1, hidden1, output`},
-		{all, other.File, "init_from: the weights have no layer of this network: the weights have hidden, the network has convolution1, hidden1, output"},
+		{all, other.File, "init_from: the weights have no layer of this network: the weights have hidden, the network has " +
+			"convolution1, hidden1, output"},
 	} {
 		c := Initial{From: w.Digest, Layers: x.layers}
 		err := c.Fits(small().Layers, x.file)
@@ -236,8 +239,10 @@ func TestNoWeights(t *testing.T) {
 	}{
 		"text":          {[]byte("hello"), "neither a model file nor an .npz archive"},
 		"a cut archive": {[]byte("PK\x03\x04 and so on"), "the .npz archive cannot be read"},
-		"a forest":      {modelOf(algorithms.Tensor{Name: "theta", Dims: []int{1}, F32: []float32{1}}), "the model of dldl has no layers such as hidden1 or output"},
-		"not a number":  {modelOf(algorithms.Tensor{Name: "output", Dims: []int{1}, F32: []float32{nan}}), "output has a value that is not finite"},
+		"a forest": {modelOf(algorithms.Tensor{Name: "theta", Dims: []int{1}, F32: []float32{1}}),
+			"the model of dldl has no layers such as hidden1 or output"},
+		"not a number": {modelOf(algorithms.Tensor{Name: "output", Dims: []int{1}, F32: []float32{nan}}),
+			"output has a value that is not finite"},
 		"another name": {archive(t, func(a *npy.Archive) error {
 			return doubles(a, &algorithms.Tensor{Name: "conv1.weight", Dims: []int{1}, F32: []float32{1}})
 		}), `the array "conv1.weight" is not a tensor of a layer; valid names are convolution1, hidden1`},
@@ -248,9 +253,13 @@ func TestNoWeights(t *testing.T) {
 		"five dimensions": {archive(t, func(a *npy.Archive) error {
 			return doubles(a, &algorithms.Tensor{Name: "output", Dims: []int{1, 1, 1, 1, 1}, F32: []float32{1}})
 		}), "output: the array has 5 dimensions, want at most 4"},
-		"strings":          {archive(t, func(a *npy.Archive) error { return a.List("output", []string{"a"}) }), "output: the array has strings"},
-		"nothing":          {archive(t, func(a *npy.Archive) error { return nil }), "the file has no tensors"},
-		"beyond float32":   {archive(t, func(a *npy.Archive) error { return oneDouble(a, 1e300) }), "output has a value that is not finite"},
+		"strings": {archive(t, func(a *npy.Archive) error {
+			return a.List("output", []string{"a"})
+		}), "output: the array has strings"},
+		"nothing": {archive(t, func(a *npy.Archive) error { return nil }), "the file has no tensors"},
+		"beyond float32": {archive(t, func(a *npy.Archive) error {
+			return oneDouble(a, 1e300)
+		}), "output has a value that is not finite"},
 		"the file itself?": {modelOf(), "the model of dldl has no layers such as hidden1 or output"},
 	} {
 		_, err := ReadWeights(x.file)

@@ -33,11 +33,13 @@ func cases() []layerCase {
 		{"max pooling", &Pool{Of: image, Size: 2}, nil},
 		{"average pooling", &Pool{Of: image, Size: 3, Average: true}, nil},
 	}
-	for _, c := range []struct{ size, stride, padding int }{{3, 1, 1}, {3, 1, 0}, {2, 2, 0}, {3, 2, 1}, {5, 3, 4}, {1, 1, 0}, {4, 1, 3}} {
+	for _, c := range []struct{ size, stride, padding int }{{3, 1, 1}, {3, 1, 0}, {2, 2, 0}, {3, 2, 1}, {5, 3, 4},
+		{1, 1, 0}, {4, 1, 3}} {
 		l := &Convolution{Name: "w", Biases: "b", From: image, Outputs: 3, Size: c.size, Stride: c.stride, Padding: c.padding}
 		list = append(list, layerCase{fmt.Sprintf("convolution %+v", c), l, nil})
 	}
-	list = append(list, layerCase{"convolution without biases", &Convolution{Name: "w", From: image, Outputs: 20, Size: 3, Stride: 1, Padding: 1}, nil})
+	list = append(list, layerCase{"convolution without biases", &Convolution{Name: "w", From: image, Outputs: 20, Size: 3,
+		Stride: 1, Padding: 1}, nil})
 	for i := range list {
 		list[i].twin = twinOf(list[i].l)
 	}
@@ -199,7 +201,9 @@ func run(l Layer, all *Values, block int) {
 	s := l.NewSpace(testSeed, testLayer)
 	for from := 0; from < rowsOf; from += block {
 		n := min(block, rowsOf-from)
-		in, out := func(v []float32) []float32 { return v[from*inputs : (from+n)*inputs] }, func(v []float32) []float32 { return v[from*outputs : (from+n)*outputs] }
+		in, out := func(v []float32) []float32 {
+			return v[from*inputs : (from+n)*inputs]
+		}, func(v []float32) []float32 { return v[from*outputs : (from+n)*outputs] }
 		v := &Values{X: in(all.X), Y: out(all.Y), DX: in(all.DX), DY: out(all.DY), Theta: all.Theta, Sum: all.Sum}
 		p := passOf(from, n)
 		l.Forward(v, p, s)
@@ -212,7 +216,8 @@ func newValues(l Layer) *Values {
 	s := num.NewStream(num.NewKey(9, "layer"), 0, 0)
 	n := parameters(l)
 	return &Values{
-		X: drawn(s, rowsOf*inputs), Y: make([]float32, rowsOf*outputs), DX: make([]float32, rowsOf*inputs), DY: drawn(s, rowsOf*outputs),
+		X: drawn(s, rowsOf*inputs), Y: make([]float32, rowsOf*outputs), DX: make([]float32, rowsOf*inputs),
+		DY:    drawn(s, rowsOf*outputs),
 		Theta: drawn(s, n), Sum: make([]float32, n),
 	}
 }
@@ -283,7 +288,8 @@ func TestBlocks(t *testing.T) {
 		for _, block := range []int{1, 2, 3} {
 			got := newValues(c.l)
 			run(c.l, got, block)
-			for what, pair := range map[string][2][]float32{"output": {got.Y, want.Y}, "derivative": {got.DX, want.DX}, "sum": {got.Sum, want.Sum}} {
+			for what, pair := range map[string][2][]float32{"output": {got.Y, want.Y}, "derivative": {got.DX, want.DX},
+				"sum": {got.Sum, want.Sum}} {
 				for i, x := range pair[0] {
 					if x != pair[1][i] {
 						t.Fatalf("%s: %s %d is %v in blocks of %d rows, %v in one", c.name, what, i, x, block, pair[1][i])
@@ -307,7 +313,8 @@ func TestTies(t *testing.T) {
 	}
 	nan := float32(math.NaN())
 	r := &ReLU{Of: Flat(4)}
-	v = &Values{X: []float32{0, float32(math.Copysign(0, -1)), nan, 2}, Y: make([]float32, 4), DX: make([]float32, 4), DY: []float32{1, 1, 1, 1}}
+	v = &Values{X: []float32{0, float32(math.Copysign(0, -1)), nan, 2}, Y: make([]float32, 4), DX: make([]float32, 4),
+		DY: []float32{1, 1, 1, 1}}
 	r.Forward(v, &Pass{}, nil)
 	r.Backward(v, &Pass{}, nil)
 	if fmt.Sprint(v.Y, v.DX) != "[0 0 0 2] [0 0 0 1]" {

@@ -127,7 +127,8 @@ func (f *Network) Predict(dst []float32, samples []gradient.Sample, w *gradient.
 }
 
 // Forward implements gradient.Function.
-func (f *Network) Forward(dst []float32, samples []gradient.Sample, w *gradient.Weights, step uint64, ws gradient.Workspace) {
+func (f *Network) Forward(dst []float32, samples []gradient.Sample, w *gradient.Weights, step uint64,
+	ws gradient.Workspace) {
 	f.forward(dst, w, Pass{Version: w.Version, Samples: samples, Training: true, Step: step}, ws.(*space))
 }
 
@@ -172,7 +173,8 @@ func (f *Network) Begin(dst *round.Partial, u *round.Task, samples []gradient.Sa
 }
 
 // Backward implements gradient.Function.
-func (f *Network) Backward(dst *round.Partial, df []float32, samples []gradient.Sample, w *gradient.Weights, ws gradient.Workspace) {
+func (f *Network) Backward(dst *round.Partial, df []float32, samples []gradient.Sample, w *gradient.Weights,
+	ws gradient.Workspace) {
 	s := ws.(*space)
 	first, others := f.splitSum(dst)
 	for i := len(f.behind) - 1; i >= 0 && f.at[i+1] > 0; i-- {
@@ -248,7 +250,8 @@ func (f stored) Predict(dst []float32, samples []gradient.Sample, w *gradient.We
 }
 
 // Forward implements gradient.Function.
-func (f stored) Forward(dst []float32, samples []gradient.Sample, w *gradient.Weights, _ uint64, ws gradient.Workspace) {
+func (f stored) Forward(dst []float32, samples []gradient.Sample, w *gradient.Weights, _ uint64,
+	ws gradient.Workspace) {
 	f.Predict(dst, samples, w, ws)
 }
 

@@ -36,7 +36,8 @@ func plans() map[string][]Layer {
 		},
 		"crop": {
 			&Crop{Of: image, Side: 2},
-			&Convolution{Name: "a", Biases: "a.bias", From: Shape{1, 2, 2}, Outputs: 3, Size: 2, Stride: 1, Padding: 1, Start: He},
+			&Convolution{Name: "a", Biases: "a.bias", From: Shape{1, 2, 2}, Outputs: 3, Size: 2, Stride: 1, Padding: 1,
+				Start: He},
 			&ReLU{Of: Shape{3, 3, 3}}, &Dense{Name: "c", Biases: "c.bias", From: Shape{3, 3, 3}, Outputs: 5, Start: He},
 		},
 	}

@@ -37,7 +37,8 @@ func (b *builder) biases() string {
 func (b *builder) convolution(outputs, size, stride, padding int) {
 	b.convolutions++
 	b.name = fmt.Sprintf("convolution%d", b.convolutions)
-	b.add(&Convolution{Name: b.name, Biases: b.biases(), From: b.shape, Outputs: outputs, Size: size, Stride: stride, Padding: padding, Start: He})
+	b.add(&Convolution{Name: b.name, Biases: b.biases(), From: b.shape, Outputs: outputs, Size: size, Stride: stride,
+		Padding: padding, Start: He})
 }
 
 func (b *builder) dense(units int) {
@@ -264,7 +265,8 @@ func (b *builder) takeDense(units int, last bool) bool {
 
 func (b *builder) takeConvolution(row [codeWidth]int) bool {
 	l := &Convolution{From: b.shape, Outputs: row[1], Size: row[2], Stride: row[3], Padding: row[4]}
-	if row[1] < 1 || row[1] > maxSide || row[2] < 1 || row[2] > maxSize || row[3] < 1 || row[3] > maxSize || row[4] >= row[2] || !l.fits() || !l.bounded() {
+	if row[1] < 1 || row[1] > maxSide || row[2] < 1 || row[2] > maxSize || row[3] < 1 || row[3] > maxSize ||
+		row[4] >= row[2] || !l.fits() || !l.bounded() {
 		return false
 	}
 	b.convolution(row[1], row[2], row[3], row[4])

@@ -42,9 +42,14 @@ const maxFrom = 4096
 // InitSettings lists the settings of a field of C. The function of returns the field.
 func InitSettings[C any](of func(*C) *Initial) param.Table[C] {
 	return param.Table[C]{
-		param.Text(SettingInitFrom, "initial weights: a model file, an .npz file with one array for each tensor of a layer, or a model on the cluster",
-			"a file, the name or the digest of a model on the cluster, or none", none, checkFrom, func(c *C) *string { return &of(c).From }),
-		param.Text("init_layers", "layers that start from the weights of init_from, such as convolution1,hidden1; the others start at random. all: every layer that init_from has", "names of layers, such as hidden1 or convolution1,output, or all",
+		param.Text(SettingInitFrom, "initial weights: a model file, an .npz file with one array for each tensor of a "+
+			"layer, or a model on the cluster",
+			"a file, the name or the digest of a model on the cluster, or none", none, checkFrom, func(c *C) *string {
+				return &of(c).From
+			}),
+		param.Text("init_layers", "layers that start from the weights of init_from, such as convolution1,hidden1; the "+
+			"others start at random. all: every layer that init_from has",
+			"names of layers, such as hidden1 or convolution1,output, or all",
 			all, checkInitLayers, func(c *C) *string { return &of(c).Layers }),
 	}
 }
@@ -77,7 +82,8 @@ func (c *Initial) Check() error {
 	case c.From == none && c.Layers != all:
 		return param.Errorf("init_layers", "needs init_from, which names the weights")
 	case c.From != none && !isDigest(c.From):
-		return param.Errorf(SettingInitFrom, "%.80q is not the digest of uploaded weights; only coppice train reads files and models, and only for a single job", c.From)
+		return param.Errorf(SettingInitFrom, "%.80q is not the digest of uploaded weights; only coppice train reads files "+
+			"and models, and only for a single job", c.From)
 	}
 	return nil
 }
@@ -129,12 +135,14 @@ func (c *Initial) take(layers []Layer, file []byte) (map[string][]float32, error
 			continue
 		}
 		if !slices.Equal(given.Dims, t.Dims) {
-			return nil, param.Errorf(SettingInitFrom, "%s has the shape %s in the weights but %s in this network; list the layers to use in init_layers", t.Name, times(given.Dims), times(t.Dims))
+			return nil, param.Errorf(SettingInitFrom, "%s has the shape %s in the weights but %s in this network; list the "+
+				"layers to use in init_layers", t.Name, times(given.Dims), times(t.Dims))
 		}
 		taken[t.Name] = given.F32
 	}
 	if len(taken) == 0 {
-		return nil, param.Errorf(SettingInitFrom, "the weights have no layer of this network: the weights have %s, the network has %s", strings.Join(w.layers(), ", "), strings.Join(layersOf(own), ", "))
+		return nil, param.Errorf(SettingInitFrom, "the weights have no layer of this network: the weights have %s, the "+
+			"network has %s", strings.Join(w.layers(), ", "), strings.Join(layersOf(own), ", "))
 	}
 	return taken, nil
 }
@@ -154,7 +162,8 @@ func (c *Initial) checkNames(own []gradient.Layer, w *Weights) error {
 			return param.Errorf("init_layers", "layer %q does not exist; the layers are %s", name, strings.Join(known, ", "))
 		}
 		if known := w.layers(); !slices.Contains(known, name) {
-			return param.Errorf("init_layers", "the weights have no layer %q; their layers are %s", name, strings.Join(known, ", "))
+			return param.Errorf("init_layers", "the weights have no layer %q; their layers are %s", name,
+				strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -185,7 +194,8 @@ type Weights struct {
 }
 
 // tensorNames matches the names of the tensors of Config.Layers and of Hidden.
-var tensorNames = regexp.MustCompile(`^((convolution|hidden)[1-9][0-9]{0,3}|output)(\.norm)?(\.bias)?$|^hidden\.(relu|logistic|bias)$`)
+var tensorNames = regexp.MustCompile(
+	`^((convolution|hidden)[1-9][0-9]{0,3}|output)(\.norm)?(\.bias)?$|^hidden\.(relu|logistic|bias)$`)
 
 // namesText says what tensors are called, for messages.
 const namesText = "convolution1, hidden1, output and so on, optionally followed by .bias, .norm or .norm.bias"

@@ -11,7 +11,8 @@ import (
 
 // TestItems: what is written is read, with whatever characters; spaces may stand between words.
 func TestItems(t *testing.T) {
-	items := []Item{{Name: "a"}, {Name: "b c", Set: []Pair{{"x", "1e-3"}, {"y", "1,2:3=4"}, {"", `"`}, {"ü", "\n"}}}, {Name: "a"}}
+	items := []Item{{Name: "a"}, {Name: "b c", Set: []Pair{{"x", "1e-3"}, {"y", "1,2:3=4"}, {"", `"`}, {"ü", "\n"}}},
+		{Name: "a"}}
 	text := FormatItems(items)
 	if want := `a,"b c":x=1e-3:y="1,2:3=4":""="\"":"\u00fc"="\n",a`; text != want {
 		t.Errorf("%s, want %s", text, want)
@@ -26,8 +27,10 @@ func TestItems(t *testing.T) {
 		t.Errorf("error %v, %s", err, diff)
 	}
 	for text, want := range map[string]string{
-		"": "is missing", "a,": "is missing", ",a": "is missing", "a:": "after a: a name", "a:x": "want KEY=VALUE", "a:x=": "a: x: a name",
-		`a:x="1`: `the closing quote is missing after "\"1"`, `a"b"`: "want a comma", `"a"b`: "want a comma", "a=1": "want a comma", `a\`: "want a comma",
+		"": "is missing", "a,": "is missing", ",a": "is missing", "a:": "after a: a name", "a:x": "want KEY=VALUE",
+		"a:x=":   "a: x: a name",
+		`a:x="1`: `the closing quote is missing after "\"1"`, `a"b"`: "want a comma", `"a"b`: "want a comma",
+		"a=1": "want a comma", `a\`: "want a comma",
 	} {
 		if _, err := ParseItems(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)

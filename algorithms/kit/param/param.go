@@ -201,7 +201,8 @@ func (p *Param) Wanted() string {
 
 // lookalikes are hints at words that only look like a word that exists, by the word as it is asked for.
 var lookalikes = map[string]struct{ like, hint string }{
-	"min-samples-leaf": {"min_samples", " (a leaf has no minimum of samples; min_samples is the number of samples that a node needs to be split)"},
+	"min-samples-leaf": {"min_samples", " (a leaf has no minimum of samples; min_samples is the number of samples that " +
+		"a node needs to be split)"},
 }
 
 // Suggest returns a hint at the word that is closest to text, such as ` (did you mean
@@ -297,7 +298,9 @@ func FormatItems(items []Item) string {
 }
 
 func quoted(word string) string {
-	if word == "" || strings.ContainsAny(word, special) || strings.ContainsFunc(word, func(c rune) bool { return c <= ' ' || c >= 127 }) {
+	if word == "" || strings.ContainsAny(word, special) || strings.ContainsFunc(word, func(c rune) bool {
+		return c <= ' ' || c >= 127
+	}) {
 		return strconv.QuoteToASCII(word)
 	}
 	return word

@@ -30,7 +30,9 @@ var table = Table[config]{
 	Int("steps", "steps", 0, 1<<40, 0, func(c *config) *int { return &c.Steps }).Preset("paper", 10_000),
 	Float("rate", "rate", 1e-12, 1e6, 1e-5, func(c *config) *float64 { return &c.Rate }).Preset("paper", 0.1),
 	Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).Preset("paper", false),
-	Word("init", "init", func(c *config) *string { return &c.Init }, "xavier", "normal", "zero").Preset("auto", "normal").Says("as the data say"),
+	Word("init", "init", func(c *config) *string {
+		return &c.Init
+	}, "xavier", "normal", "zero").Preset("auto", "normal").Says("as the data say"),
 	Text("tried", "tried", "all, or a number", "all", checkTried, func(c *config) *string { return &c.Tried }),
 }
 
@@ -66,8 +68,8 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// checkJSON checks the JSON form of given settings, that it is read as they are, and that all of them, given again, are the
-// same settings.
+// checkJSON checks the JSON form of given settings, that it is read as they are, and that all of them, given again, are
+// the same settings.
 func checkJSON(t *testing.T, of Table[config], forms map[string]Values) {
 	t.Helper()
 	for want, given := range forms {
@@ -89,8 +91,8 @@ func checkJSON(t *testing.T, of Table[config], forms map[string]Values) {
 	}
 }
 
-// TestLeftOut: a setting that is left out of a preset's JSON form is there where it has another value than the preset's,
-// and with every other preset.
+// TestLeftOut: a setting that is left out of a preset's JSON form is there where it has another value than the
+// preset's, and with every other preset.
 func TestLeftOut(t *testing.T) {
 	since := Table[config]{
 		Word("preset", "which defaults", func(c *config) *string { return &c.Preset }, "auto", "paper"),
@@ -123,8 +125,10 @@ func TestDefaultLeftOut(t *testing.T) {
 		Int("trees", "trees", 1, 1000, 5, func(c *config) *int { return &c.Trees }),
 		Bool("bias", "bias", true, func(c *config) *bool { return &c.Bias }).DefaultLeftOut(),
 	}
-	checkJSON(t, since, map[string]Values{`{"trees":5}`: nil, `{"trees":6}`: {"bias": true, "trees": int64(6)}, `{"trees":5,"bias":false}`: {"bias": false}})
-	if _, err := since.Parse([]byte(`{"trees":5,"bias":true}`)); err == nil || err.Error() != "bias: the default value true must be omitted" {
+	checkJSON(t, since, map[string]Values{`{"trees":5}`: nil, `{"trees":6}`: {"bias": true, "trees": int64(6)},
+		`{"trees":5,"bias":false}`: {"bias": false}})
+	if _, err := since.Parse([]byte(`{"trees":5,"bias":true}`)); err == nil ||
+		err.Error() != "bias: the default value true must be omitted" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -138,7 +142,7 @@ func checkTried(text string) error {
 
 // TestDefaults: each preset has its own, and the texts tell of both.
 func TestDefaults(t *testing.T) {
-	auto := config{"auto", 5, 0, 1e-5, true, "normal", "all"}
+	auto := config{Preset: "auto", Trees: 5, Steps: 0, Rate: 1e-5, Bias: true, Init: "normal", Tried: "all"}
 	if got := *table.Default(); got != auto {
 		t.Errorf("%+v, want %+v", got, auto)
 	}
@@ -147,15 +151,18 @@ func TestDefaults(t *testing.T) {
 		want  config
 	}{
 		{nil, auto},
-		{Values{"preset": "paper"}, config{"paper", 5, 10_000, 0.1, false, "xavier", "all"}},
-		{Values{"preset": "paper", "bias": true, "steps": int64(7)}, config{"paper", 5, 7, 0.1, true, "xavier", "all"}},
+		{Values{"preset": "paper"}, config{Preset: "paper", Trees: 5, Steps: 10_000, Rate: 0.1, Bias: false, Init: "xavier",
+			Tried: "all"}},
+		{Values{"preset": "paper", "bias": true, "steps": int64(7)}, config{Preset: "paper", Trees: 5, Steps: 7, Rate: 0.1,
+			Bias: true, Init: "xavier", Tried: "all"}},
 	} {
 		var c config
 		if err := table.Fill(&c, x.given, "x"); err != nil || c != x.want {
 			t.Errorf("%v: %+v, error %v, want %+v", x.given, c, err, x.want)
 		}
 	}
-	want := []string{"auto", "5", "auto: 0; paper: 10000", "auto: 1e-5; paper: 0.1", "auto: true; paper: false", "as the data say", "all"}
+	want := []string{"auto", "5", "auto: 0; paper: 10000", "auto: 1e-5; paper: 0.1", "auto: true; paper: false",
+		"as the data say", "all"}
 	for i, p := range table.Params() {
 		if p.Default != want[i] {
 			t.Errorf("%s: default %q, want %q", p.Name, p.Default, want[i])
@@ -205,7 +212,8 @@ func TestCheckAndParse(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	if _, err := table.find("tried").Param().Parse("no"); err == nil || err.Error() != `tried: "no": want all, or a number` {
+	if _, err := table.find("tried").Param().Parse("no"); err == nil ||
+		err.Error() != `tried: "no": want all, or a number` {
 		t.Errorf("a text: error %v", err)
 	}
 	for want, change := range map[string]func(*config){
@@ -225,7 +233,8 @@ func TestCheckAndParse(t *testing.T) {
 // TestParsedTextsAreValues: what Parse takes, Fill takes.
 func TestParsedTextsAreValues(t *testing.T) {
 	given := Values{}
-	for name, text := range map[string]string{"preset": "paper", "trees": "7", "rate": "1e-3", "bias": "true", "init": "zero", "tried": "12"} {
+	for name, text := range map[string]string{"preset": "paper", "trees": "7", "rate": "1e-3", "bias": "true",
+		"init": "zero", "tried": "12"} {
 		v, err := table.find(name).Param().Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -233,7 +242,8 @@ func TestParsedTextsAreValues(t *testing.T) {
 		given[name] = v
 	}
 	var c config
-	if err := table.Fill(&c, given, "x"); err != nil || c != (config{"paper", 7, 10_000, 1e-3, true, "zero", "12"}) {
+	if err := table.Fill(&c, given, "x"); err != nil ||
+		c != (config{Preset: "paper", Trees: 7, Steps: 10_000, Rate: 1e-3, Bias: true, Init: "zero", Tried: "12"}) {
 		t.Errorf("%+v, error %v", c, err)
 	}
 }

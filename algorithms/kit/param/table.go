@@ -108,8 +108,8 @@ func (s *Of[C, T]) LeftOut(preset string) *Of[C, T] {
 	return s
 }
 
-// DefaultLeftOut leaves the setting out of the JSON form if it has its default. So a setting can be added to an algorithm
-// if its jobs have no preset in that form.
+// DefaultLeftOut leaves the setting out of the JSON form if it has its default. So a setting can be added to an
+// algorithm if its jobs have no preset in that form.
 func (s *Of[C, T]) DefaultLeftOut() *Of[C, T] {
 	s.param.DefaultLeftOut = true
 	return s
@@ -150,8 +150,8 @@ func (s *Of[C, T]) describe(presets []string) Param {
 	return d
 }
 
-// preset returns what the text of the defaults says of a preset. The text has parts between semicolons: "auto: X" and "auto with
-// a network: X" are of the preset auto alone, and a part without the name of a preset is of all.
+// preset returns what the text of the defaults says of a preset. The text has parts between semicolons: "auto: X" and
+// "auto with a network: X" are of the preset auto alone, and a part without the name of a preset is of all.
 func (s *Of[C, T]) preset(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(s.param.Default, "; ") {

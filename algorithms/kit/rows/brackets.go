@@ -60,7 +60,8 @@ func (b *brackets[F]) found() []uint32 { return b.rows[:len(b.rows)-1] }
 // divide sets rows. The rows that are listed ascend, and v are their values, which are finite; the values of
 // all other rows are above limit. A row that has a value below another's by more than twice the margin is
 // nearer. exact sets dst to the distances of rows. It returns false if the nearest rows are perhaps not all listed.
-func (b *brackets[F]) divide(v []F, listed []uint32, limit F, margin float64, exact func(dst []float64, rows []uint32)) bool {
+func (b *brackets[F]) divide(v []F, listed []uint32, limit F, margin float64,
+	exact func(dst []float64, rows []uint32)) bool {
 	most := b.ks[len(b.ks)-1]
 	if len(v) < most {
 		return false

@@ -31,7 +31,8 @@ func TestBrackets(t *testing.T) {
 			d := float64(rapid.IntRange(0, different).Draw(t, "distance"))
 			return d * unit * rapid.SampledFrom([]float64{1, 1, 1, 1, 1, 1, 1e6}).Draw(t, "times")
 		}), n, n).Draw(t, "distances")
-		limit := rapid.SampledFrom([]float64{math.MaxFloat32, float64(float32(30 * unit)), float64(float32(8 * unit))}).Draw(t, "limit")
+		limit := rapid.SampledFrom([]float64{math.MaxFloat32, float64(float32(30 * unit)), float64(float32(8 * unit))}).
+			Draw(t, "limit")
 		off := rapid.Float64Range(0, 5).Draw(t, "error") * unit
 		var values []float32
 		var listed []uint32

@@ -196,8 +196,10 @@ func decode(b []byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 	if w.Labels {
 		labels = m.Labels
 	}
-	if r.Features != m.Features || r.Labels != labels || r.Sparse != m.Sparse || r.Named() || r.Value != nil || r.Interval != nil {
-		return nil, fmt.Errorf("%w: the samples have %d features and %d labels, or are not stored as the dataset is", ErrRows, r.Features, r.Labels)
+	if r.Features != m.Features || r.Labels != labels || r.Sparse != m.Sparse || r.Named() || r.Value != nil ||
+		r.Interval != nil {
+		return nil, fmt.Errorf("%w: the samples have %d features and %d labels, or are not stored as the dataset is", ErrRows,
+			r.Features, r.Labels)
 	}
 	if w.Most > 0 && r.N > w.Most {
 		return nil, fmt.Errorf("%w: got %d samples, want at most %d", ErrRows, r.N, w.Most)

@@ -54,7 +54,8 @@ func SizesOf(r *dataset.Rows) Sizes {
 func (z *Sizes) Numbers() []learner.Number {
 	return []learner.Number{
 		learner.Within(&z.Rows, 1, dataset.MaxRows), learner.Within(&z.Features, 1, dataset.MaxFeatures),
-		learner.Within(&z.Labels, 0, dataset.MaxLabels), learner.Within(&z.Sparse, 0, 1), learner.Within(&z.NonZeros, 0, dataset.MaxRows),
+		learner.Within(&z.Labels, 0, dataset.MaxLabels), learner.Within(&z.Sparse, 0, 1), learner.Within(&z.NonZeros, 0,
+			dataset.MaxRows),
 	}
 }
 

@@ -115,7 +115,8 @@ func (n *Neighbours) inPanels(rows int, row func(i int) int) (p panelled, most f
 				half[i], most = float32(norm/2), max(most, norm)
 			}
 		}
-		num.Transpose32(p.values[at*panelRows*features:(at+1)*panelRows*features], panelRows, b, features, panelRows, features)
+		num.Transpose32(p.values[at*panelRows*features:(at+1)*panelRows*features], panelRows, b, features,
+			panelRows, features)
 	}
 	return p, most
 }
@@ -133,13 +134,14 @@ func (n *Neighbours) centre(dst []float32, x []float64, sign float32) (norm floa
 // errorOf returns how far values may be off that stand for the distances D of rows: v = |b|²/2 - ab in float32 for
 // (D - |a|²)/2, of the kept rows of values up to limit. norm is |a|².
 //
-// Let u = 2⁻²⁴, f the number of features, and S = |a|² + |b|². The start |b|²/2 is off by uS/2 at most. Each of f sums is at
-// most |b|²/2 + |a||b| <= .81 S, and a few u more, and rounds by u of it: all together .9 fuS. Products round by u|a||b| <= uS/2
-// together if they are not fused. Rounding moves the differences s·x - s·y by u(|a|+|b|) in norm, and so D/2 by 2.1 uS;
-// computing D in float64 moves it by less. All this is less than (f+5)uS, and 2⁻¹⁴⁰ for every sum if numbers are subnormal.
+// Let u = 2⁻²⁴, f the number of features, and S = |a|² + |b|². The start |b|²/2 is off by uS/2 at most. Each of f sums
+// is at most |b|²/2 + |a||b| <= .81 S, and a few u more, and rounds by u of it: all together .9 fuS. Products round by
+// u|a||b| <= uS/2 together if they are not fused. Rounding moves the differences s·x - s·y by u(|a|+|b|) in norm, and
+// so D/2 by 2.1 uS; computing D in float64 moves it by less. All this is less than (f+5)uS, and 2⁻¹⁴⁰ for every sum if
+// numbers are subnormal.
 //
-// Rows with |b|² > 16 max(limit, |a|²) cannot mislead: v and (D - |a|²)/2 are at least |b|²/5, which is above limit, the margin
-// included. So the |b| of other rows bounds S.
+// Rows with |b|² > 16 max(limit, |a|²) cannot mislead: v and (D - |a|²)/2 are at least |b|²/5, which is above limit,
+// the margin included. So the |b| of other rows bounds S.
 func (n *Neighbours) errorOf(norm, limit float64) float64 {
 	others := min(n.most, 16*max(limit, norm, 0x1p-100))
 	return float64(len(n.shift)+5) * (float64(0x1p-24*(norm+others)) + 0x1p-140)
@@ -201,7 +203,8 @@ func (n *Neighbours) NewSearch(ks []int) *Search {
 		most := min(all, 2*ks[len(ks)-1]+16*panelRows) // about twice as many as there usually are
 		s.queries = max(leastQueries, min(mostQueries, mostListBytes/(8*most)))
 		s.products = &products{
-			a: make([]float32, s.queries*n.kept.Features), norms: make([]float64, s.queries), tile: make([]float32, s.queries*panelRows),
+			a: make([]float32, s.queries*n.kept.Features), norms: make([]float64, s.queries),
+			tile:  make([]float32, s.queries*panelRows),
 			drawn: make([]float32, s.queries*len(n.sample)), limits: make([]float32, s.queries), most: most,
 			values: make([]float32, s.queries*most), rows: make([]uint32, s.queries*most), length: make([]int, s.queries),
 			nearest: newBrackets[float32](ks, most),
@@ -226,8 +229,9 @@ func (s *Search) prepareComparing() {
 	s.drawn, s.nearest = make([]float64, len(s.of.sample)), newBrackets[float64](s.ks, n)
 }
 
-// Find calls found for each row of refs, in order: nearest[:ks[0]] are its ks[0] nearest kept rows, and nearest[ks[b-1]:ks[b]]
-// the further ones of the ks[b] nearest. Each of these ranges ascends. They are valid until found returns.
+// Find calls found for each row of refs, in order: nearest[:ks[0]] are its ks[0] nearest kept rows, and
+// nearest[ks[b-1]:ks[b]] the further ones of the ks[b] nearest. Each of these ranges ascends. They are valid until
+// found returns.
 func (s *Search) Find(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, found func(i int, nearest []uint32)) {
 	for at := 0; at < len(refs); at += s.queries {
 		block := refs[at:min(at+s.queries, len(refs))]
@@ -252,7 +256,8 @@ func (s *Search) FindOthers(from, to int, found func(row int, nearest []uint32))
 }
 
 // search is Find for a block of rows; first is the number of its first row.
-func (s *Search) search(first int, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, found func(i int, nearest []uint32)) {
+func (s *Search) search(first int, refs []dataset.RowRef, shard func(uint32) *dataset.Rows,
+	found func(i int, nearest []uint32)) {
 	n, p, features := s.of, s.products, s.of.kept.Features
 	if n.sparse == nil {
 		for i, ref := range refs {
@@ -346,7 +351,8 @@ func addPlainProduct(dst, a, b []float32, features int) {
 	for i := range len(dst) / panelRows {
 		row, x, y := (*[panelRows]float32)(dst[i*panelRows:]), a[i*features:(i+1)*features], b
 		for ; len(x) >= 4; x, y = x[4:], y[4*panelRows:] {
-			y0, y1, y2, y3 := (*[panelRows]float32)(y), (*[panelRows]float32)(y[panelRows:]), (*[panelRows]float32)(y[2*panelRows:]), (*[panelRows]float32)(y[3*panelRows:])
+			y0, y1, y2, y3 := (*[panelRows]float32)(y), (*[panelRows]float32)(y[panelRows:]),
+				(*[panelRows]float32)(y[2*panelRows:]), (*[panelRows]float32)(y[3*panelRows:])
 			for j, sum := range row {
 				sum += float32(x[0] * y0[j])
 				sum += float32(x[1] * y1[j])

@@ -82,7 +82,8 @@ func checkNeighbours(t interface{ Fatalf(string, ...any) }, x, y []float32, feat
 					t.Fatalf("row %d is found after row %d", i, next-1)
 				}
 				next++
-				checkNearest(t, fmt.Sprintf("row %d of %d, kept sparse: %v, given sparse: %v", i, given.N, sparse, given.Sparse), ks, nearest, orders[i])
+				checkNearest(t, fmt.Sprintf("row %d of %d, kept sparse: %v, given sparse: %v", i, given.N, sparse, given.Sparse),
+					ks, nearest, orders[i])
 			})
 			if next != given.N {
 				t.Fatalf("%d rows of %d are found", next, given.N)
@@ -201,7 +202,8 @@ func TestMargin(t *testing.T) {
 						want := (slowDistance(r.Dense(i), r.Dense(j), nil) - norm) / 2
 						for _, v := range []float32{tile[j], plain[j]} {
 							if margin := near.errorOf(norm, float64(v)); math.Abs(float64(v)-want) > margin {
-								t.Fatalf("%s, %d features: the value of rows %d and %d is %v, want %v within %v", name, features, i, j, v, want, margin)
+								t.Fatalf("%s, %d features: the value of rows %d and %d is %v, want %v within %v", name, features, i, j, v,
+									want, margin)
 							}
 						}
 					}

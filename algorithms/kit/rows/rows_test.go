@@ -157,7 +157,8 @@ func drawRows(t *rapid.T, n, features int) (dense, sparse *dataset.Rows) {
 // bits of the plain sum.
 func TestDistances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, q, features := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 19).Draw(t, "queries"), rapid.IntRange(1, 12).Draw(t, "features")
+		n, q, features := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 19).Draw(t, "queries"),
+			rapid.IntRange(1, 12).Draw(t, "features")
 		y, ySparse := drawRows(t, n, features)
 		x, xSparse := drawRows(t, q, features)
 		var scale []float64
@@ -185,7 +186,8 @@ func TestDistances(t *testing.T) {
 				}
 				for i := range want {
 					if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
-						t.Fatalf("query %d, row %d: %v, want %v (kept sparse %v, query sparse %v)", i/n, i%n, got[i], want[i], kept.Sparse, from.Sparse)
+						t.Fatalf("query %d, row %d: %v, want %v (kept sparse %v, query sparse %v)", i/n, i%n, got[i], want[i],
+							kept.Sparse, from.Sparse)
 					}
 				}
 			}
@@ -304,7 +306,8 @@ func TestKept(t *testing.T) {
 				size += int64(4*len(x.F32) + 4*len(x.U32))
 			}
 			again := new(model)
-			if err := learner.ReadTensors(tensors, again.tensors); err != nil || !slices.Equal(dataset.EncodeShard(&again.r, nil), want) || size > modelBytes {
+			if err := learner.ReadTensors(tensors, again.tensors); err != nil ||
+				!slices.Equal(dataset.EncodeShard(&again.r, nil), want) || size > modelBytes {
 				t.Errorf("%s: a model of %d bytes, %d are estimated, error %v", name, size, modelBytes, err)
 			}
 			s.r.Row[0] = s.r.Row[1]

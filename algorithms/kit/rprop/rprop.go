@@ -29,7 +29,8 @@ type Minimiser struct {
 
 // New returns a Minimiser that begins at a point, which it copies.
 func New(start []float64, o Options) *Minimiser {
-	m := &Minimiser{options: o, x: make([]float64, len(start)), last: make([]float64, len(start)), step: make([]float64, len(start))}
+	m := &Minimiser{options: o, x: make([]float64, len(start)), last: make([]float64, len(start)),
+		step: make([]float64, len(start))}
 	copy(m.x, start)
 	for i := range m.step {
 		m.step[i] = o.First
@@ -86,12 +87,14 @@ func sign(x float64) float64 {
 // are not part of it.
 func (m *Minimiser) State(l *fields.List) {
 	l.Uint64(&m.iterations)
-	l.Check(m.iterations <= uint64(m.options.Iterations), "the saved state is at iteration %d of %d, which is not possible", m.iterations, m.options.Iterations)
+	l.Check(m.iterations <= uint64(m.options.Iterations),
+		"the saved state is at iteration %d of %d, which is not possible", m.iterations, m.options.Iterations)
 	l.Float64s(m.x, m.last, m.step)
 	if !l.Reading() {
 		return
 	}
 	for i, step := range m.step {
-		l.Check(step >= m.options.Least && step <= m.options.Most, "the step size of weight %d is %v, which is not possible", i, step)
+		l.Check(step >= m.options.Least && step <= m.options.Most, "the step size of weight %d is %v, which is not possible",
+			i, step)
 	}
 }

@@ -117,7 +117,9 @@ func TestScaleOfTheGradient(t *testing.T) {
 // TestDamagedState: a state with a step out of its bounds, or too many iterations, is refused.
 func TestDamagedState(t *testing.T) {
 	m := New(make([]float64, 2), options(3))
-	for name, damage := range map[string]func(){"step": func() { m.step[1] = 51 }, "not a number": func() { m.step[1] = math.NaN() }, "iterations": func() { m.iterations = 4 }} {
+	for name, damage := range map[string]func(){"step": func() {
+		m.step[1] = 51
+	}, "not a number": func() { m.step[1] = math.NaN() }, "iterations": func() { m.iterations = 4 }} {
 		m = New(make([]float64, 2), options(3))
 		damage()
 		state, err := fields.Append(nil, 1, m.State)

@@ -48,7 +48,8 @@ func (t *table) data(shards int, sparse bool) *dataset.Data {
 	if err != nil {
 		panic(err)
 	}
-	d := dataset.NewData(&dataset.Manifest{Rows: t.rows, Features: t.features, Sparse: sparse, Shards: make([]dataset.ShardRef, shards)}, roles)
+	d := dataset.NewData(&dataset.Manifest{Rows: t.rows, Features: t.features, Sparse: sparse,
+		Shards: make([]dataset.ShardRef, shards)}, roles)
 	for i := range shards {
 		from, to := dataset.ShardSpan(i, shards, t.rows)
 		d.SetShard(i, t.shard(from, to, sparse))
@@ -133,13 +134,15 @@ func again(t *testing.T, f *Fit, m *dataset.Manifest) *Fit {
 }
 
 // checkValues holds shifts and scales against those of the columns.
-func checkValues(t *testing.T, f *Fit, p *table, d *dataset.Data, roles dataset.Roles, want func(v []float64) (shift, scale float64), tolerance float64) {
+func checkValues(t *testing.T, f *Fit, p *table, d *dataset.Data, roles dataset.Roles,
+	want func(v []float64) (shift, scale float64), tolerance float64) {
 	t.Helper()
 	x := f.Values()
 	for i := range p.features {
 		shift, scale := want(p.column(d, i, roles))
 		if !(math.Abs(x.Shift[i]-shift) <= tolerance*math.Abs(shift)) || !(math.Abs(x.Scale[i]/scale-1) <= tolerance) {
-			t.Errorf("sparse %v, column %d: shift %v and scale %v, want %v and %v", d.Manifest.Sparse, i, x.Shift[i], x.Scale[i], shift, scale)
+			t.Errorf("sparse %v, column %d: shift %v and scale %v, want %v and %v", d.Manifest.Sparse, i, x.Shift[i], x.Scale[i],
+				shift, scale)
 		}
 	}
 }
@@ -198,7 +201,8 @@ func TestNone(t *testing.T) {
 	f := NewFit(None, m)
 	f.Begin()
 	x := f.Values()
-	if !f.Done() || !x.None() || f.AppendVar(nil) != nil || tensorsOf(x, None) != nil || again(t, f, m).AppendVar(nil) != nil {
+	if !f.Done() || !x.None() || f.AppendVar(nil) != nil || tensorsOf(x, None) != nil ||
+		again(t, f, m).AppendVar(nil) != nil {
 		t.Error("without scaling there is some")
 	}
 	if x := Find(nil); !x.None() {

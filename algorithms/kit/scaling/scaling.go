@@ -41,7 +41,8 @@ const denseShare = 0.2
 
 // Setting is the setting scaling of an algorithm.
 func Setting[C any](field func(*C) *string) *param.Of[C, string] {
-	return param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+	return param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, "+
+		"standard deviation 1) or minmax (0 to 1)",
 		field, Kinds...).Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none")
 }
 
@@ -282,8 +283,10 @@ func (f *Fit) State(l *fields.List) {
 	l.Uint64(&f.column, &f.version)
 	l.Float64s(f.values)
 	kinds := [stages]string{Standard, Standard, MinMax, f.kind}
-	l.Check(f.stage < stages && kinds[min(f.stage, stageDone)] == f.kind, "the saved state has stage %d of feature scaling, which does not exist", f.stage)
-	l.Check(f.column <= uint64(f.features) && (f.stage != stageExtremes || f.column < uint64(f.features)), "the saved state scales column %d of %d, which is not possible", f.column, f.features)
+	l.Check(f.stage < stages && kinds[min(f.stage, stageDone)] == f.kind,
+		"the saved state has stage %d of feature scaling, which does not exist", f.stage)
+	l.Check(f.column <= uint64(f.features) && (f.stage != stageExtremes || f.column < uint64(f.features)),
+		"the saved state scales column %d of %d, which is not possible", f.column, f.features)
 }
 
 // The operations of rounds (Round.Op). All are float64 sums over the training rows.

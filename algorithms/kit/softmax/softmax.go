@@ -47,7 +47,8 @@ func (t *Trainer) Model() (algorithms.Model, error) {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return t.NewModel(Predictor{
-		Features: t.Features, Labels: t.Labels, Function: t.Function, Weights: gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()},
+		Features: t.Features, Labels: t.Labels, Function: t.Function, Weights: gradient.Weights{Theta: v[0].Data,
+			Input: t.Fit.Values()},
 	}), nil
 }
 
@@ -78,7 +79,8 @@ func (k *Kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 }
 
 // Run implements round.ReduceKernel.
-func (k *Kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+func (k *Kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	s.unit = u
 	if !k.Kernel.Run(dst, &s.unit, d, v, s.loss, &s.Scratch) {
@@ -128,7 +130,8 @@ func KL(d []float32, p []float64) (sum float64) {
 type Divergence struct{ P []float64 }
 
 // Gradients implements gradient.Loss: ∂/∂f_c = p_c - d_c.
-func (l *Divergence) Gradients(df, f []float32, samples []gradient.Sample, _ *gradient.Values, losses []float64) []float64 {
+func (l *Divergence) Gradients(df, f []float32, samples []gradient.Sample, _ *gradient.Values,
+	losses []float64) []float64 {
 	n := len(l.P)
 	for i := range samples {
 		d := samples[i].D

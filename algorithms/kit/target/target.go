@@ -22,7 +22,9 @@ const (
 const mostLow = 1 << 23
 
 // ErrNoScale says that a dataset has no numbers to learn.
-var ErrNoScale = errtext.Errorf(errtext.WrongData, "the algorithm predicts numbers, but the labels are not numeric: read the data with {range=LOW:HIGH}, or with {values} for exact numbers")
+var ErrNoScale = errtext.Errorf(errtext.WrongData,
+	"the algorithm predicts numbers, but the labels are not numeric: read the data with {range=LOW:HIGH}, or with "+
+		"{values} for exact numbers")
 
 // Scale is the scale of a job's labels. It is a field of an algorithm's Config.
 type Scale struct {
@@ -33,10 +35,15 @@ type Scale struct {
 // Settings lists the settings of the field that scale returns.
 func Settings[C any](scale func(*C) *Scale) param.Table[C] {
 	return param.Table[C]{
-		param.Int(lowName, "number of the first label, such as 0 for ages from 0 to 69; must be the first number of the dataset's --range", -mostLow, mostLow, 0,
+		param.Int(lowName, "number of the first label, such as 0 for ages from 0 to 69; must be the first number of the "+
+			"dataset's --range", -mostLow, mostLow, 0,
 			func(c *C) *int { return &scale(c).Low }).Says("the value of the dataset"),
-		param.Word(trueName, "number of a sample: its exact value, or the mode or the expected value of its labels; must be as in the dataset",
-			func(c *C) *string { return &scale(c).True }, string(dataset.TrueValue), string(dataset.TrueMode), string(dataset.TrueExpected)).Says("the value of the dataset"),
+		param.Word(trueName, "number of a sample: its exact value, or the mode or the expected value of its labels; must "+
+			"be as in the dataset",
+			func(c *C) *string {
+				return &scale(c).True
+			}, string(dataset.TrueValue), string(dataset.TrueMode), string(dataset.TrueExpected)).
+			Says("the value of the dataset"),
 	}
 }
 

@@ -21,7 +21,8 @@ func All(t *testing.T) map[string]dataset.Source {
 		return src
 	}
 	withNames := datasettest.SomeRows(20)
-	withNames.Described.FeatureNames, withNames.Described.LabelNames, withNames.Described.HasRowNames = []string{"a", "b"}, []string{"c", "d"}, true
+	withNames.Described.FeatureNames, withNames.Described.LabelNames, withNames.Described.HasRowNames = []string{"a", "b"},
+		[]string{"c", "d"}, true
 	for i := range withNames.Rows {
 		withNames.Rows[i].Name = []string{"r", "", "Zoë"}[i%3]
 	}

@@ -157,10 +157,11 @@ const (
 	leastFraction = 0.1
 )
 
-// Fraction returns which fraction of its time a round has run, by the times of its tasks. Tasks of one kind cost about the same
-// for each step, and take about as many steps. Steps of different kinds are never compared. A kind without a timed step is
-// expected to cost as much as the others on average, unless less than a tenth of the round would then have run: each kind begins
-// early in a round, so from the first tenth on such a kind costs less. ok is false if no kind has a timed step.
+// Fraction returns which fraction of its time a round has run, by the times of its tasks. Tasks of one kind cost about
+// the same for each step, and take about as many steps. Steps of different kinds are never compared. A kind without a
+// timed step is expected to cost as much as the others on average, unless less than a tenth of the round would then
+// have run: each kind begins early in a round, so from the first tenth on such a kind costs less. ok is false if no
+// kind has a timed step.
 func Fraction(kinds [][]round.TaskProgress) (fraction float64, ok bool) {
 	steps, perStep := make([]float64, len(kinds)), make([]float64, len(kinds)) // of a task; seconds, 0 if not known
 	now, mean, known, running := 0.0, 0.0, 0, 0

@@ -56,7 +56,8 @@ func FuzzCells(f *testing.F) {
 
 // FuzzDecode: bytes are an outcome that is encoded to the same bytes, or refused.
 func FuzzDecode(f *testing.F) {
-	o := childjob.Outcome{Head: []byte(`{"steps":1}`), Model: []byte("model"), Curve: []byte("curve"), Predictions: []byte("rows")}
+	o := childjob.Outcome{Head: []byte(`{"steps":1}`), Model: []byte("model"), Curve: []byte("curve"),
+		Predictions: []byte("rows")}
 	f.Add(o.Encode())
 	f.Add(new(childjob.Outcome).Encode())
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})

@@ -44,7 +44,8 @@ func (p *Point) known() bool { return !math.IsNaN(p.Training) || p.validated() }
 
 // same reports whether two points have the same losses at the same step.
 func (p *Point) same(o *Point) bool {
-	return p.Step == o.Step && math.Float64bits(p.Training) == math.Float64bits(o.Training) && math.Float64bits(p.Validation) == math.Float64bits(o.Validation)
+	return p.Step == o.Step && math.Float64bits(p.Training) == math.Float64bits(o.Training) &&
+		math.Float64bits(p.Validation) == math.Float64bits(o.Validation)
 }
 
 // Seconds returns the seconds of running, and whether they are known.
@@ -112,7 +113,9 @@ func New() *Curve { return &Curve{stride: 1, validationStride: 1} }
 // times do not go back, though leaders whose clocks differ may have measured them.
 func (c *Curve) Points() []Point {
 	list := append(make([]Point, 0, len(c.points)+1), c.points...)
-	at, found := slices.BinarySearchFunc(list, c.best.Step, func(p Point, step uint64) int { return cmp.Compare(p.Step, step) })
+	at, found := slices.BinarySearchFunc(list, c.best.Step, func(p Point, step uint64) int {
+		return cmp.Compare(p.Step, step)
+	})
 	if found || c.best.Step == 0 {
 		return list
 	}
@@ -286,10 +289,12 @@ func (p *Point) append(dst []byte, before *Point) []byte {
 // Decode reads what Append wrote. Errors wrap ErrCurve.
 func Decode(b []byte) (*Curve, error) {
 	r := reader{wire.NewReader(b)}
-	c := &Curve{stride: r.Uvarint("distance of kept steps"), validationStride: r.Uvarint("distance of kept validations"), validations: r.Uvarint("number of validations")}
+	c := &Curve{stride: r.Uvarint("distance of kept steps"), validationStride: r.Uvarint("distance of kept validations"),
+		validations: r.Uvarint("number of validations")}
 	n := r.Uvarint("number of points")
 	if bits.OnesCount64(c.stride) != 1 || bits.OnesCount64(c.validationStride) != 1 {
-		r.Failf("the distances of kept points, %d steps and %d validations, are not powers of two", c.stride, c.validationStride)
+		r.Failf("the distances of kept points, %d steps and %d validations, are not powers of two", c.stride,
+			c.validationStride)
 	}
 	if n > JobPoints {
 		r.Failf("want at most %[2]d points, got %[1]d", n, JobPoints)
@@ -334,7 +339,8 @@ func Extend(encoded, rest []byte) ([]byte, error) {
 		return nil, err
 	}
 	if next.stride < c.stride || next.validationStride < c.validationStride || next.validations < c.validations {
-		return nil, fmt.Errorf("%w: distances of kept points cannot become smaller: %d steps and %d validations, after %d and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
+		return nil, fmt.Errorf("%w: distances of kept points cannot become smaller: %d steps and %d validations, after %d "+
+			"and %d", ErrCurve, next.stride, next.validationStride, c.stride, c.validationStride)
 	}
 	last := c.lastPoint()
 	c.coarsen(next.stride, next.validationStride)
@@ -386,10 +392,12 @@ func (r reader) loss(field string, has bool) float64 {
 	return v
 }
 
-// point reads the point after the point before, and sets before for the next point. If grows is true, the step must grow.
+// point reads the point after the point before, and sets before for the next point. If grows is true, the step must
+// grow.
 func (r reader) point(before *Point, grows bool) Point {
 	has, steps := r.U8("point"), r.Uvarint("step")
-	p := Point{Step: before.Step + steps, Training: r.loss("training loss", has&hasTraining != 0), Validation: r.loss("validation loss", has&hasValidation != 0), Millis: Unknown}
+	p := Point{Step: before.Step + steps, Training: r.loss("training loss", has&hasTraining != 0),
+		Validation: r.loss("validation loss", has&hasValidation != 0), Millis: Unknown}
 	if has&hasMillis != 0 {
 		millis := r.Uvarint("time")
 		if p.Millis = before.Millis + int64(millis); millis > math.MaxInt64 || p.Millis < before.Millis {

@@ -218,8 +218,9 @@ func TestCrashesDoNotShow(t *testing.T) {
 func TestTheBestIsNotAfterTheNext(t *testing.T) {
 	for _, c := range []struct{ next, want int64 }{{150, 150}, {932, 900}, {Unknown, 900}} {
 		line := New()
-		line.points = []Point{{2, 0.5, math.NaN(), 100}, {6, 0.5, math.NaN(), c.next}}
-		line.best = Point{4, 0.5, 0.25, 900}
+		line.points = []Point{{Step: 2, Training: 0.5, Validation: math.NaN(), Millis: 100},
+			{Step: 6, Training: 0.5, Validation: math.NaN(), Millis: c.next}}
+		line.best = Point{Step: 4, Training: 0.5, Validation: 0.25, Millis: 900}
 		list := line.Points()
 		if len(list) != 3 || list[1].Step != 4 || list[1].Millis != c.want || line.best.Millis != 900 {
 			t.Errorf("before %d milliseconds: %v", c.next, list)
@@ -238,7 +239,9 @@ func TestALossThatComesAndGoes(t *testing.T) {
 		r.Observe(p, Unknown)
 	}
 	r.End()
-	want := []Point{{129, 0.5, math.NaN(), Unknown}, {130, 0.125, math.NaN(), Unknown}, {132, 0.0625, math.NaN(), Unknown}}
+	want := []Point{{Step: 129, Training: 0.5, Validation: math.NaN(), Millis: Unknown},
+		{Step: 130, Training: 0.125, Validation: math.NaN(), Millis: Unknown}, {Step: 132, Training: 0.0625,
+			Validation: math.NaN(), Millis: Unknown}}
 	if d := diff(want, decode(t, r.Curve().Append(nil)).Points()); d != "" {
 		t.Error(d)
 	}
@@ -264,7 +267,8 @@ func TestFollowGoesForward(t *testing.T) {
 		r.Follow(&forest{losses: []float64{0.5, 0.25, -1e-10, 0.125, -1e-10}}, 5)
 	}
 	r.End()
-	want := []Point{{1, 0.5, math.NaN(), Unknown}, {2, 0.25, math.NaN(), Unknown}, {4, 0.125, math.NaN(), Unknown}}
+	want := []Point{{Step: 1, Training: 0.5, Validation: math.NaN(), Millis: Unknown}, {Step: 2, Training: 0.25,
+		Validation: math.NaN(), Millis: Unknown}, {Step: 4, Training: 0.125, Validation: math.NaN(), Millis: Unknown}}
 	if d := diff(want, decode(t, r.Curve().Append(nil)).Points()); d != "" {
 		t.Error(d)
 	}
@@ -312,9 +316,10 @@ func TestARestIsWhatIsNew(t *testing.T) {
 func TestTheLargestCurve(t *testing.T) {
 	c := New()
 	for i := range uint64(JobPoints) {
-		c.points = append(c.points, Point{i << 54, 1.5, 2.5, int64(i) << 53})
+		c.points = append(c.points, Point{Step: i << 54, Training: 1.5, Validation: 2.5, Millis: int64(i) << 53})
 	}
-	c.stride, c.validationStride, c.validations, c.best = 1<<63, 1<<63, math.MaxUint64, Point{math.MaxUint64, 1, 1, math.MaxInt64}
+	c.stride, c.validationStride, c.validations, c.best = 1<<63, 1<<63, math.MaxUint64, Point{Step: math.MaxUint64,
+		Training: 1, Validation: 1, Millis: math.MaxInt64}
 	b := c.Append(nil)
 	if len(b) > MaxBytes {
 		t.Errorf("%d bytes, at most %d are allowed", len(b), MaxBytes)
@@ -329,7 +334,7 @@ func TestExtendRefuses(t *testing.T) {
 	at := func(stride uint64, steps ...uint64) []byte {
 		c := &Curve{stride: stride, validationStride: 1, validations: 3}
 		for _, s := range steps {
-			c.points = append(c.points, Point{s, 1, math.NaN(), Unknown})
+			c.points = append(c.points, Point{Step: s, Training: 1, Validation: math.NaN(), Millis: Unknown})
 		}
 		return c.Append(nil)
 	}
@@ -391,8 +396,9 @@ func TestThinnedKeepsWhatFits(t *testing.T) {
 // TestPointJSON: what is not known is left out, and read as not known.
 func TestPointJSON(t *testing.T) {
 	for want, p := range map[string]Point{
-		`{"step":7,"training_loss":0.5,"validation_loss":0.25,"seconds":1.234}`: {7, 0.5, 0.25, 1234},
-		`{"step":8}`: {8, math.NaN(), math.NaN(), Unknown},
+		`{"step":7,"training_loss":0.5,"validation_loss":0.25,"seconds":1.234}`: {Step: 7, Training: 0.5, Validation: 0.25,
+			Millis: 1234},
+		`{"step":8}`: {Step: 8, Training: math.NaN(), Validation: math.NaN(), Millis: Unknown},
 	} {
 		b, err := json.Marshal(p)
 		if err != nil || string(b) != want {
@@ -410,7 +416,8 @@ func TestPointJSON(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := NewRecorder(8, nil)
 	for step := range uint64(30) {
-		r.Observe(round.Progress{Step: step, Loss: 1, Validation: 2 - float64(step)/20, ValidatedAt: step / 3 * 3}, int64(step*100))
+		r.Observe(round.Progress{Step: step, Loss: 1, Validation: 2 - float64(step)/20, ValidatedAt: step / 3 * 3},
+			int64(step*100))
 	}
 	f.Add(r.Curve().Append(nil))
 	f.Add(New().Append(nil))

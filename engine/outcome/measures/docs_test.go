@@ -13,7 +13,8 @@ var update = flag.Bool("update", false, "write the tables of docs/reference/meas
 // TestDocs: the tables of docs/reference/measures.md are those of the code. With -update the
 // test writes them: go test ./engine/outcome/measures -run TestDocs -update.
 func TestDocs(t *testing.T) {
-	const page, first, last = "../../../docs/reference/measures.md", "<!-- measures from the code -->\n", "<!-- end of measures -->\n"
+	const page, first, last = "../../../docs/reference/measures.md", "<!-- measures from the code -->\n",
+		"<!-- end of measures -->\n"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +30,8 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the tables of %s differ from the code; write them with go test ./engine/outcome/measures -run TestDocs -update", page)
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./engine/outcome/measures -run TestDocs "+
+			"-update", page)
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -44,7 +46,8 @@ func table(title string, all []Measure) string {
 		if m.HigherIsBetter {
 			better = "higher"
 		}
-		b += fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.Name, strings.ReplaceAll(m.Title, "|", `\|`), strings.ReplaceAll(m.Formula, "|", `\|`), better)
+		b += fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.Name, strings.ReplaceAll(m.Title, "|", `\|`),
+			strings.ReplaceAll(m.Formula, "|", `\|`), better)
 	}
 	return b + "\n"
 }

@@ -34,39 +34,47 @@ const (
 
 // All lists the ten measures in the order of tables, sums and JSON.
 var All = []Measure{
-	{"kl", "K-L", "Σ d ln(d/p)", false, KL},
-	{"euclidean", "Euclidean", "sqrt(Σ (d-p)²)", false, Euclidean},
-	{"sorensen", "Sørensen", "Σ|d-p| / Σ(d+p)", false, Sorensen},
-	{"chi2", "Squared χ²", "Σ (d-p)²/(d+p)", false, Chi2},
-	{"fidelity", "Fidelity", "Σ sqrt(d·p)", true, Fidelity},
-	{"intersection", "Intersection", "Σ min(d, p)", true, Intersection},
-	{"chebyshev", "Chebyshev", "max|d-p|", false, Chebyshev},
-	{"clark", "Clark", "sqrt(Σ (d-p)²/(d+p)²)", false, Clark},
-	{"canberra", "Canberra", "Σ |d-p|/(d+p)", false, Canberra},
-	{"cosine", "Cosine", "Σ d·p / (sqrt(Σ d²) sqrt(Σ p²))", true, Cosine},
+	{Name: "kl", Title: "K-L", Formula: "Σ d ln(d/p)", HigherIsBetter: false, Func: KL},
+	{Name: "euclidean", Title: "Euclidean", Formula: "sqrt(Σ (d-p)²)", HigherIsBetter: false, Func: Euclidean},
+	{Name: "sorensen", Title: "Sørensen", Formula: "Σ|d-p| / Σ(d+p)", HigherIsBetter: false, Func: Sorensen},
+	{Name: "chi2", Title: "Squared χ²", Formula: "Σ (d-p)²/(d+p)", HigherIsBetter: false, Func: Chi2},
+	{Name: "fidelity", Title: "Fidelity", Formula: "Σ sqrt(d·p)", HigherIsBetter: true, Func: Fidelity},
+	{Name: "intersection", Title: "Intersection", Formula: "Σ min(d, p)", HigherIsBetter: true, Func: Intersection},
+	{Name: "chebyshev", Title: "Chebyshev", Formula: "max|d-p|", HigherIsBetter: false, Func: Chebyshev},
+	{Name: "clark", Title: "Clark", Formula: "sqrt(Σ (d-p)²/(d+p)²)", HigherIsBetter: false, Func: Clark},
+	{Name: "canberra", Title: "Canberra", Formula: "Σ |d-p|/(d+p)", HigherIsBetter: false, Func: Canberra},
+	{Name: "cosine", Title: "Cosine", Formula: "Σ d·p / (sqrt(Σ d²) sqrt(Σ p²))", HigherIsBetter: true, Func: Cosine},
 }
 
 // More lists further measures of distributions than All, in the order of tables, sums and
 // JSON. A job has them if its spec says `measures: all`.
 var More = []Measure{
-	{"spearman", "Spearman", "correlation of the ranks of d and p", true, Spearman},
-	{"jensen_shannon", "Jensen-Shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2", false, JensenShannon},
-	{"zero_one", "Zero-one loss", "0 if d and p have their maximum at the same label, else 1", false, ZeroOne},
-	{"error_probability", "Error probability", "1 - d at the label with the largest p", false, ErrorProbability},
+	{Name: "spearman", Title: "Spearman", Formula: "correlation of the ranks of d and p", HigherIsBetter: true,
+		Func: Spearman},
+	{Name: "jensen_shannon", Title: "Jensen-Shannon", Formula: "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2",
+		HigherIsBetter: false, Func: JensenShannon},
+	{Name: "zero_one", Title: "Zero-one loss", Formula: "0 if d and p have their maximum at the same label, else 1",
+		HigherIsBetter: false, Func: ZeroOne},
+	{Name: "error_probability", Title: "Error probability", Formula: "1 - d at the label with the largest p",
+		HigherIsBetter: false, Func: ErrorProbability},
 }
 
 // Others lists measures of predicted classes, of numbers that a distribution over a scale gives, and
 // of predicted numbers, in the order of tables.
 var Others = []Measure{
-	{"accuracy", "Accuracy", "fraction of samples with the right predicted class", true, nil},
-	{"mean_recall", "Mean recall", "TP/(TP+FN), averaged over true classes", true, nil},
-	{"mean_jaccard", "Mean Jaccard", "TP/(TP+FP+FN), averaged over true classes", true, nil},
-	{"log_loss", "Log loss", "-ln p of the true class", false, nil},
-	{"mae_expected", "MAE, expected", "|Σ y p - true number|", false, nil},
-	{"mae_median", "MAE, median", "|median of p - true number|", false, nil},
-	{"mae_mode", "MAE, mode", "|mode of p - true number|", false, nil},
-	{"mae", "MAE", "|predicted number - true number|", false, nil},
-	{"mae_floored", "MAE, floored", "|floor of the predicted number - true number|", false, nil},
+	{Name: "accuracy", Title: "Accuracy", Formula: "fraction of samples with the right predicted class",
+		HigherIsBetter: true, Func: nil},
+	{Name: "mean_recall", Title: "Mean recall", Formula: "TP/(TP+FN), averaged over true classes", HigherIsBetter: true,
+		Func: nil},
+	{Name: "mean_jaccard", Title: "Mean Jaccard", Formula: "TP/(TP+FP+FN), averaged over true classes",
+		HigherIsBetter: true, Func: nil},
+	{Name: "log_loss", Title: "Log loss", Formula: "-ln p of the true class", HigherIsBetter: false, Func: nil},
+	{Name: "mae_expected", Title: "MAE, expected", Formula: "|Σ y p - true number|", HigherIsBetter: false, Func: nil},
+	{Name: "mae_median", Title: "MAE, median", Formula: "|median of p - true number|", HigherIsBetter: false, Func: nil},
+	{Name: "mae_mode", Title: "MAE, mode", Formula: "|mode of p - true number|", HigherIsBetter: false, Func: nil},
+	{Name: "mae", Title: "MAE", Formula: "|predicted number - true number|", HigherIsBetter: false, Func: nil},
+	{Name: "mae_floored", Title: "MAE, floored", Formula: "|floor of the predicted number - true number|",
+		HigherIsBetter: false, Func: nil},
 }
 
 // every lists all measures.
@@ -350,7 +358,8 @@ type MoreRow [CountMore]float64
 func MoreOfRow[T number](d, p []T, how Clip) MoreRow {
 	var buf [4 * shortRow]float64
 	c := compare(buf[:], d, p, how)
-	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p), ErrorProbability(c.d, c.p)}
+	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p),
+		ErrorProbability(c.d, c.p)}
 }
 
 // Epsilon is the least degree after clipping: 2^-52, float64's distance from 1 to the next number.
@@ -478,8 +487,8 @@ func StatOver(values []float64) Stat {
 	return Stat{mean, math.Sqrt(squares / n)}
 }
 
-// DifferenceWidth is the number of sums that describe the differences of K-L divergences of a set of samples: their sum, then
-// the sum of their squares.
+// DifferenceWidth is the number of sums that describe the differences of K-L divergences of a set of samples: their
+// sum, then the sum of their squares.
 const DifferenceWidth = 2
 
 // AddDifference adds the difference of a sample to the sums (DifferenceWidth values).
@@ -514,16 +523,16 @@ func (a *AgainstBaseline) Unbeaten() bool { return a != nil && a.Verdict != "" &
 // rounding bounds differences of K-L divergences that come from rounding predictions to float32.
 const rounding = 1e-6
 
-// CompareWithBaseline returns the comparison of n samples from the sums of their differences (DifferenceWidth values); nil if
-// there are none, or if a divergence is not finite. The standard error is s/√n, with the sample standard
+// CompareWithBaseline returns the comparison of n samples from the sums of their differences (DifferenceWidth values);
+// nil if there are none, or if a divergence is not finite. The standard error is s/√n, with the sample standard
 // deviation s of the differences.
 func CompareWithBaseline(n int, sums []float64) *AgainstBaseline {
 	return against(StatOf(float64(n), sums[0], sums[1]), n)
 }
 
-// PooledWithBaseline returns the comparison of the tested samples of all folds of a dataset, which has so many samples. A
-// sample may be tested in several folds. Such samples count once in the standard error. nil: a fold has no comparison, or
-// there are no folds.
+// PooledWithBaseline returns the comparison of the tested samples of all folds of a dataset, which has so many samples.
+// A sample may be tested in several folds. Such samples count once in the standard error. nil: a fold has no
+// comparison, or there are no folds.
 func PooledWithBaseline(folds []*AgainstBaseline, samples int) *AgainstBaseline {
 	n, sum, squares := 0, 0.0, 0.0
 	for _, f := range folds {

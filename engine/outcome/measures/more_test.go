@@ -79,14 +79,16 @@ func TestClip(t *testing.T) {
 		}
 		got, more := ClippedRow(d, p, PyLDL), MoreOfRow(d, p, PyLDL)
 		want := Row{
-			kl, Euclidean(x, y), Sorensen(cd, cp), Chi2(cd, cp), Fidelity(x, y), Intersection(x, y), Chebyshev(x, y), Clark(cd, cp), Canberra(cd, cp), Cosine(x, y),
+			kl, Euclidean(x, y), Sorensen(cd, cp), Chi2(cd, cp), Fidelity(x, y), Intersection(x, y), Chebyshev(x, y),
+			Clark(cd, cp), Canberra(cd, cp), Cosine(x, y),
 		}
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-9 {
 				t.Errorf("%s = %v, want %v", All[i].Name, got[i], want[i])
 			}
 		}
-		if wantMore := (MoreRow{Spearman(x, y), JensenShannon(cd, cp), ZeroOne(x, y), ErrorProbability(x, y)}); more != wantMore {
+		if wantMore := (MoreRow{Spearman(x, y), JensenShannon(cd, cp), ZeroOne(x, y),
+			ErrorProbability(x, y)}); more != wantMore {
 			t.Errorf("%v, want %v", more, wantMore)
 		}
 		if plain := ClippedRow(d, p, NoClip); plain != OfRow(d, p) {
@@ -152,7 +154,8 @@ func TestPlanOfBoth(t *testing.T) {
 			t.Error("clipping changes nothing here")
 		}
 	}
-	number := &Plan{Labels: 3, Type: dataset.LabelType{Scale: &dataset.Scale{True: dataset.TrueMode}}, Number: true, Both: true}
+	number := &Plan{Labels: 3, Type: dataset.LabelType{Scale: &dataset.Scale{True: dataset.TrueMode}}, Number: true,
+		Both: true}
 	if sums := make([]float64, number.Width()); number.ReadClipped(sums) != nil {
 		t.Error("numbers have clipped degrees")
 	}

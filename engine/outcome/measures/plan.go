@@ -50,9 +50,9 @@ func (p *Plan) Width() int {
 	return width
 }
 
-// ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the number
-// of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a scale, or a
-// number and the number floored. With Both, the third part has the ten and More of clipped degrees.
+// ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the
+// number of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a
+// scale, or a number and the number floored. With Both, the third part has the ten and More of clipped degrees.
 func (p *Plan) ends() (distribution, plain, all int) {
 	if p.Number {
 		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth
@@ -416,7 +416,8 @@ func addClass(sums []float64, d, p []float32) {
 // classesFrom reads the sums of so many classes.
 func classesFrom(sums []float64, classes int) *Classes {
 	counts := sums[2:]
-	truth, predicted, hits, matrix := counts[:classes], counts[classes:2*classes], counts[2*classes:3*classes], counts[3*classes:]
+	truth, predicted, hits, matrix := counts[:classes], counts[classes:2*classes], counts[2*classes:3*classes],
+		counts[3*classes:]
 	n, right, present, recall, jaccard := 0.0, 0.0, 0.0, 0.0, 0.0
 	for c, t := range truth {
 		n, right = n+t, right+hits[c]

@@ -146,7 +146,8 @@ func TestClassesAgainstTwin(t *testing.T) {
 		}
 		_, got := read(&Plan{Labels: labels, Type: dataset.LabelType{Classes: true}}, rowsOf(labels, d...), predicted)
 		c := got.Classes
-		if !near(c.Accuracy.Mean, right/float64(n)) || !near(c.MeanRecall.Mean, recall/present) || !near(c.MeanJaccard.Mean, jaccard/present) {
+		if !near(c.Accuracy.Mean, right/float64(n)) || !near(c.MeanRecall.Mean, recall/present) ||
+			!near(c.MeanJaccard.Mean, jaccard/present) {
 			t.Errorf("%+v; accuracy %v, recall %v, Jaccard %v", c, right/float64(n), recall/present, jaccard/present)
 		}
 		for i, row := range c.Confusion {
@@ -172,7 +173,8 @@ func TestManyClasses(t *testing.T) {
 		d[labels-1] = 1
 		p := &Plan{Labels: labels, Type: dataset.LabelType{Classes: true}}
 		_, got := read(p, rowsOf(labels, d...), [][]float32{d})
-		if c := got.Classes; c.Accuracy.Mean != 1 || c.MeanRecall.Mean != 1 || (len(c.Confusion) > 0) != (labels == MaxConfusion) {
+		if c := got.Classes; c.Accuracy.Mean != 1 || c.MeanRecall.Mean != 1 ||
+			(len(c.Confusion) > 0) != (labels == MaxConfusion) {
 			t.Errorf("%d classes: %+v", labels, c)
 		}
 		if labels > MaxConfusion && p.Width() != Width+2+3*labels {

@@ -107,7 +107,9 @@ func Merge(sets []*Set) (*Set, error) {
 		}
 		return 0
 	}
-	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(row(a), row(b)), cmp.Compare(fold(a), fold(b))) })
+	slices.SortFunc(order, func(a, b place) int {
+		return cmp.Or(cmp.Compare(row(a), row(b)), cmp.Compare(fold(a), fold(b)))
+	})
 	all := &Set{}
 	if len(sets) > 0 {
 		all.Labels, all.LabelNames, all.Type, all.Number = sets[0].Labels, sets[0].LabelNames, sets[0].Type, sets[0].Number
@@ -124,7 +126,8 @@ func Merge(sets []*Set) (*Set, error) {
 // alike reports whether sets have the same labels and fields. The first set may be empty and
 // then has neither folds nor names.
 func alike(a, b *Set) bool {
-	return a.Labels == b.Labels && a.Number == b.Number && a.Type.Same(&b.Type) && slices.Equal(a.LabelNames, b.LabelNames) &&
+	return a.Labels == b.Labels && a.Number == b.Number && a.Type.Same(&b.Type) &&
+		slices.Equal(a.LabelNames, b.LabelNames) &&
 		(len(b.Row) == 0 || (len(a.Fold) > 0) == (len(b.Fold) > 0) && (len(a.Names) > 0) == (len(b.Names) > 0))
 }
 
@@ -213,7 +216,8 @@ func Decode(b []byte) (*Set, error) {
 		return nil, fmt.Errorf("%w: there are folds or names, but no samples", ErrFormat)
 	}
 	if labels < 1 || flags > allFlags || rows > uint64(r.Len())/4 {
-		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat, rows, labels)
+		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat,
+			rows, labels)
 	}
 	s, n := &Set{Labels: labels}, int(rows)
 	s.Row = values[uint32](r, "row numbers", n)

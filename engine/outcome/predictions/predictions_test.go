@@ -19,7 +19,8 @@ func draw(t *rapid.T) *Set {
 	s := &Set{Labels: rapid.IntRange(1, 4).Draw(t, "labels"), Number: rapid.Bool().Draw(t, "number")}
 	s.Type.Classes = rapid.Bool().Draw(t, "classes")
 	if rapid.Bool().Draw(t, "scale") {
-		s.Type.Scale = &dataset.Scale{Low: rapid.IntRange(-9, 9).Draw(t, "low"), True: rapid.SampledFrom(truths).Draw(t, "truth")}
+		s.Type.Scale = &dataset.Scale{Low: rapid.IntRange(-9, 9).Draw(t, "low"), True: rapid.SampledFrom(truths).
+			Draw(t, "truth")}
 	}
 	rows := rapid.SliceOfNDistinct(rapid.Uint32Max(200), 1, 30, rapid.ID).Draw(t, "rows")
 	for _, row := range rows {
@@ -96,7 +97,8 @@ func TestMergeRefuses(t *testing.T) {
 	one := func(row uint32) *Set { s := &Set{Labels: 1}; s.Add(row, []float32{1}, []float32{1}); return s }
 	folded := one(2)
 	folded.SetFold(1)
-	for _, sets := range [][]*Set{{one(1), one(1)}, {one(1), folded}, {one(1), {Labels: 2, Row: []uint32{5}, Truth: make([]float32, 2), Predicted: make([]float32, 2)}}} {
+	for _, sets := range [][]*Set{{one(1), one(1)}, {one(1), folded},
+		{one(1), {Labels: 2, Row: []uint32{5}, Truth: make([]float32, 2), Predicted: make([]float32, 2)}}} {
 		if _, err := Merge(sets); !errors.Is(err, ErrFormat) {
 			t.Errorf("error %v", err)
 		}
@@ -111,7 +113,8 @@ func FuzzDecode(f *testing.F) {
 	s.SetFold(7)
 	f.Add(s.Encode())
 	f.Add((&Set{Labels: 1}).Encode())
-	n := &Set{Labels: 2, Number: true, Type: dataset.LabelType{Scale: &dataset.Scale{Low: -3, True: dataset.TrueValue}}, True: []float64{1.5}}
+	n := &Set{Labels: 2, Number: true, Type: dataset.LabelType{Scale: &dataset.Scale{Low: -3, True: dataset.TrueValue}},
+		True: []float64{1.5}}
 	n.Add(4, []float32{0, 1}, []float32{-2.5})
 	f.Add(n.Encode())
 	f.Add((&Set{Labels: 3, Type: dataset.LabelType{Classes: true}}).Encode())

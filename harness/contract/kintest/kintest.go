@@ -34,7 +34,9 @@ func subJobs(d *dataset.Data) engine.SubJobRunner {
 		if err != nil {
 			return nil, err
 		}
-		if err := engine.Drive(ctx, t, 0, engine.NewLocal(k, own, 1, nil), func(uint64, round.Trainer) error { return nil }); err != nil {
+		if err := engine.Drive(ctx, t, 0, engine.NewLocal(k, own, 1, nil), func(uint64, round.Trainer) error {
+			return nil
+		}); err != nil {
 			return nil, err
 		}
 		o, err := t.Outcome()

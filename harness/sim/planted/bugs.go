@@ -27,9 +27,11 @@ type Edit struct {
 // Bugs lists what is planted, one at a time.
 var Bugs = []Bug{
 	{"a sum in the order of arrival", []Edit{
-		{"engine/tree.go", "	tasks  int\n	shape  round.Shape\n", "	tasks  int\n	shape  round.Shape\n	came   []round.Partial\n"},
+		{"engine/tree.go", "	tasks  int\n	shape  round.Shape\n",
+			"	tasks  int\n	shape  round.Shape\n	came   []round.Partial\n"},
 		{"engine/tree.go", "	t.tasks, t.shape = tasks, shape\n", "	t.tasks, t.shape, t.came = tasks, shape, nil\n"},
-		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n", `	t.came = append(t.came, round.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
+		{"engine/tree.go", "	t.levels[level][i] = p\n	t.climb(level, i)\n",
+			`	t.came = append(t.came, round.Partial{F64: append([]float64(nil), p.F64...), F32: append([]float32(nil), p.F32...)})
 	t.levels[level][i] = p
 	t.climb(level, i)
 	if root := t.Root(); root != nil {
@@ -44,7 +46,8 @@ var Bugs = []Bug{
 	}, nil},
 	{"a unit counted twice", []Edit{
 		{"engine/schedule/reduce.go", "	needed := false\n", "	needed := true\n"},
-		{"engine/tree.go", "		if t.levels[l][j] != nil {\n			t.Release(p)\n			return false, nil\n		}\n", `		if at := t.levels[l][j]; at != nil {
+		{"engine/tree.go", "		if t.levels[l][j] != nil {\n			t.Release(p)\n			return false, nil\n		}\n",
+			`		if at := t.levels[l][j]; at != nil {
 			num.Add64(at.F64, p.F64)
 			num.Add32(at.F32, p.F32)
 			return true, nil
@@ -64,17 +67,22 @@ var Bugs = []Bug{
 		{"worker/batch/machine.go", "	if epoch < m.epoch {", "	if epoch == 0 {"},
 	}, nil},
 	{"a retry after a restore with another round's number", []Edit{
-		{"coordinator/jobs/driver.go", "engine.Drive(ctx, d.trainer, d.job.Round, x,", "engine.Drive(ctx, d.trainer, d.job.Round+min(d.job.Round, 1), x,"},
+		{"coordinator/jobs/driver.go", "engine.Drive(ctx, d.trainer, d.job.Round, x,",
+			"engine.Drive(ctx, d.trainer, d.job.Round+min(d.job.Round, 1), x,"},
 	}, nil},
 	{"a restore that forgets the state", []Edit{
-		{"coordinator/jobs/driver.go", "	committed, job := d.job.Trainer, d.job.Job\n", "	committed, job := []byte(nil), d.job.Job\n"},
+		{"coordinator/jobs/driver.go", "	committed, job := d.job.Trainer, d.job.Job\n",
+			"	committed, job := []byte(nil), d.job.Job\n"},
 	}, nil},
 	{"a stale round's partial accepted", []Edit{
-		{"engine/schedule/reduce.go", "	if e.Round != r.number || !r.workers.Trusts(e.Worker) {", "	if !r.workers.Trusts(e.Worker) {"},
+		{"engine/schedule/reduce.go", "	if e.Round != r.number || !r.workers.Trusts(e.Worker) {",
+			"	if !r.workers.Trusts(e.Worker) {"},
 	}, nil},
 	{"a stale round's part accepted", []Edit{
-		{"engine/schedule/gather.go", "	if e.Round != g.number {\n		g.drop(Stale)\n		g.count(", "	if e.Task >= len(g.tasks) {\n		g.drop(Stale)\n		g.count("},
-		{"coordinator/jobs/commit.go", "Job: c.Job, Round: c.Round + 1, Task: c.Task,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Task: c.Task,"},
+		{"engine/schedule/gather.go", "	if e.Round != g.number {\n		g.drop(Stale)\n		g.count(",
+			"	if e.Task >= len(g.tasks) {\n		g.drop(Stale)\n		g.count("},
+		{"coordinator/jobs/commit.go", "Job: c.Job, Round: c.Round + 1, Task: c.Task,",
+			"Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Task: c.Task,"},
 		{"coordinator/jobs/commit.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
 	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
@@ -91,43 +99,55 @@ var Bugs = []Bug{
 `},
 	}, nil},
 	{"a part recorded under the wrong unit", []Edit{
-		{"coordinator/jobs/commit.go", "Round: c.Round + 1, Task: c.Task, Of: uint32(of),", "Round: c.Round + 1, Task: (c.Task + 1) % uint32(of), Of: uint32(of),"},
+		{"coordinator/jobs/commit.go", "Round: c.Round + 1, Task: c.Task, Of: uint32(of),",
+			"Round: c.Round + 1, Task: (c.Task + 1) % uint32(of), Of: uint32(of),"},
 	}, nil},
 	{"a collected round folded before its last part", []Edit{
 		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
 	}, nil},
 	{"a submission's token not looked at", []Edit{
-		{"coordinator/state/jobs.go", "	if j := s.JobByToken(e.Token); j != nil {", "	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
+		{"coordinator/state/jobs.go", "	if j := s.JobByToken(e.Token); j != nil {",
+			"	if j := s.JobByToken(e.Token); j != nil && e.Token == \"\" {"},
 	}, nil},
 	{"the token of a deleted job forgotten", []Edit{
-		{"coordinator/state/jobs.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
+		{"coordinator/state/jobs.go", "	if d := s.DeletedByToken(e.Token); d != nil {",
+			"	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
 	}, nil},
 	{"a snapshot without the deleted jobs", []Edit{
-		{"coordinator/state/state.go", "		s.deleted = appended(c, \"deleted jobs\", s.deleted, d, deletedID, MaxDeleted)\n", ""},
+		{"coordinator/state/state.go", "		s.deleted = appended(c, \"deleted jobs\", s.deleted, d, deletedID, MaxDeleted)\n",
+			""},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
-		{"coordinator/state/state.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
+		{"coordinator/state/state.go", "	j.summary = summarize(j.Outcome)\n",
+			"	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
 	}, nil},
 	{"the cells of a cancelled job forgotten", []Edit{
-		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
+		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {",
+			"	if as != protocol.Failed || j.Job.Cells == nil {"},
 	}, nil},
 	{"recorded cells that the next leader has computed again", []Edit{
-		{"coordinator/jobs/commit.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
+		{"coordinator/jobs/commit.go", "			if !r.lost.Contains(p.Digest) {",
+			"			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
 		{"coordinator/state/job.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
 	}, nil},
 	{"another cell taken for one that a budget left out", []Edit{
-		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}", "RecordedResult{Round: e.Round, Task: (u + 1) % of, Of: of, Compute: e.Compute}"},
+		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}",
+			"RecordedResult{Round: e.Round, Task: (u + 1) % of, Of: of, Compute: e.Compute}"},
 	}, nil},
 	{"cells stored in another's place", []Edit{
-		{"coordinator/jobs/driver.go", "		part, model, err := d.runOutcome(ctx, o, run)\n", "		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
+		{"coordinator/jobs/driver.go", "		part, model, err := d.runOutcome(ctx, o, run)\n",
+			"		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
-		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n", "		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
+		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n",
+			"		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
 	}, nil},
 	{"a leader's commits lost with its office", []Edit{
-		{"coordinator/state/state.go", "	s.dropPending() // only the leader that began to send a training state could complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next := *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
+		{"coordinator/state/state.go", "	s.dropPending() // only the leader that began to send a training state could " +
+			"complete it\n", "	s.dropPending()\n	for i, j := range s.jobs {\n		if j.Round > 0 && !j.State.Final() {\n			next " +
+			":= *j\n			next.Round, next.Trainer = 0, nil\n			s.jobs = replaced(s.jobs, i, &next)\n		}\n	}\n"},
 	}, nil},
 	{"a curve that begins anew with each leader", []Edit{
 		{"coordinator/jobs/driver.go", "	if len(d.job.Curve) > 0 {", "	if len(d.job.Curve) > 1<<30 {"},
@@ -140,7 +160,8 @@ var Bugs = []Bug{
 		{"coordinator/store/folder.go", "Directory: NewID()}, true", "Directory: \"0\"}, true"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a log that is missing taken for a new one", []Edit{
-		{"coordinator/store/node.go", "	if max(last, base) > 0 || checked || term == 0 || term == 1 && len(i.Founders) > 0 {", "	if max(last, base) > 0 || checked || term <= 1 || len(i.Founders) > 0 {"},
+		{"coordinator/store/node.go", "	if max(last, base) > 0 || checked || term == 0 || term == 1 && len(i.Founders) > 0 {",
+			"	if max(last, base) > 0 || checked || term <= 1 || len(i.Founders) > 0 {"},
 	}, &Test{"./coordinator/store", "TestForgottenFolderDoesNotVote"}},
 	{"a cluster that begins without one of its peers", []Edit{
 		{"coordinator/store/begin.go", "			first = \"\"\n", "			continue\n"},
@@ -149,7 +170,8 @@ var Bugs = []Bug{
 		{"coordinator/store/begin.go", "	case d.from != \"\" && !f.confirmed(ctx, d):", "	case d.from == \"nobody\":"},
 	}, &Test{"./coordinator/store", "TestEmptiedWhileOthersBegin"}},
 	{"a server of another cluster that is welcome", []Edit{
-		{"coordinator/store/handshake.go", "	welcome := found.cluster == g.self.cluster && to == g.self.server && found.server != g.self.server\n", "	welcome := len(to) > 0\n"},
+		{"coordinator/store/handshake.go", "	welcome := found.cluster == g.self.cluster && to == g.self.server && " +
+			"found.server != g.self.server\n", "	welcome := len(to) > 0\n"},
 	}, &Test{"./coordinator/store", "TestGreetingIsBounded"}},
 	{"workers that stay with a leader that has lost the majority", []Edit{
 		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
@@ -170,7 +192,9 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.None:\n", "	case g == nil:\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"callers without an identity are admins", []Edit{
-		{"protocol/access/access.go", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return Caller{}, g.unknown()\n", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return Caller{Role: rights.Admin}, nil\n"},
+		{"protocol/access/access.go", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return " +
+			"Caller{}, g.unknown()\n", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return " +
+			"Caller{Role: rights.Admin}, nil\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the body of readyz is for everybody", []Edit{
 		{"protocol/access/access.go", "	case g.access == rights.Status:\n", "	case g == nil:\n"},
@@ -179,7 +203,8 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.Local && ", "	case g == nil && "},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the certificates of HTTP are not verified", []Edit{
-		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && id.Name == \"\" {\n			if refused.Err"},
+		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err",
+			"		if err != nil && id.Name == \"\" {\n			if refused.Err"},
 	}, &Test{"./protocol/access", "TestRoles"}},
 	{"everybody forwards requests", []Edit{
 		{"protocol/access/access.go", "	if c.Role != rights.Coordinator {\n", "	if c.Role == \"\" {\n"},
@@ -191,19 +216,24 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "token.Hash[:]) == 1\n", "token.Hash[:]) >= 0\n"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a token that never expires", []Edit{
-		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)", "t.Ends.IsZero() && time.Now().IsZero()"},
+		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)",
+			"t.Ends.IsZero() && time.Now().IsZero()"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a revoked certificate", []Edit{
-		{"protocol/access/access.go", "	case errors.Is(refused, certs.ErrRevoked), refused == nil && known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
+		{"protocol/access/access.go", "	case errors.Is(refused, certs.ErrRevoked), refused == nil && known != nil && " +
+			"known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
 	}, &Test{"./protocol/access", "TestRevoked"}},
 	{"requests of a token that was revoked meanwhile", []Edit{
-		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n", "		if err := g.check(r, c); err != nil && r == nil {\n"},
+		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n",
+			"		if err := g.check(r, c); err != nil && r == nil {\n"},
 	}, &Test{"./coordinator", "TestRevokedToken"}},
 	{"connections of a revoked certificate stay", []Edit{
-		{"internal/certs/source.go", "		if err == nil {\n			continue\n", "		if err == nil || errors.Is(err, ErrRevoked) {\n			continue\n"},
+		{"internal/certs/source.go", "		if err == nil {\n			continue\n",
+			"		if err == nil || errors.Is(err, ErrRevoked) {\n			continue\n"},
 	}, &Test{"./coordinator", "TestRevokedWorker"}},
 	{"a revoked certificate connects again", []Edit{
-		{"internal/certs/source.go", "			return err\n		}\n	}\n	return c\n", "			if errors.Is(err, ErrRevoked) {\n				return nil\n			}\n			return err\n		}\n	}\n	return c\n"},
+		{"internal/certs/source.go", "			return err\n		}\n	}\n	return c\n",
+			"			if errors.Is(err, ErrRevoked) {\n				return nil\n			}\n			return err\n		}\n	}\n	return c\n"},
 	}, &Test{"./coordinator", "TestRevokedWorker"}},
 	{"connections of an authority that was taken away stay", []Edit{
 		{"internal/certs/source.go", "t == nil || t.by != m || ", "t == nil || "},
@@ -212,14 +242,17 @@ var Holes = []Bug{
 		{"coordinator/members/members.go", "	if s.Certificates == nil {\n", "	if s.Certificates != nil {\n"},
 	}, &Test{"./coordinator", "TestTrustIsTakenAway"}},
 	{"connections of an expired certificate stay", []Edit{
-		{"internal/certs/source.go", "		if err == nil {\n			continue\n", "		if err == nil || errors.Is(err, ErrExpired) {\n			continue\n"},
+		{"internal/certs/source.go", "		if err == nil {\n			continue\n",
+			"		if err == nil || errors.Is(err, ErrExpired) {\n			continue\n"},
 		{"protocol/bus/admit.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
 	}, &Test{"./coordinator", "TestExpiredWorker"}},
 	{"a Raft server under another name", []Edit{
-		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID != \"\" {\n"},
+		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n",
+			"	if !secure || parseServer(raft.ServerID(found.server), \"\").ID != \"\" {\n"},
 	}, &Test{"./coordinator/store", "TestGreetingNamesTheCertificate"}},
 	{"blobs of others by their digests", []Edit{
-		{"coordinator/api/datasets.go", "	if access.Reads(ctx, protocol.Ownership{Private: true}) { ", "	if len(list) < 100 { "},
+		{"coordinator/api/datasets.go", "	if access.Reads(ctx, protocol.Ownership{Private: true}) { ",
+			"	if len(list) < 100 { "},
 	}, &Test{"./coordinator", "TestDigestsGrantNothing"}},
 	{"models of others", []Edit{
 		{"coordinator/api/results.go", "		if !access.Reads(r.Context(), m.Ownership) { ", "		if m.Name == \"\" { "},
@@ -234,13 +267,15 @@ var Holes = []Bug{
 		{"protocol/access/owner.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
 	}, &Test{"./protocol/access", "TestSettled"}},
 	{"a certificate of another authority", []Edit{
-		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && len(p.roles) == 0 {\n			if refused.Err"},
+		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err",
+			"		if err != nil && len(p.roles) == 0 {\n			if refused.Err"},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"a certificate of another cluster", []Edit{
 		{"internal/certs/source.go", "refused.Fits = id.Cluster == m.id.Cluster && ", "refused.Fits = "},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"a certificate of another role", []Edit{
-		{"internal/certs/source.go", " && slices.Contains(p.roles, id.Role); !refused.Fits {\n", " && slices.Contains(Every, id.Role); !refused.Fits {\n"},
+		{"internal/certs/source.go", " && slices.Contains(p.roles, id.Role); !refused.Fits {\n",
+			" && slices.Contains(Every, id.Role); !refused.Fits {\n"},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"TLS 1.2", []Edit{
 		{"internal/certs/source.go", "		MinVersion: tls.VersionTLS13,\n", "		MinVersion: tls.VersionTLS12,\n"},
@@ -252,19 +287,22 @@ var Holes = []Bug{
 		{"protocol/bus/admit.go", "		return client == id.Name\n", "		return client != \"\"\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"a member of no pool", []Edit{
-		{"protocol/bus/admit.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n", "		return strings.HasPrefix(client, id.Name)\n"},
+		{"protocol/bus/admit.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n",
+			"		return strings.HasPrefix(client, id.Name)\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"every subject for everybody", []Edit{
 		{"protocol/bus/admit.go", "	if a.rights != nil {\n", "	if a.rights != nil && id.Name == \"\" {\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"the subjects of all workers", []Edit{
-		{"protocol/rights/rights.go", "Subscribe: []string{s.Lead(), s.Work(name), ", "Subscribe: []string{s.Lead(), s.Work(all), "},
+		{"protocol/rights/rights.go", "Subscribe: []string{s.Lead(), s.Work(name), ",
+			"Subscribe: []string{s.Lead(), s.Work(all), "},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"a heartbeat for another worker", []Edit{
 		{"coordinator/dispatch/dispatch.go", "sender != b.Worker {", "sender == \"\" {"},
 	}, &Test{"./coordinator/dispatch", "TestForeignMessages"}},
 	{"an answer to another's inbox", []Edit{
-		{"protocol/names.go", "func (s Subjects) MayAnswer(subject, reply string) bool {\n", "func (s Subjects) MayAnswer(subject, reply string) bool {\n	if reply != \"\" {\n		return true\n	}\n"},
+		{"protocol/names.go", "func (s Subjects) MayAnswer(subject, reply string) bool {\n",
+			"func (s Subjects) MayAnswer(subject, reply string) bool {\n	if reply != \"\" {\n		return true\n	}\n"},
 	}, &Test{"./protocol", "TestMayAnswer"}},
 	{"results in the name of others", []Edit{
 		{"protocol/rights/rights.go", "s.AllResults(all, name), ", "s.AllResults(all, all), "},

@@ -136,7 +136,8 @@ func hunt(t *testing.T, b *Bug) ([]string, error) {
 	if b.Test != nil {
 		args = []string{"-run", "^" + b.Test.Name + "$", b.Test.Package}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1", "-overlay", overlay(t, files)}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1", "-overlay", overlay(t, files)},
+		args...)...)
 	cmd.Dir = root(t)
 	out, err := cmd.CombinedOutput()
 	if err == nil {

@@ -171,7 +171,8 @@ func Survey(rows int) string {
 			height = "NA"
 		}
 		d := float64(i*7%11) / 16
-		fmt.Fprintf(&b, "%d;%s;%s;%s\r\n", i, height, strings.Replace(fmt.Sprint(d), ".", ",", 1), strings.Replace(fmt.Sprint(1-d), ".", ",", 1))
+		fmt.Fprintf(&b, "%d;%s;%s;%s\r\n", i, height, strings.Replace(fmt.Sprint(d), ".", ",", 1),
+			strings.Replace(fmt.Sprint(1-d), ".", ",", 1))
 	}
 	return b.String()
 }
@@ -199,7 +200,8 @@ func Kinds() string {
 // NearestNeighbour are the arguments that train a model of the nearest neighbour, which predicts of each row of
 // its file the row's own distribution.
 func NearestNeighbour(data, model string, more ...string) []string {
-	return append([]string{"train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--data", data, "--model-out", model}, more...)
+	return append([]string{"train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--data", data, "--model-out",
+		model}, more...)
 }
 
 // PeopleFile is a table with much that is no feature: ids, names, groups, a word, ages.
@@ -211,9 +213,12 @@ func PeopleFile(columns []string, delimiter, decimal string, header bool) string
 	for i := range 24 {
 		share := float64(1+i%7) / 8
 		of := map[string]string{
-			"id": fmt.Sprint(1000 - i), "who": fmt.Sprintf("person-%d", i), "family": fmt.Sprintf("f%d", i%4), "word": "w" + strings.Repeat("x", i%3),
-			"x1": fmt.Sprint(float64(i*5%24) / 4), "x2": fmt.Sprint(float64(i*7%24) + .5), "age": fmt.Sprint(20 + i%9), "mood": []string{"calm", "sad", "wild"}[i%3],
-			"label_a": fmt.Sprint(share), "label_b": fmt.Sprint(1 - share), "n_a": fmt.Sprint(1 + i%3), "n_b": fmt.Sprint(2 + i%2), "half": fmt.Sprint(float64(20+i%9) + .5), "big": fmt.Sprintf("%d,%03d", 1+i%5, i*37%1000),
+			"id": fmt.Sprint(1000 - i), "who": fmt.Sprintf("person-%d", i), "family": fmt.Sprintf("f%d", i%4), "word": "w" +
+				strings.Repeat("x", i%3),
+			"x1": fmt.Sprint(float64(i*5%24) / 4), "x2": fmt.Sprint(float64(i*7%24) + .5), "age": fmt.Sprint(20 + i%9),
+			"mood":    []string{"calm", "sad", "wild"}[i%3],
+			"label_a": fmt.Sprint(share), "label_b": fmt.Sprint(1 - share), "n_a": fmt.Sprint(1 + i%3), "n_b": fmt.Sprint(2 +
+				i%2), "half": fmt.Sprint(float64(20+i%9) + .5), "big": fmt.Sprintf("%d,%03d", 1+i%5, i*37%1000),
 		}
 		for k, c := range columns {
 			if k > 0 {

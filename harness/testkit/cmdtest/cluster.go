@@ -46,17 +46,20 @@ func StartWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 }
 
 // Small are flags of train for a job that takes little time.
-var Small = []string{"--steps", "200", "--set", "trees=3", "--set", "depth=5", "--set", "leaf_batches=50", "--set", "batch_size=64"}
+var Small = []string{"--steps", "200", "--set", "trees=3", "--set", "depth=5", "--set", "leaf_batches=50", "--set",
+	"batch_size=64"}
 
 // Train is a command line that trains for a number of steps.
 func Train(data string, steps int, more ...string) []string {
 	return append([]string{
 		"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--steps", strconv.Itoa(steps), "-o", "json",
-		"--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256", "--set", "leaf_batches=50", "--set", "patience=1000",
+		"--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256", "--set", "leaf_batches=50", "--set",
+		"patience=1000",
 	}, more...)
 }
 
-// MidWay runs a command line of Train as the job name of a cluster, and calls disturb when a quarter of its steps are committed.
+// MidWay runs a command line of Train as the job name of a cluster, and calls disturb when a quarter of its steps are
+// committed.
 func MidWay(t *testing.T, c *proc.Cluster, name string, args []string, disturb func()) Ended {
 	t.Helper()
 	end := make(chan Ended, 1)

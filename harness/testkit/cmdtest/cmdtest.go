@@ -158,8 +158,8 @@ func Refused(t *testing.T, files map[string]string, args string, code int, says 
 	}
 }
 
-// Process prepares a process of coppice with tmp as its folder for temporary files. Its output goes to the two buffers. It
-// is killed at the end of the test.
+// Process prepares a process of coppice with tmp as its folder for temporary files. Its output goes to the two buffers.
+// It is killed at the end of the test.
 func Process(t *testing.T, tmp string, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -232,7 +232,8 @@ func Listens(address string) bool {
 
 // raceFree runs the tests, and fails if one of the processes that they started had a data race. Each process writes its
 // reports to a file: a process that is killed has no exit code, and few tests read what a process prints. With the
-// option atexit_sleep_ms, no process sleeps for a second before it ends. Without the race detector, it only runs the tests.
+// option atexit_sleep_ms, no process sleeps for a second before it ends. Without the race detector, it only runs the
+// tests.
 func raceFree(run func() int) (code int) {
 	if !testkit.Race {
 		return run()

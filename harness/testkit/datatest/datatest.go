@@ -40,7 +40,8 @@ func Shared(t testing.TB, name string) (*dataset.Manifest, []*dataset.Rows) {
 
 // Data returns the data of a job: shards, with the rows' roles by a split, whose folds are
 // those of assigned if it has a file of them.
-func Data(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, split dataset.Split, assigned []uint16) *dataset.Data {
+func Data(t testing.TB, m *dataset.Manifest, shards []*dataset.Rows, split dataset.Split,
+	assigned []uint16) *dataset.Data {
 	t.Helper()
 	roles, err := split.Assign(m.Rows, assigned)
 	if err != nil {

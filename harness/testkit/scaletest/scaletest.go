@@ -117,12 +117,14 @@ func (p *Problem) Job(t testing.TB, a algorithms.Algorithm, given param.Values) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 7, Dataset: p.Manifest.Digest(), Split: p.Split, Params: r.Params}
+	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 7, Dataset: p.Manifest.Digest(), Split: p.Split,
+		Params: r.Params}
 }
 
 // Run runs a job to its end; each, if set, sees the trainer before every round and may return
 // another.
-func (p *Problem) Run(t testing.TB, a algorithms.Algorithm, given param.Values, lanes int, each func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
+func (p *Problem) Run(t testing.TB, a algorithms.Algorithm, given param.Values, lanes int,
+	each func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
 	j := p.Job(t, a, given)
 	tr, err := a.NewTrainer(j, p.Manifest, nil)
@@ -213,7 +215,8 @@ func Person(t testing.TB, a algorithms.Algorithm, given param.Values, person int
 	return persons(t, a, given, func(j *round.Job) { j.Split.Fold = person })
 }
 
-func persons(t testing.TB, a algorithms.Algorithm, given param.Values, choose func(*round.Job)) (mae, floored, cut float64) {
+func persons(t testing.TB, a algorithms.Algorithm, given param.Values, choose func(*round.Job)) (mae, floored,
+	cut float64) {
 	t.Helper()
 	d := fgNet(t)
 	r, err := a.Resolve(given, d.Manifest)
@@ -221,8 +224,9 @@ func persons(t testing.TB, a algorithms.Algorithm, given param.Values, choose fu
 		t.Fatal(err)
 	}
 	j := &round.Job{
-		Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: d.Manifest.Digest(), Params: r.Params, Predictions: 1 << 24,
-		Split: dataset.Split{Seed: 1, Folds: int(slices.Max(d.Assigned)) + 1, Assigned: "persons"},
+		Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: d.Manifest.Digest(), Params: r.Params,
+		Predictions: 1 << 24,
+		Split:       dataset.Split{Seed: 1, Folds: int(slices.Max(d.Assigned)) + 1, Assigned: "persons"},
 	}
 	choose(j)
 	o, err := local.Run(t.Context(), j, d, local.Options{})
@@ -247,7 +251,8 @@ func persons(t testing.TB, a algorithms.Algorithm, given param.Values, choose fu
 func fgNet(t testing.TB) *local.Data {
 	t.Helper()
 	src, err := read.Open(testkit.Shared(t, "data/FG-Net.mat"), read.OpenOptions{
-		Labels: read.LabelOptions{Ordered: true, Low: 0, High: 69}, Beside: read.BesideOptions{Values: "age"}, FeatureColumns: []string{"0:199"},
+		Labels: read.LabelOptions{Ordered: true, Low: 0, High: 69}, Beside: read.BesideOptions{Values: "age"},
+		FeatureColumns: []string{"0:199"},
 	})
 	if err != nil {
 		t.Fatal(err)

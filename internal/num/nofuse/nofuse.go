@@ -21,7 +21,8 @@ import (
 // Families are the folders whose packages, and those below them, compute what reaches a digest or a
 // measure.
 var Families = []string{
-	"algorithms", "dataset", "engine", "experiment/statistics", "internal/linalg", "job/local", "job/pipeline", "internal/num", "job/open",
+	"algorithms", "dataset", "engine", "experiment/statistics", "internal/linalg", "job/local", "job/pipeline",
+	"internal/num", "job/open",
 }
 
 // Site is one fused instruction.
@@ -107,7 +108,8 @@ func (g target) find(dir string, packages []string) ([]Site, error) {
 	}
 	sites, listed := scan(listing)
 	if len(listed) != len(packages) {
-		return nil, fmt.Errorf("nofuse: %s: of %d packages, the compiler listed functions of %d: %v", g.name, len(packages), len(listed), listed)
+		return nil, fmt.Errorf("nofuse: %s: of %d packages, the compiler listed functions of %d: %v", g.name, len(packages),
+			len(listed), listed)
 	}
 	for i := range sites {
 		sites[i].Target = g.name
@@ -128,7 +130,8 @@ func (g target) command(dir string, args []string) *exec.Cmd {
 func apart(dir string, packages []string) (apart []string, err error) {
 	var files [2][]string // of a package, a line each
 	for i, g := range []target{arm64, amd64} {
-		out, err := g.command(dir, append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{range .GoFiles}}{{.}} {{end}}"}, packages...)).Output()
+		out, err := g.command(dir, append([]string{"list", "-f",
+			"{{.ImportPath}}\t{{.Dir}}\t{{range .GoFiles}}{{.}} {{end}}"}, packages...)).Output()
 		if err != nil {
 			return nil, fmt.Errorf("nofuse: go list for %s: %w", g.name, err)
 		}

@@ -15,7 +15,8 @@ import (
 
 // allowed are the functions that ask for fused multiply-adds.
 var allowed = []string{
-	"linalg.addTileGo", "linalg.addTile", "linalg.(*buffers).addTiles", "linalg.(*buffers).addEdge", "linalg.choleskyBase", "linalg.solveBase",
+	"linalg.addTileGo", "linalg.addTile", "linalg.(*buffers).addTiles", "linalg.(*buffers).addEdge", "linalg.choleskyBase",
+	"linalg.solveBase",
 	"linalg.reflectPanel", "linalg.norm", "linalg.dot", "linalg.addScaled",
 }
 

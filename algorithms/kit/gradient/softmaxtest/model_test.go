@@ -13,7 +13,8 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &model{t.Function, t.Scaling, gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()}, len(t.Fit.Values().Shift), t.labels}, nil
+	return &model{f: t.Function, scaling: t.Scaling, weights: gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()},
+		features: len(t.Fit.Values().Shift), labels: t.labels}, nil
 }
 
 // model is a trained softmax regression.

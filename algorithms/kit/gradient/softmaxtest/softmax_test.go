@@ -62,7 +62,8 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, working any) error {
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	working any) error {
 	s := working.(*scratch)
 	if !k.descent.Run(dst, &u, d, v, &s.loss, &s.Scratch) {
 		return fmt.Errorf("softmax: operation %d is unknown", u.Op)
@@ -74,7 +75,8 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 type divergence struct{}
 
 // Gradients implements gradient.Loss: the derivative of the K-L by f_c is p_c - d_c.
-func (l *divergence) Gradients(df, f []float32, samples []gradient.Sample, v *gradient.Values, losses []float64) []float64 {
+func (l *divergence) Gradients(df, f []float32, samples []gradient.Sample, v *gradient.Values,
+	losses []float64) []float64 {
 	for i := range samples {
 		d := samples[i].D
 		p, f := df[i*len(d):][:len(d)], f[i*len(d):][:len(d)]

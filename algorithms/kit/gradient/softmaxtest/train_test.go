@@ -240,9 +240,11 @@ func TestReachesTheOptimum(t *testing.T) {
 			}
 			got := newReference(d, dataset.Train, true)
 			got.set(train(t, set, d, same).Theta())
-			t.Logf("density %v, adam %v: K-L %.6f, reference %.6f, bias alone %.6f", density, adam, got.loss(), want.loss(), mean.loss())
+			t.Logf("density %v, adam %v: K-L %.6f, reference %.6f, bias alone %.6f", density, adam, got.loss(), want.loss(),
+				mean.loss())
 			if !(got.loss() < want.loss()*1.002+1e-6) || !(want.loss() < 0.9*mean.loss()) {
-				t.Errorf("density %v, adam %v: K-L %v, reference %v, of the bias alone %v", density, adam, got.loss(), want.loss(), mean.loss())
+				t.Errorf("density %v, adam %v: K-L %v, reference %v, of the bias alone %v", density, adam, got.loss(), want.loss(),
+					mean.loss())
 			}
 		}
 	}
@@ -289,7 +291,8 @@ func again(t testing.TB, set gradient.Settings, m *dataset.Manifest, tr *trainer
 	if err := fields.Read(state, 1, next.State); err != nil {
 		t.Fatal(err)
 	}
-	if second, err := next.AppendState(nil); err != nil || !bytes.Equal(second, state) || next.Progress() != tr.Progress() {
+	if second, err := next.AppendState(nil); err != nil || !bytes.Equal(second, state) ||
+		next.Progress() != tr.Progress() {
 		t.Fatalf("a restored trainer has another state, error %v", err)
 	}
 	return next
@@ -327,7 +330,8 @@ func TestStops(t *testing.T) {
 			best = i
 		}
 	}
-	if len(losses) != best+1+int(set.Patience) || tr.Stopping.Best.Step != uint64(best+1)*set.Interval || tr.Step >= set.Steps {
+	if len(losses) != best+1+int(set.Patience) || tr.Stopping.Best.Step != uint64(best+1)*set.Interval ||
+		tr.Step >= set.Steps {
 		t.Errorf("best at step %d, stopped at %d; validations %v", tr.Stopping.Best.Step, tr.Step, losses)
 	}
 	v, err := tr.Trained()
@@ -374,7 +378,8 @@ func TestErrors(t *testing.T) {
 	}
 	var empty round.Partial
 	empty.Reset(r.Reduce().Shape)
-	if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "there are no training samples") {
+	if err := tr.Fold(&round.Result{Sum: &empty}); err == nil ||
+		!strings.Contains(err.Error(), "there are no training samples") {
 		t.Errorf("no rows: error %v", err)
 	}
 	if _, err := tr.Model(); err == nil {
