@@ -169,11 +169,6 @@ func (b *BesideOptions) names() (all []string) {
 	return all
 }
 
-// isNumber reports whether a name is that of exact numbers or of an end of their intervals.
-func (b *BesideOptions) isNumber(name string) bool {
-	return name == b.Values || slices.Contains(b.Intervals, name)
-}
-
 // knownColumns are the names of columns of a CSV file that a schema knows.
 type knownColumns struct {
 	features map[string]bool
