@@ -96,7 +96,7 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 		return retry, refused
 	case retry:
 		return true, fmt.Errorf("%s: the server answers %s", bare(server), strings.TrimSpace(r.Status))
-	case certs.Clear(r.StatusCode, b): // servers in Go, nginx, Apache
+	case certs.WantsTLS(r.StatusCode, b): // servers in Go, nginx, Apache
 		return true, stranger(server, tlsFound)
 	case proxyRefuses[r.StatusCode]:
 		return true, refusedByProxy(server, r)

@@ -336,7 +336,7 @@ func (k *asker) ask(ctx context.Context, address, path string, v any) error {
 		return fmt.Errorf("%s: %w", address, ErrRemoved)
 	}
 	if response.StatusCode != http.StatusOK {
-		if certs.Clear(response.StatusCode, b) {
+		if certs.WantsTLS(response.StatusCode, b) {
 			k.warnSecure(address)
 			return fmt.Errorf("%s: %w", address, certs.ErrSecure)
 		}

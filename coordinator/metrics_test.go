@@ -150,9 +150,10 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	if end.Progress == nil || end.Progress.Step != o.Steps || end.Progress.Samples != o.Samples {
 		t.Errorf("at the end %+v, and %d steps", end.Progress, o.Steps)
 	}
-	if s[`coppice_leader_worker_tasks_total{worker="w1"}`] != 2 ||
-		s[`coppice_leader_worker_task_seconds_total{worker="w1"}`] <= 0 {
-		t.Errorf("of w1 there is %v", s[`coppice_leader_worker_tasks_total{worker="w1"}`])
+	// On a busy machine, w0 may have completed a fold before it went away.
+	first, second := s[`coppice_leader_worker_tasks_total{worker="w0"}`], s[`coppice_leader_worker_tasks_total{worker="w1"}`]
+	if first+second != 2 || second < 1 || s[`coppice_leader_worker_task_seconds_total{worker="w1"}`] <= 0 {
+		t.Errorf("of w0 there is %v, of w1 %v", first, second)
 	}
 	if s[`coppice_task_seconds_count{kind="fold"}`] != 2 {
 		t.Errorf("%v folds were timed", s[`coppice_task_seconds_count{kind="fold"}`])

@@ -354,8 +354,12 @@ type PruneRequest struct {
 
 // Check says what is wrong with a request.
 func (r *PruneRequest) Check() error {
-	if r.OlderThan < 0 || r.OlderThan > math.MaxInt64/2 {
+	if r.OlderThan < 0 {
 		return fmt.Errorf("the age of the jobs to delete is negative: %d seconds", r.OlderThan)
+	}
+	if r.OlderThan > math.MaxInt64/2 {
+		return fmt.Errorf("the age of the jobs to delete is too great: %d seconds, at most %d are allowed", r.OlderThan,
+			int64(math.MaxInt64/2))
 	}
 	for _, s := range r.States {
 		if !s.Final() {

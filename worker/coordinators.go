@@ -206,7 +206,7 @@ func (c *coordinators) askOne(ctx context.Context, address, wait string) (*proto
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	if certs.Clear(response.StatusCode, body) {
+	if certs.WantsTLS(response.StatusCode, body) {
 		return nil, fmt.Errorf("%s: %w", address, certs.ErrSecure)
 	}
 	if response.StatusCode != http.StatusOK {

@@ -484,9 +484,9 @@ func (f *forwarder) open(cfg *Config, respond responder) {
 			respond.answer(w, nil, why)
 		},
 	}
-	if f.tls != nil {
-		f.proxy.Transport = f.tls.Transport(http.DefaultTransport.(*http.Transport).Clone())
-	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil // between coordinators is no proxy, whatever HTTP_PROXY says
+	f.proxy.Transport = f.tls.Transport(transport)
 }
 
 // try forwards a request. It reports false if the request was forwarded already, or if

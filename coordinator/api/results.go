@@ -137,6 +137,7 @@ func (f *foldCurves) of(ctx context.Context, parts []state.RecordedResult,
 type runRange struct {
 	job         *state.Job
 	from, until int
+	records     bool // true if the answer also has learning curves and predictions
 }
 
 // runRange reads which runs a request asks for.
@@ -148,11 +149,11 @@ func (h *resultHandlers) runRange(r *http.Request) (*runRange, error) {
 	if j.Job.Cells == nil {
 		return nil, fmt.Errorf("%w: %v is not a job of an experiment, so it has no runs", errBad, j)
 	}
-	asked, records := &runRange{job: j, until: j.Job.Cells.Count()}, false
+	asked := &runRange{job: j, until: j.Job.Cells.Count()}
 	err = protocol.ReadQuery(r.URL.Query(), "a list of runs", []protocol.Param{
-		{Name: "from", Into: &asked.from, Want: "the number of a run"}, {Name: "until", Into: &asked.until,
-			Want: "the number of a run"},
-		{Name: "records", Into: &records, Want: "true or false"},
+		{Name: "from", Into: &asked.from, Want: "the number of a run"},
+		{Name: "until", Into: &asked.until, Want: "the number of a run"},
+		{Name: "records", Into: &asked.records, Want: "true or false"},
 	})
 	if err == nil && min(asked.from, asked.until) < 0 {
 		err = errors.New("from, until: want the number of a run, got a negative number")
@@ -183,8 +184,7 @@ func (h *resultHandlers) runs(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &outcomePage{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().
-		Get("records") == "true"}
+	page := &outcomePage{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: asked.records}
 	if page.records {
 		if err := readJob(r.Context(), asked.job); err != nil {
 			return nil, err
@@ -226,9 +226,9 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 	return &page.JobCellStates, nil
 }
 
-// newStates calls take with how runs of a job have ended that are not known, about a page of
-// them, and takes nothing twice if take makes them known. more is true if others may follow. No
-// outcome is read while the job is not done: the log says how runs ended.
+// newStates calls take for each ended run of a job that known does not have, for about a page of them. take must mark
+// the run in known. more is true if others may follow. No outcome is read while the job is not done: the log says how
+// runs ended.
 func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool,
 	take func(protocol.CellState)) (more bool, err error) {
 	if j.State == protocol.Done {
@@ -236,7 +236,7 @@ func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bo
 		if first < 0 {
 			return false, nil
 		}
-		page, err := h.statesOf(ctx, &runRange{j, first, len(known)})
+		page, err := h.statesOf(ctx, &runRange{job: j, from: first, until: len(known)})
 		if err != nil {
 			return false, err
 		}
@@ -528,8 +528,12 @@ func (h *modelHandlers) recorded(ctx context.Context, name string) ([]byte, erro
 			none = fmt.Errorf("run %d of %v may have the model, but its result cannot be read: %w", part.Task, j, err)
 			continue
 		}
-		if model, err := modelIn(b, digest); model != nil || err != nil {
-			return model, err
+		model, err := modelIn(b, digest)
+		if model != nil {
+			return model, nil
+		}
+		if err != nil {
+			none = fmt.Errorf("run %d of %v may have the model, but its result cannot be read: %w", part.Task, j, err)
 		}
 	}
 	return nil, none

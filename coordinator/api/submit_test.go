@@ -389,7 +389,7 @@ func TestCellsOfJobs(t *testing.T) {
 		Models: []protocol.ModelRef{{Digest: strings.Repeat("ab", 32), Blob: blob, Bytes: 5}}})
 	check("e.t.1", "2", `2 {"steps":2} 1, 3 {"steps":3} 1.5, `)
 	check("e.t.1", "4", "")
-	for from, records := range map[string]bool{"2&records=true": true, "2&records=false": false} {
+	for from, records := range map[string]bool{"2&records=true": true, "2&records=1": true, "2&records=false": false} {
 		var got protocol.JobCells
 		s.get("GET", "/v1/jobs/e.t.1/runs?from="+from, nil, &got)
 		if c := got.Cells[0]; (string(c.Curve) == "curve" && string(c.Predictions) == "rows") != records ||

@@ -509,10 +509,11 @@ type knownProgress struct {
 	progress *round.Progress
 }
 
-// roundOver: the job cannot go on.
+// roundOver: the log has it that a round is over, so the job cannot go on if it still has this round.
 type roundOver struct {
 	round uint64
 	err   error
+	late  bool // true if a RecordingLate event was sent for the result
 }
 
 func newMailbox(room *protocol.Room) *mailbox {

@@ -318,6 +318,28 @@ func TestRecordsAsynchronously(t *testing.T) {
 	l.counted("tasks_retried_total", "", 0)
 }
 
+// TestRecordingGivenUp: a round does not wait for a result of an earlier round if the log has it that this round is over.
+func TestRecordingGivenUp(t *testing.T) {
+	l, w, x := withOne(t, 2)
+	record := make(chan error)
+	l.results.record = func(r *protocol.Result) error {
+		if r.Round == 3 {
+			return <-record
+		}
+		return nil
+	}
+	d := l.do(x, 3, gatherRound(1))
+	w.first(0).brief(0)
+	d.gathers()
+	record <- errors.New("no quorum")
+	d = l.do(x, 4, gatherRound(1))
+	w.run(0).brief(0)
+	l.until("free slots", func() bool { return l.leases() == 0 })
+	d.pending()
+	record <- ErrOver
+	d.gathers()
+}
+
 // TestImpossibleRecords: a task is computed again if its result is here no longer. A round ends if none of its results
 // can be recorded. A result that is not recorded when the job is closed never is.
 func TestImpossibleRecords(t *testing.T) {

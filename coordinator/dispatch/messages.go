@@ -247,7 +247,10 @@ func (x *Executor) receive(ctx context.Context) error {
 			if e.round == x.number {
 				return e.err
 			}
-			continue
+			if !e.late {
+				continue
+			}
+			event = &schedule.RecordingGivenUp{} // otherwise this round would wait for it
 		}
 		if err := x.step(ctx, event); err != nil {
 			return err

@@ -142,7 +142,7 @@ func (s *results) recordUntilDone(ctx context.Context, r *recording) {
 		err := s.x.d.cfg.Results.Record(ctx, c, r.of, r.failed)
 		switch {
 		case errors.Is(err, ErrOver):
-			s.x.mail.putEnd(&roundOver{c.Round, fmt.Errorf("task %d: %w", c.Task, err)})
+			s.x.mail.putEnd(&roundOver{c.Round, fmt.Errorf("task %d: %w", c.Task, err), late})
 		case errors.Is(err, blobs.ErrMissing):
 			s.x.mail.putEnd(&schedule.ResultLost{Round: c.Round, Task: int(c.Task), Err: err, Late: late})
 		case err != nil:
@@ -173,7 +173,7 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 				s.x.mail.putEnd(&schedule.SkipsRecorded{Round: n, Tasks: tasks})
 				return
 			case errors.Is(err, ErrOver):
-				s.x.mail.putEnd(&roundOver{n, fmt.Errorf("task %d: %w", tasks[0], err)})
+				s.x.mail.putEnd(&roundOver{n, fmt.Errorf("task %d: %w", tasks[0], err), false})
 				return
 			}
 			s.x.d.cfg.Log.Warn("the list of tasks that are not run could not be recorded; recording is tried again", "job",

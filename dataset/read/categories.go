@@ -34,17 +34,19 @@ func (s *csvSource) findLevels() error {
 	if len(sets) == 0 {
 		return nil
 	}
+	columns := slices.Sorted(maps.Keys(sets)) // of two faults in a row, the first one is told
 	var row dataset.Row
 	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
 		if s.leavesOut(record) {
 			return nil
 		}
-		row.Number, row.Line = n, r.lineOf(0)
-		for i, set := range sets {
+		row.Number = n
+		for _, i := range columns {
+			row.Line = r.lineOf(i)
 			if numbers.IsMissing(record[i]) {
 				continue
 			}
-			if err := addLevel(set, s.dialect.marks.Plain(record[i]), &row); err != nil {
+			if err := addLevel(sets[i], s.dialect.marks.Plain(record[i]), &row); err != nil {
 				return s.textError(n, i, err, r)
 			}
 		}
@@ -86,7 +88,8 @@ func (s *csvSource) setLevels(sets map[int]*identity.Set) error {
 		for _, level := range found {
 			k.Levels = append(k.Levels, level.Name)
 		}
-		if all += len(found); len(found) == 0 {
+		all += len(found)
+		if len(found) == 0 {
 			return dataset.Errorf(dataset.ErrFormat, "%s: the category %q has no values; {drop} leaves the column out",
 				s.info.File, k.Name)
 		}

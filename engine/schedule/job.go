@@ -236,6 +236,8 @@ func (j *Job) Step(dst []Action, now time.Time, e Event) []Action {
 		}
 	case *RecordingLate:
 		j.late++
+	case *RecordingGivenUp:
+		j.late--
 	}
 	if j.spec != nil {
 		j.kind.step(e)

@@ -237,6 +237,8 @@ func (r *tracer) parse(what, reason string) Event {
 		return &ResultRecorded{Round: n, Task: task(1), Result: result, Late: late}
 	case "late":
 		return &RecordingLate{}
+	case "givenup":
+		return &RecordingGivenUp{}
 	case "lost":
 		return &ResultLost{Round: n, Task: task(1), Err: errors.New(reason), Late: late}
 	case "skipped":

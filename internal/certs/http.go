@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
@@ -18,11 +19,13 @@ func (s *Source) URLScheme() string {
 }
 
 // Transport makes t connect to coordinators, and to processes with more roles, with the
-// certificates of s, and returns it. Its idle connections end if the certificates change. With a
+// certificates of s and without a proxy, and returns it. Its idle connections end if the certificates change. With a
 // nil source it changes nothing.
 func (s *Source) Transport(t *http.Transport, more ...Role) *http.Transport {
 	if s != nil {
-		t.DialTLSContext = (&Dialer{Source: s, Roles: append(more, Coordinator), Dial: t.DialContext}).DialContext
+		t.Proxy = nil // through a proxy, http.Transport would not call DialTLSContext
+		roles := slices.Concat(more, []Role{Coordinator})
+		t.DialTLSContext = (&Dialer{Source: s, Roles: roles, Dial: t.DialContext}).DialContext
 		s.OnChange(t.CloseIdleConnections)
 	}
 	return t
@@ -48,7 +51,7 @@ func PeerOf(r *http.Request) *Peer {
 var ErrSecure = errtext.Errorf(errtext.NoAccess,
 	"the server uses TLS, but this process is in the clear; give {tls-dir}")
 
-// Clear reports whether a response of HTTP says that its server uses TLS.
-func Clear(status int, body []byte) bool {
+// WantsTLS reports whether a response to a request in the clear says that the server uses TLS.
+func WantsTLS(status int, body []byte) bool {
 	return status == http.StatusBadRequest && bytes.Contains(body, []byte("HTTPS"))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
@@ -421,7 +422,7 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 // FailedOutcome is what a run ends with that failed.
 func FailedOutcome(err error) *Outcome {
 	text := err.Error()
-	return &Outcome{Error: text[:min(len(text), maxError)], Loss: -1}
+	return &Outcome{Error: strings.ToValidUTF8(text[:min(len(text), maxError)], ""), Loss: -1}
 }
 
 // maxError bounds the text of a run's error, in bytes.

@@ -86,9 +86,9 @@ ELSEWHERE = {
 }
 # The files of commands that the library runs, below cmd. The other files belong to commands that it does not run.
 COMMANDS = (
-    *("cli/app", "cli/errors", "cli/flags", "cli/outfile", "cli/table", "connect/connect", "connect/deletion", "dataflags/dataflags", "progress/progress"),
-    *("datasetcmd/generate", "jobcmd/change", "jobcmd/curve", "jobcmd/delete", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit", "jobcmd/watch"),
-    *("experimentcmd/change", "experimentcmd/run", "experimentcmd/show", "experimentcmd/submit", "experimentcmd/watch", "experimentcmd/where"),
+    *("cli/app", "cli/errors", "cli/flags", "cli/outfile", "connect/connect", "dataflags/dataflags", "progress/progress"),
+    *("jobcmd/cmd", "jobcmd/curve", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit"),
+    *("datasetcmd/write", "experimentcmd/cmd", "experimentcmd/run", "experimentcmd/show"),
     *("modelcmd/evaluate", "modelcmd/measures", "modelcmd/modelfile", "modelcmd/predict", "traincmd/train"),
 )
 # Flags of commands that operate a cluster. They follow the name of their command.

@@ -141,7 +141,7 @@ var Bugs = []Bug{
 			"		part, model, err := d.runOutcome(ctx, o, (run+1)%o.CellCount)\n"},
 	}, nil},
 	{"a value of another version", []Edit{
-		{"worker/batch/values.go", "		if y.Number == ref.Version {\n			return y\n		}\n",
+		{"worker/batch/tasks.go", "		if y.Number == ref.Version {\n			return y\n		}\n",
 			"		if y.Number+1 >= ref.Version {\n			return y\n		}\n"},
 	}, nil},
 	{"a leader's commits lost with its office", []Edit{
@@ -174,11 +174,11 @@ var Bugs = []Bug{
 			"found.server != g.self.server\n", "	welcome := len(to) > 0\n"},
 	}, &Test{"./coordinator/store", "TestGreetingIsBounded"}},
 	{"workers that stay with a leader that has lost the majority", []Edit{
-		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
+		{"worker/coordinators.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},
 	}, &Test{"./harness/chaos", "TestPartitions"}},
 	{"a worker that stays with a leader of an earlier epoch", []Edit{
-		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
+		{"worker/coordinators.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 	}, &Test{"./worker", "TestFollowsTheMajority"}},
 	{"a coordinator that is cut off and keeps its clients", []Edit{
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},
@@ -244,7 +244,7 @@ var Holes = []Bug{
 	{"connections of an expired certificate stay", []Edit{
 		{"internal/certs/source.go", "		if err == nil {\n			continue\n",
 			"		if err == nil || errors.Is(err, ErrExpired) {\n			continue\n"},
-		{"protocol/bus/admit.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
+		{"protocol/bus/server.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
 	}, &Test{"./coordinator", "TestExpiredWorker"}},
 	{"a Raft server under another name", []Edit{
 		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n",
@@ -258,13 +258,13 @@ var Holes = []Bug{
 		{"coordinator/api/results.go", "		if !access.Reads(r.Context(), m.Ownership) { ", "		if m.Name == \"\" { "},
 	}, &Test{"./coordinator", "TestPrivate"}},
 	{"a process that has the name of a user", []Edit{
-		{"protocol/access/owner.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
+		{"protocol/access/access.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
 	}, &Test{"./protocol/access", "TestRead"}},
 	{"jobs of others", []Edit{
-		{"protocol/access/owner.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
+		{"protocol/access/access.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
 	}, &Test{"./protocol/access", "TestOwn"}},
 	{"an owner that nobody asks for", []Edit{
-		{"protocol/access/owner.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
+		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
 	}, &Test{"./protocol/access", "TestSettled"}},
 	{"a certificate of another authority", []Edit{
 		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err",
@@ -284,14 +284,14 @@ var Holes = []Bug{
 		{"internal/certs/listen.go", "!ok || !tcp.IP.IsLoopback()", "!ok || tcp.IP == nil"},
 	}, &Test{"./coordinator", "TestExposed"}},
 	{"a worker under another name", []Edit{
-		{"protocol/bus/admit.go", "		return client == id.Name\n", "		return client != \"\"\n"},
+		{"protocol/bus/server.go", "		return client == id.Name\n", "		return client != \"\"\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"a member of no pool", []Edit{
-		{"protocol/bus/admit.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n",
+		{"protocol/bus/server.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n",
 			"		return strings.HasPrefix(client, id.Name)\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"every subject for everybody", []Edit{
-		{"protocol/bus/admit.go", "	if a.rights != nil {\n", "	if a.rights != nil && id.Name == \"\" {\n"},
+		{"protocol/bus/server.go", "	if a.rights != nil {\n", "	if a.rights != nil && id.Name == \"\" {\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"the subjects of all workers", []Edit{
 		{"protocol/rights/rights.go", "Subscribe: []string{s.Lead(), s.Work(name), ",
