@@ -318,7 +318,8 @@ func TestRecordsAsynchronously(t *testing.T) {
 	l.counted("tasks_retried_total", "", 0)
 }
 
-// TestRecordingGivenUp: a round does not wait for a result of an earlier round if the log has it that this round is over.
+// TestRecordingGivenUp: a round does not wait for a result of an earlier round if the log has it that this round is
+// over.
 func TestRecordingGivenUp(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	record := make(chan error)

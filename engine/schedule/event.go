@@ -68,7 +68,8 @@ type ResultRecorded struct {
 // RecordingLate: a result that is recorded asynchronously could not be recorded at the first try.
 type RecordingLate struct{ event }
 
-// RecordingGivenUp: a result that a RecordingLate event was sent for is not recorded any more, because its round is over.
+// RecordingGivenUp: a result that a RecordingLate event was sent for is not recorded any more, because its round is
+// over.
 type RecordingGivenUp struct{ event }
 
 // ResultLost: the result of Task could not be stored, or is on the leader's disk no longer.
