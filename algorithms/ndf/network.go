@@ -43,8 +43,8 @@ func (n *network) isBias(i int) bool {
 // processor's cache.
 const blockRows = 256
 
-// block is a block of rows on the way through a network. The values of a unit stand together,
-// those of all rows.
+// block is a block of rows on the way through a network. z is in the order of rows. In zt and t the values of an input
+// or unit stand together, one for each row.
 type block struct {
 	z    []float32 // rows × (inputs + 1): the inputs, and 1
 	zt   []float32 // the transpose of z
@@ -88,7 +88,7 @@ func (n *network) backward(g []float32, b *block, weights, d []float32) {
 // maxInput bounds standardised inputs: a row that is far from all training rows keeps finite outputs.
 const maxInput = 1e4
 
-// standardise returns input i of a value of its feature.
+// standardise returns the value of input i if its feature has the value x.
 func (n *network) standardise(i int, x float32) float32 {
 	z := (x - n.shift[i]) * n.scale[i]
 	if !(z < maxInput) {

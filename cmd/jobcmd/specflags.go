@@ -99,6 +99,9 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 	if s.Folds == "groups" {
 		division.key, division.value = "group_folds", "true"
 	}
+	if s.Folds != "" { // --folds replaces both keys of the file
+		to.Folds, to.GroupFolds = 0, false
+	}
 	all := []setting{
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},

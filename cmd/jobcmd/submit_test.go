@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // An audit that cannot be is wrong usage.
@@ -79,4 +80,15 @@ func TestQuotas(t *testing.T) {
 	}
 	cmdtest.Works(t, "job", "cancel", "one")
 	cmdtest.Works(t, append(submit, "three")...)
+}
+
+// TestFoldsOverSpec: --folds replaces both ways in which a spec divides samples.
+func TestFoldsOverSpec(t *testing.T) {
+	for folds, want := range map[string]protocol.Spec{"groups": {GroupFolds: true}, "5": {Folds: 5}} {
+		got := protocol.Spec{Folds: 10, GroupFolds: folds == "5"}
+		if err := (&SpecFlags{Folds: folds}).apply(&got); err != nil || got.Folds != want.Folds ||
+			got.GroupFolds != want.GroupFolds {
+			t.Errorf("--folds %s: %+v, error %v", folds, got, err)
+		}
+	}
 }

@@ -270,7 +270,7 @@ func (h *blobHandlers) unread(ctx context.Context, list ...string) digests.Set {
 	}
 	h.sent.remove(access.Of(ctx).Name, set)
 	samples := access.Of(ctx).Role != rights.Read // the role read reads no samples
-	h.store.State().Unread(set, samples, func(of protocol.Ownership) bool { return access.Reads(ctx, of) })
+	h.store.State().RemoveReadable(set, samples, func(of protocol.Ownership) bool { return access.Reads(ctx, of) })
 	return set
 }
 

@@ -237,9 +237,10 @@ func (s *State) References() digests.Set {
 	return refs
 }
 
-// Unread removes from a set the blobs of the datasets and jobs that readable accepts. A job that failed or was
+// RemoveReadable removes from a set the blobs of the datasets and jobs that readable accepts: what stays may not be
+// read. A job that failed or was
 // cancelled still refers to its split and weights. If samples is false, the blobs of datasets stay in the set.
-func (s *State) Unread(blobs digests.Set, samples bool, readable func(protocol.Ownership) bool) {
+func (s *State) RemoveReadable(blobs digests.Set, samples bool, readable func(protocol.Ownership) bool) {
 	texts := make(map[string]digests.Digest, len(blobs)) // to read a text takes longer than to find it
 	for d := range blobs {
 		texts[d.String()] = d

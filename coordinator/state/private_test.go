@@ -60,7 +60,7 @@ func TestUnread(t *testing.T) {
 		for _, d := range []string{own.Shards[0].Digest, other.Shards[0].Digest, digest('5'), digest('9')} {
 			set.Add(d)
 		}
-		m.s.Unread(set, true, of(owner))
+		m.s.RemoveReadable(set, true, of(owner))
 		if len(set) != len(want) || slices.ContainsFunc(want, func(d string) bool { return !set.Has(d) }) {
 			t.Errorf("%q: %v, want %v", owner, set, want)
 		}

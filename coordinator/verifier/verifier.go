@@ -41,7 +41,7 @@ type Verifier struct {
 
 var _ dispatch.Verifier = (*Verifier)(nil)
 
-// Sum implements dispatch.Verifier.
+// Reduce implements dispatch.Verifier.
 func (v *Verifier) Reduce(ctx context.Context, c *dispatch.Case, dst *round.Partial) (err error) {
 	defer withStack(&err)
 	defer engine.Guard(&err, computing)

@@ -61,10 +61,14 @@ func (j *Job) settle(t int) {
 		j.fail("%w; the same task on %s: %s", j.notFiniteError(t, a), b.worker, b.result.NotFinite)
 	case a.result.same(&b.result):
 		j.accept(t, a.worker, a.result, false)
-	case a.result.NotFinite != "" || b.worker == Verifier:
+	case a.result.NotFinite != "":
 		j.judge(t, b.worker, b.result)
-	case b.result.NotFinite != "" || a.worker == Verifier:
+	case b.result.NotFinite != "":
 		j.judge(t, a.worker, a.result)
+	case a.worker == Verifier:
+		j.judge(t, a.worker, a.result)
+	case b.worker == Verifier:
+		j.judge(t, b.worker, b.result)
 	case !j.verifies:
 		j.fail("task %d of round %d: workers %s and %s computed different results, and no third result shows which is right",
 			t, j.number, a.worker, b.worker)
@@ -74,7 +78,7 @@ func (j *Job) settle(t int) {
 	}
 }
 
-// judge quarantines the workers with another result than the right one, and uses that. worker computed it.
+// judge quarantines the workers with another result than the right one, which worker computed, and uses the right one.
 func (j *Job) judge(t int, worker string, right Result) {
 	s := &j.tasks[t]
 	quarantined := false
@@ -86,7 +90,7 @@ func (j *Job) judge(t int, worker string, right Result) {
 		}
 		what := "differs from the leader's result"
 		if l.result.NotFinite != "" {
-			what = "had a result that is not finite, although another worker's result is: " + l.result.NotFinite
+			what = fmt.Sprintf("had a result that is not finite (%s); the result of %s is finite", l.result.NotFinite, worker)
 		}
 		reason := fmt.Sprintf("task %d of round %d of job %d %s", t, j.number, j.job, what)
 		if j.workers.Quarantine(l.worker, reason) {

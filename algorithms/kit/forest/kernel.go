@@ -64,7 +64,7 @@ func (k *kernel) releaseGrower(g *grower) {
 	k.idleGrowers = append(k.idleGrowers, g)
 }
 
-// ReleaseMemory implements pipeline.MemoryReleaser. Growers and table may be as large as
+// ReleaseMemory implements round.MemoryReleaser. Growers and table may be as large as
 // the dataset, and the model that is evaluated next may be larger. A later tree makes them
 // again.
 func (k *kernel) ReleaseMemory() {

@@ -40,8 +40,8 @@ type Function interface {
 	Layout() []Layer
 	// Initialise fills Θ with its first values, from streams of the key.
 	Initialise(theta []float32, key num.Key)
-	// OutputsFrom returns the first parameter that belongs to one output unit alone: from there
-	// on parameters belong to unit 0, 1, ... and again to unit 0.
+	// OutputsFrom returns which parameters belong to one output unit alone: parameter first+i
+	// belongs to unit i mod units.
 	OutputsFrom() (first, units int)
 	// NewWorkspace makes the working memory of one lane.
 	NewWorkspace() Workspace
@@ -56,18 +56,17 @@ type Function interface {
 	// GradientShape is what Backward fills in a partial, beside the first GradientAt
 	// values of F64.
 	GradientShape() round.Shape
-	// Begin readies dst for the samples of unit u. Backward sees all of them
-	// afterwards, at most most at a time.
-	Begin(dst *round.Partial, u *round.Task, samples []Sample, most int, ws Workspace)
+	// Begin readies dst for the samples of a task. Backward then gets all of them,
+	// at most block in a call.
+	Begin(dst *round.Partial, u *round.Task, samples []Sample, block int, ws Workspace)
 	// Backward adds Σ df·∂f/∂Θ over the samples to dst. Forward has just had
 	// the same samples, with this workspace; df is len(samples)×outputs.
 	Backward(dst *round.Partial, df []float32, samples []Sample, w *Weights, ws Workspace)
 
-	// GradientRows returns how many parameters, from the first on, have the rows of a sum
-	// (Index, Values, Width) as their gradient, and 0 where it has no row; 0: none.
+	// GradientRows returns n if the gradient of the first n parameters is in the rows of a sum
+	// (Index, Values, Width), and zero elsewhere. It returns 0 if the gradient is dense.
 	GradientRows(x *scaling.Values) int
-	// Stride is what the parts of Θ that Gradient is asked for are multiples of: they
-	// begin at one, and end at one or with Θ.
+	// Stride divides from of Gradient. It also divides len(g), unless the part ends with Θ.
 	Stride() int
 	// Gradient sets g to factor times the gradient that sum holds, of the parameters
 	// from the given one on.
