@@ -51,7 +51,7 @@ func (e marked) Unwrap() error { return e.error }
 func (e marked) Is(target error) bool { return target == e.as }
 
 var (
-	errUsage = errors.New("the command line is wrong")
+	errUsage = errors.New("wrong usage")
 	errData  = errors.New("the contents of a data file are wrong")
 )
 

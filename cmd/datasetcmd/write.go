@@ -52,7 +52,7 @@ type converted struct {
 // Run implements `coppice dataset convert`.
 func (c *convertCmd) Run(a *cli.App) error {
 	if f, ok := write.FormatOf(c.Out); !(ok && f == write.NPZ || c.Out == cli.Stdout || cli.IsDirect(c.Out)) {
-		return cli.Usagef("--out %s: want a name that ends in .npz", c.Out)
+		return cli.Usagef("{out=%s}: want a name that ends in .npz", c.Out)
 	}
 	if err := cli.CheckNotInput("--out", c.Out, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err

@@ -60,10 +60,8 @@ ELSEWHERE = {
     "client/outage": "advice to operators of a cluster",
     "coordinator/health.go": "the log of a coordinator",
     "coordinator/members": "commands about coordinators show them",
-    "coordinator/membership.go": "a coordinator shows them when it starts",
     "coordinator/observe.go": "commands about coordinators show them",
     "coordinator/peers.go": "a coordinator shows them when it starts",
-    "coordinator/restore.go": "coppice restore shows them",
     "coordinator/start.go": "the log of a coordinator",
     "coordinator/store": "a coordinator shows them when it starts",
     "coordinator/dispatch/view.go": "coppice cluster shows why a worker is idle",
@@ -77,7 +75,7 @@ ELSEWHERE = {
     "internal/certs/source.go": "a process that has a certificate shows it",
     "job/spec/resolve.go": "the documentation of keys of a spec",
     "job/local/local.go": "the library gives no limit of memory",
-    "protocol/rights/requests.go": "the table of requests in the documentation",
+    "protocol/rights": "the table of requests in the documentation",
     "protocol/timeouts.go": "a table for operators",
     "worker": "a worker shows it, and its log",
     "algorithms/kit/fields/fields.go": "a flag of a file, which is a byte",
@@ -92,7 +90,13 @@ COMMANDS = (
     *("modelcmd/evaluate", "modelcmd/measures", "modelcmd/modelfile", "modelcmd/predict", "traincmd/train"),
 )
 # Flags of commands that operate a cluster. They follow the name of their command.
-OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host")
+OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host|%s/DIGEST --out FILE|start it with --join-cluster")
+
+
+def code_of(path: pathlib.Path) -> str:
+    """Return a source without the lines of comments, in which a text that continues on the next line is one text."""
+    lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("//"))
+    return re.sub(r'" ?\+\n\s*"', "", "\n".join(lines))
 
 
 def texts_of_sources() -> list[tuple[str, str]]:
@@ -100,15 +104,14 @@ def texts_of_sources() -> list[tuple[str, str]]:
     found = []
     for command in COMMANDS:
         path = ROOT / "cmd" / f"{command}.go"
-        code = re.sub(r"`[^`\n]*`", "", "\n".join(line for line in path.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("//")))
+        code = re.sub(r"`[^`\n]*`", "", code_of(path))
         found += [(path.name, text) for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', code) if " " in text.strip()]
     for folder in ("dataset", "job", "experiment", "engine", "algorithms", "coordinator", "client", "protocol", "internal/certs", "worker"):
         for path in sorted((ROOT / folder).rglob("*.go")):
             name = path.relative_to(ROOT).as_posix()
             if name.endswith("_test.go") or any(name.startswith(begin) for begin in ELSEWHERE):
                 continue
-            code = "\n".join(line for line in path.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("//"))
-            for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`', code):
+            for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`', code_of(path)):
                 whole = text[0] or text[1]
                 if " " in whole.strip():
                     found.append((name, whole))
