@@ -175,7 +175,7 @@ func TestAnySequence(t *testing.T) {
 				t.Fatalf("%+v changed a state that was handed out", body)
 			}
 			checkRecord(t, before, live, asked, r.Err)
-			checkStep(t, before, live, body, r.Err)
+			checkStep(t, before, live, kind, body, r.Err)
 			was = imageOf(t, live)
 			otherKind, other := drawEntry(t, before)
 			before.Apply(uint64(i+1), encodeEntry(otherKind, other))
@@ -209,7 +209,7 @@ func reread(t *rapid.T, s *State) *State {
 }
 
 // checkStep checks what holds between a state and the next.
-func checkStep(t *rapid.T, before, after *State, body any, err error) {
+func checkStep(t *rapid.T, before, after *State, kind protocol.EntryKind, body any, err error) {
 	if err != nil {
 		same := before.at(after.index)
 		same.auditLog = after.auditLog
@@ -226,8 +226,8 @@ func checkStep(t *rapid.T, before, after *State, body any, err error) {
 			checkDeleted(t, after, j, body)
 			continue
 		}
-		checkJob(t, j, now, body)
-		checkPause(t, j, now, body)
+		checkJob(t, j, now, kind)
+		checkPause(t, j, now, kind, body)
 	}
 	checkStaysDeleted(t, before, after, body, err)
 	checkBlobs(t, after)
@@ -308,7 +308,7 @@ func checkStaysDeleted(t *rapid.T, before, after *State, body any, err error) {
 	}
 }
 
-func checkJob(t *rapid.T, before, after *Job, body any) {
+func checkJob(t *rapid.T, before, after *Job, kind protocol.EntryKind) {
 	if before.ID != after.ID || after.Round < before.Round {
 		t.Fatalf("%v at round %d becomes %v at round %d", before, before.Round, after, after.Round)
 	}
@@ -316,13 +316,13 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 		t.Fatalf("%v is suspect of %q, then %q", before, before.Suspect, after.Suspect)
 	}
 	if marked := *after; before.State.Final() && before != after {
-		if _, ok := body.(*protocol.JobEntry); ok && after.ModelDeleted == 5 && len(after.Models) == 0 {
+		if kind == protocol.EntryModelDelete && after.ModelDeleted == 5 && len(after.Models) == 0 {
 			marked.Models, marked.ModelDeleted = before.Models, before.ModelDeleted
 		}
-		if _, ok := body.(*protocol.ExperimentEntry); ok {
+		if kind == protocol.EntryExperiment {
 			marked.Outline, marked.Outlined = before.Outline, before.Outlined
 		}
-		if _, ok := body.(*protocol.ShareEntry); ok && !after.Private {
+		if kind == protocol.EntryShare && !after.Private {
 			marked.Private = before.Private
 		}
 		if marked.Suspect = before.Suspect; !reflect.DeepEqual(*before, marked) {
@@ -344,20 +344,15 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 
 // checkPause: a paused job stays where it is until somebody resumes or cancels it, and
 // neither a pause nor a resumption loses what was committed.
-func checkPause(t *rapid.T, before, after *Job, body any) {
-	_, suspected := body.(*protocol.SuspectEntry)
-	_, resumed := body.(*protocol.JobEntry)
-	_, cancelled := body.(*protocol.JobEntry)
-	_, outlined := body.(*protocol.ExperimentEntry)
-	_, shared := body.(*protocol.ShareEntry)
-	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled && !outlined && !shared {
+func checkPause(t *rapid.T, before, after *Job, kind protocol.EntryKind, body any) {
+	if before.State == protocol.Paused && before != after && !slices.Contains([]protocol.EntryKind{protocol.EntrySuspect,
+		protocol.EntryResume, protocol.EntryCancel, protocol.EntryExperiment, protocol.EntryShare}, kind) {
 		t.Fatalf("%v is paused, and %+v makes it %+v", before, body, after)
 	}
 	if after.State == protocol.Paused && after.pending != nil {
 		t.Fatalf("%v is paused and keeps %d bytes of a state", after, after.pending.have)
 	}
-	_, paused := body.(*protocol.JobEntry)
-	if (paused || resumed) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
+	if (kind == protocol.EntryPause || kind == protocol.EntryResume) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
 		before.TrainerBlob != after.TrainerBlob || !before.gathered.Equal(after.gathered)) {
 		t.Fatalf("%+v loses what %v had committed", body, before)
 	}
