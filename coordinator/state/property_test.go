@@ -352,8 +352,9 @@ func checkPause(t *rapid.T, before, after *Job, kind protocol.EntryKind, body an
 	if after.State == protocol.Paused && after.pending != nil {
 		t.Fatalf("%v is paused and keeps %d bytes of a state", after, after.pending.have)
 	}
-	if (kind == protocol.EntryPause || kind == protocol.EntryResume) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
-		before.TrainerBlob != after.TrainerBlob || !before.gathered.Equal(after.gathered)) {
+	if (kind == protocol.EntryPause || kind == protocol.EntryResume) &&
+		(before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
+			before.TrainerBlob != after.TrainerBlob || !before.gathered.Equal(after.gathered)) {
 		t.Fatalf("%+v loses what %v had committed", body, before)
 	}
 }
