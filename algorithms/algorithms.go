@@ -131,8 +131,8 @@ type Tensor struct {
 	F64  []float64
 	U32  []uint32
 	// Pieces are consecutive pieces of the array, each with its numbers in F32, F64 or
-	// U32, the same field in all. A forest is so written without a copy of its trees'
-	// arrays. A decoded tensor has no Pieces.
+	// U32, the same field in all. With pieces, a forest is written without a copy of its
+	// trees' arrays. A decoded tensor has no Pieces.
 	Pieces []Tensor
 }
 

@@ -3,7 +3,7 @@
 // mini-batches. It has the networks of package network, which LDLF may stand on too, so that the two
 // differ in what follows the network: a softmax here, a forest there.
 //
-// Of labels on a scale the paper predicts the expected value; measures show it beside the mode.
+// If labels are on a scale, the paper predicts the expected value. Measures show the expected value and the mode.
 package dldl
 
 import (

@@ -40,8 +40,8 @@ func wholeGroups(c *Config, s *dataset.Split, m *dataset.Manifest) bool {
 	return m.Groups != nil && s.Assigned == m.Groups.Digest && !s.Overlap && s.Folds-1 >= c.InnerFolds
 }
 
-// divide has inner folds made of whole folds where a file lists them, or groups: the rows of one may belong together,
-// as those of a person.
+// divide has inner folds made of whole folds if a file lists folds, and of whole groups if there are groups: the rows
+// of a group may belong together, such as images of one person.
 func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
 	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
 	switch {

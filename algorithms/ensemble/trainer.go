@@ -241,7 +241,7 @@ func (t *trainer) Mixture() *algorithms.Mixture {
 	return x
 }
 
-// Bytes beside the arrays of what is estimated.
+// Bytes that each part of an estimate needs in addition to its arrays.
 const (
 	headBytes = 1 << 10 // of a child's numbers
 	fileBytes = 8 << 10 // of a model file: names and shapes

@@ -307,7 +307,8 @@ func (s *snapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Co
 		return nil, err
 	}
 	s.mu.Lock()
-	time.Sleep(time.Millisecond - time.Since(s.last)) // Raft's names end in milliseconds
+	// so that no name is taken: Raft's names of snapshots end in milliseconds
+	time.Sleep(time.Millisecond - time.Since(s.last))
 	sink, err := s.FileSnapshotStore.Create(v, index, term, c, at, t)
 	var made *snapshotSink
 	if err == nil {

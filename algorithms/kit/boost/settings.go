@@ -1,7 +1,7 @@
 // Package boost trains ldlogitboost and aoso-ldlogitboost: sums of trees whose softmax is a label
 // distribution (Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution
 // learning"). The two differ in the Criterion that says what the trees of a round are fitted to;
-// everything else is here. Columns, trees and the prediction by trees are those of package forest.
+// everything else is here. Package forest has columns, trees and the prediction by trees.
 //
 // With C labels, F is a row's C numbers and p = softmax(F). F begins at 0 or at the logarithms of
 // the mean label distribution. Each round fits trees to the first and second derivatives of the
@@ -15,7 +15,7 @@
 // the trees.
 //
 // F is no part of the trainer's state: a kernel keeps the sums of its rows with the number of
-// rounds that made them, and adds the trees that are new. A kernel that has no sums, or those of a
+// rounds that made them, and adds the trees that are new. A kernel that has no sums, or sums of a
 // later round, begins with the first tree and gets the same bits.
 package boost
 

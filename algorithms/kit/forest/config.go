@@ -3,11 +3,11 @@
 // in the Labeller that gives each node its class labels and each leaf its
 // distribution; everything else is here.
 //
-// The terms are those of Chen et al. 2018 ("Structured random forest for label
+// The terms come from Chen et al. 2018 ("Structured random forest for label
 // distribution learning"). A split node sends a row with x_f < t to the left
 // (Eq. 1), the gain of a split is the fall of Shannon entropy in nats (Eq. 2), and
-// the best split is the one of the greatest gain (Eq. 3), the lowest feature and
-// the lowest threshold among ties. A forest predicts the mean of its trees' leaves
+// the best split has the greatest gain (Eq. 3). Among equal gains, the lowest feature
+// wins, and then the lowest threshold. A forest predicts the mean of its trees' leaves
 // (Eq. 4). Thresholds are tried one by one, or with the adaptive step of Eq. 5.
 //
 // No result depends on the number of threads or on the machine: counts and

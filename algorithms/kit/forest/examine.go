@@ -16,7 +16,7 @@ type RootGains struct {
 	Rows  int       `json:"samples"` // different rows that the tree drew
 	Split NodeSplit `json:"split"`
 	Best  NodeSplit `json:"best"` // the best of all thresholds (Eq. 3)
-	// the best of those that the adaptive step visits; nil: none of them has a gain
+	// Visited is the best threshold that the adaptive step visits; nil: no visited threshold has a gain.
 	Visited *NodeSplit `json:"best_visited"`
 	// Features are those that the root tries and that have several values, ascending.
 	Features   []FeatureGains `json:"features"`

@@ -270,8 +270,8 @@ func eightCodes(planes []rowSet, i int) (codes uint64) {
 	return codes
 }
 
-// noteRowAsm is noteRowGo for n values. word is that of the row in the answers to the first
-// question.
+// noteRowAsm does what noteRowGo does, for n values. word is the row's word in the answers to the
+// first question.
 //
 //go:noescape
 func noteRowAsm(word *uint64, bit uint64, columns *uint32, values *float32, n int, first, limits *uint32)

@@ -228,7 +228,7 @@ func alignedBuffer(n, size int) []byte {
 // LeafRange is the least and the greatest number that a leaf may have.
 type LeafRange struct{ Least, Most float32 }
 
-// Degrees is the range of label degrees; Values that of all finite numbers.
+// Degrees is the range of label degrees. Values is the range of all finite numbers.
 var (
 	Degrees = LeafRange{0, 1 + 1e-5}
 	Values  = LeafRange{-math.MaxFloat32, math.MaxFloat32}

@@ -135,7 +135,7 @@ func walkTreesBMI2(roots *uint32, groups int, nodes *walkNode, x *uint32, bits u
 //go:noescape
 func addLeavesAVX2(sums *float64, leaves *float32, reached *uint32, n, labels int)
 
-// walkRows is walkRowsGo. depth is that of the tree, which bounds the steps of a row.
+// walkRows does what walkRowsGo does. depth is the depth of the tree, which bounds the steps of a row.
 func walkRows(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32, depth int) {
 	if !num.Accelerated || len(leaves) == 0 {
 		walkRowsGo(leaves, f, x, width, root)
