@@ -119,7 +119,7 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 	}
 	old := c.leader(ctx)
 	folder := filepath.Join(c.dir, old, "blobs")
-	if err := os.RemoveAll(folder); err != nil {
+	if err := testkit.RemoveInUse(folder); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(folder, nil, 0o600); err != nil { // nor can it be made again

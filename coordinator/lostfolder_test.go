@@ -66,7 +66,7 @@ func TestFolderDeletedAlone(t *testing.T) {
 			c := prepare(t, 1)
 			ended := c.ends()
 			c.put(ctx, "before")
-			if err := os.RemoveAll(filepath.Join(c.dir, "a", part)); err != nil {
+			if err := testkit.RemoveInUse(filepath.Join(c.dir, "a", part)); err != nil {
 				t.Fatal(err)
 			}
 			// The first try alone: a client would wait for the coordinator to come back.
@@ -99,7 +99,7 @@ func TestFolderOfTheLeaderDeleted(t *testing.T) {
 	var leader string
 	end := c.train(ctx, eventful(), func() {
 		leader = c.leader(ctx)
-		if err := os.RemoveAll(filepath.Join(c.dir, leader)); err != nil {
+		if err := testkit.RemoveInUse(filepath.Join(c.dir, leader)); err != nil {
 			t.Error(err)
 		}
 		if err := endOf(t, ended[leader]); !errors.Is(err, files.ErrGone) {

@@ -75,7 +75,7 @@ func TestFolderDeleted(t *testing.T) {
 				}
 			}()
 			info := receive(t, "the worker", ready)
-			if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
+			if err := testkit.RemoveInUse(filepath.Join(dir, part)); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the worker to leave and to come back", func() bool {

@@ -2,14 +2,12 @@ package clustercmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
@@ -82,11 +80,7 @@ func TestFoldersDeleted(t *testing.T) {
 	dir := t.TempDir()
 	c := threeCoordinators(t, dir)
 	for _, n := range c.Coordinators {
-		err := os.RemoveAll(n.Dir)
-		for errors.Is(err, syscall.ENOTEMPTY) { // the coordinator has written a file meanwhile
-			err = os.RemoveAll(n.Dir)
-		}
-		if err != nil {
+		if err := testkit.RemoveInUse(n.Dir); err != nil {
 			t.Fatal(err)
 		}
 		endsPlainly(t, n, n.Dir, "does not exist any more", "start this coordinator again with the same flags")

@@ -84,7 +84,7 @@ func TestFetcher(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := os.RemoveAll(members[0].Folder.Dir()); err != nil {
+	if err := testkit.RemoveInUse(members[0].Folder.Dir()); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the folder to be missed", func() bool { return !whole() })

@@ -120,7 +120,7 @@ func TestPeersThatCannotStore(t *testing.T) {
 // remove removes a folder that is in use.
 func remove(t *testing.T, f *blobs.Folder) {
 	t.Helper()
-	if err := os.RemoveAll(f.Dir()); err != nil {
+	if err := testkit.RemoveInUse(f.Dir()); err != nil {
 		t.Fatal(err)
 	}
 }

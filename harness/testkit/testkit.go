@@ -7,6 +7,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -105,6 +106,17 @@ func Shared(t testing.TB, name string) string {
 		}
 		dir = filepath.Dir(dir)
 	}
+}
+
+// RemoveInUse removes a file or a folder in which a running process may make files. os.RemoveAll fails if a file is made
+// while it runs. RemoveInUse therefore moves the path into a temporary folder first, which the process does not know.
+func RemoveInUse(path string) error {
+	temporary, err := os.MkdirTemp("", "removed-*")
+	if err != nil {
+		return err
+	}
+	err = os.Rename(path, filepath.Join(temporary, "removed"))
+	return errors.Join(err, os.RemoveAll(temporary))
 }
 
 // Listen listens on a port that FreeAddress returns: after it is closed, no other process takes
