@@ -442,7 +442,10 @@ func FuzzDecode(f *testing.F) {
 func TestClaimsAreNotBelieved(t *testing.T) {
 	good := encode(t, golden(t))
 	for at := len(magic) + 1; at+8 <= len(good); at++ {
-		for _, claim := range []uint64{1<<63 - 1, 1 << 24, 1 << 32} {
+		for i, claim := range []uint64{1 << 24, 1 << 32, 1<<63 - 1} {
+			if i > 0 && at%5 != 0 { // 1<<24 is believed wherever a greater one is
+				continue
+			}
 			bad := bytes.Clone(good)
 			binary.LittleEndian.PutUint64(bad[at:], claim)
 			allocs.AtMost(t, 128*len(bad)+1<<20, "a snapshot", func() {
