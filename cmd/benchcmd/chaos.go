@@ -53,6 +53,13 @@ func (c *ChaosCmd) Run(a *cli.App) error {
 	if c.Hold < 0 || c.MaxStall < 0 {
 		return cli.Usagef("--hold %v, --max-stall %v: want 0 or more", c.Hold, c.MaxStall)
 	}
+	config := chaos.Config{
+		Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm, Workers: c.Workers, Hold: c.Hold,
+		Stall: c.MaxStall, Small: c.Small, Progress: a.Stderr, Heartbeat: c.Heartbeat, TLS: c.TLS,
+	}
+	if err := config.Check(); err != nil {
+		return cli.Usage(err)
+	}
 	dir, err := tempdir.Kept("chaos")
 	if err != nil {
 		return err
@@ -60,22 +67,17 @@ func (c *ChaosCmd) Run(a *cli.App) error {
 	if err := os.Remove(dir); err != nil { // network may start the process again, which makes another folder
 		return err
 	}
-	network, err := c.network()
-	if err != nil {
+	if config.Network, err = c.network(); err != nil {
 		return err
 	}
-	exe, err := os.Executable()
-	if err != nil {
+	if config.Exe, err = os.Executable(); err != nil {
 		return err
 	}
 	if dir, err = tempdir.Kept("chaos"); err != nil {
 		return err
 	}
-	report, err := chaos.Run(a.Ctx, chaos.Config{
-		Exe: exe, Dir: dir, Seed: c.Seed, Rounds: c.Rounds, Faults: c.Faults, Algorithm: c.Algorithm,
-		Workers: c.Workers, Hold: c.Hold, Stall: c.MaxStall, Small: c.Small, Progress: a.Stderr,
-		Network: network, Heartbeat: c.Heartbeat, TLS: c.TLS,
-	})
+	config.Dir = dir
+	report, err := chaos.Run(a.Ctx, config)
 	if errors.Is(err, chaos.ErrUsage) {
 		return errors.Join(cli.Usage(err), os.RemoveAll(dir))
 	}

@@ -155,7 +155,7 @@ type ResolvedJob struct {
 func (s *SpecFlags) Resolve(a *cli.App, cl *client.Client, file *spec.File, m *dataset.Manifest) (*ResolvedJob, error) {
 	r := new(ResolvedJob)
 	if s.Split != "" || s.draws() {
-		list, err := s.list(a, file, m)
+		list, err := s.splitList(a, file, m)
 		if err != nil {
 			return nil, err
 		}
@@ -195,8 +195,8 @@ const sklearnFolds = "sklearn:"
 // draws reports whether the flags draw folds that the seed of the job does not draw.
 func (s *SpecFlags) draws() bool { return s.FoldSeed != "" || strings.HasPrefix(s.Folds, sklearnFolds) }
 
-// list returns the folds of --split, of --folds sklearn:K or of --fold-seed.
-func (s *SpecFlags) list(a *cli.App, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {
+// splitList returns the folds of --split, --folds sklearn:K or --fold-seed.
+func (s *SpecFlags) splitList(a *cli.App, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {
 	if s.Split != "" {
 		return readFolds(a, s.Split, m)
 	}

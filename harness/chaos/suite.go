@@ -47,6 +47,12 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return s.report.summed(), s.report.missing()
 }
 
+// Check returns an error that wraps ErrUsage if Run would refuse the Config.
+func (c Config) Check() error {
+	_, err := c.prepared()
+	return err
+}
+
 // prepared checks a Config and fills in what it leaves open.
 func (c Config) prepared() (Config, error) {
 	if c.Rounds < 1 || c.Rounds > MaxRounds {
