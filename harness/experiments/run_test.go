@@ -169,7 +169,8 @@ func TestFoldAsListed(t *testing.T) {
 // ended, the next one runs the others, and the table is that of an undisturbed run.
 func TestKilledExperiment(t *testing.T) {
 	dir, whole := t.TempDir(), t.TempDir()
-	more := "  - {algorithm: ldlf, settings: {steps: 200, patience: 1000}, grid: {depth: [3, 4], trees: [1, 2]}}\n"
+	more := fmt.Sprintf("  - {algorithm: ldlf, settings: {steps: %d, patience: 1000}, grid: {depth: [3, 4], trees: "+
+		"[1, 2]}}\n", 200/testkit.Slowdown)
 	spec := experimentSpec(t, dir, more)
 	want := tableOf(t, "experiment", "run", experimentSpec(t, whole, more), "--local")
 	log := filepath.Join(dir, "e.experiment", "cells.log")
