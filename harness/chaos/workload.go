@@ -69,7 +69,7 @@ type sizes struct {
 var (
 	fullSizes = sizes{rows: 2000, steps: 8000, treeRows: 20_000, trees: 100, shortSteps: 250,
 		waits: time.Minute, seeds: 2}
-	smallSizes = sizes{rows: 1000, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250,
+	smallSizes = sizes{rows: 400, steps: 2500, treeRows: 2000, trees: 30, shortSteps: 250,
 		waits: 5 * time.Second, seeds: 1}
 )
 

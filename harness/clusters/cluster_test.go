@@ -24,11 +24,12 @@ func grow(t *testing.T, c *proc.Cluster, n int) {
 	}
 }
 
-// The model is the same in this process and on one, two and five workers, and
+// The model is the same in this process and on one, two and three workers, and
 // when a worker or the leader is killed half-way.
 func TestClusterDigest(t *testing.T) {
+	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	const short, long = 300 / testkit.Slowdown, 1200 / testkit.Slowdown
+	const short, long = 100, 800
 	c := cmdtest.Start(t, 3, 1)
 	check := func(what, want string, e cmdtest.Ended) {
 		t.Helper()
@@ -37,7 +38,7 @@ func TestClusterDigest(t *testing.T) {
 		}
 	}
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, short, "--local")...))
-	for _, n := range []int{1, 2, 5} {
+	for _, n := range []int{1, 2, 3} {
 		grow(t, c, n)
 		check(fmt.Sprintf("%d workers", n), want, cmdtest.Run(t, cmdtest.Train(data, short, "--server", c.Servers())...))
 	}
@@ -55,6 +56,7 @@ func TestClusterDigest(t *testing.T) {
 
 // Folds run on the cluster as child jobs with the digests of this process.
 func TestClusterFolds(t *testing.T) {
+	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 400, 1)
 	args := append([]string{"train", "--data", data, "--folds", "3", "-o", "json"}, cmdtest.Small...)
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, append(args, "--local")...))

@@ -48,7 +48,7 @@ func TestNetworksSurvive(t *testing.T) {
 		"--out", data)
 	c := cmdtest.StartWith(t, proc.Config{Coordinators: 3, Workers: 2, Env: []string{portable}})
 	for _, name := range slices.Sorted(maps.Keys(deepJobs)) {
-		const steps = 400
+		const steps = 200
 		want := cmdtest.ModelDigest(t, cmdtest.Run(t, deepJob(data, name, steps, "--local")...))
 		got := cmdtest.ModelDigest(t, cmdtest.MidWay(t, c, name, deepJob(data, name, steps), func() {
 			cmdtest.Kill(t, c.Workers[0])

@@ -17,7 +17,7 @@ func TestLinearBaselineOnCluster(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 26_000, 1)
 	c := cmdtest.Start(t, 3, 3)
-	const steps = 1200 / testkit.Slowdown
+	const steps = 600
 	trained := func(e cmdtest.Ended) (r cmdtest.Trained) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {

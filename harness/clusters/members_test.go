@@ -26,7 +26,7 @@ func TestReplaceBackupRestore(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 2000, 1)
 	c := cmdtest.Start(t, 3, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
-	const steps = 1500 / testkit.Slowdown
+	const steps = 1200 / testkit.Slowdown
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, steps, "--local")...))
 	s := &survivors{t: t, c: c, data: data}
 	end := s.begin("long", steps)

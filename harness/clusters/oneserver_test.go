@@ -12,9 +12,10 @@ import (
 // Commands that were given the leader's address alone end well when that leader is killed
 // and stays away: they have learnt of the others.
 func TestOneServerIsEnough(t *testing.T) {
+	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
 	c := cmdtest.Start(t, 3, 1)
-	const steps = 4000 / testkit.Slowdown
+	const steps = 2000
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, steps, "--local")...))
 	leader := cmdtest.Leader(t, c)
 	server := c.HTTP(leader)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -45,6 +46,7 @@ func forwarded(t *testing.T, from, to int) {
 // TestBehindProxies: three coordinators are reached at other ports than those at which they listen, also by each other,
 // and a job has the same digest as in this process.
 func TestBehindProxies(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 1000, 1)
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, 200, "--local")...))

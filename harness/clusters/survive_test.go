@@ -65,9 +65,10 @@ func (s *survivors) killLeader() (restart func()) {
 // Commands do not notice that the leader dies, and notice with a note only that a
 // majority is away; what they acknowledge holds.
 func TestCommandsSurvive(t *testing.T) {
+	testkit.WithoutRace(t)
 	s := &survivors{t: t, data: cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1), c: cmdtest.Start(t, 3, 2)}
 	t.Setenv("COPPICE_SERVER", s.c.Servers())
-	const steps = 1200 / testkit.Slowdown
+	const steps = 800
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(s.data, steps, "--local")...))
 	t.Run("pause and resume", func(t *testing.T) { s.t = t; s.pauseAndResume(want, steps) })
 	t.Run("a majority away", func(t *testing.T) { s.t = t; s.majorityAway(want, steps) })

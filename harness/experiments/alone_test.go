@@ -153,6 +153,7 @@ func TestRunsAlone(t *testing.T) {
 // TestRunOfShippedSpecAlone: the command of a run of a shipped spec names the file of the data from another folder,
 // too.
 func TestRunOfShippedSpecAlone(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.Write(t, dir, "first.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n3,0.5,0.5\n")
 	cmdtest.Write(t, dir, "second.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n4,0.5,0.5\n")
@@ -204,6 +205,7 @@ func TestFoldFlags(t *testing.T) {
 // TestAttempts: a failed run counts its attempts, also of a process that runs it again, and a report without times has
 // none.
 func TestAttempts(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nmethods: [ranking, {algorithm: "+
@@ -241,6 +243,7 @@ func TestAttempts(t *testing.T) {
 // attempt more. A file of folds is found if the command is given the spec, and otherwise the command says that it is
 // missing.
 func TestRunsAloneOnCluster(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	spec := cmdtest.Write(t, dir, "c.yaml", `name: c
 datasets:

@@ -19,6 +19,7 @@ import (
 // budget, and names what is not run, also where everything is killed meanwhile; without budgets the
 // same command submits the rest.
 func TestBudgetOnCluster(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	cmdtest.ArtificialFile(t, dir, "second.csv", 60, 2)

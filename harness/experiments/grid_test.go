@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/remote"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -27,6 +28,7 @@ func connected(t *testing.T, server string) *client.Client {
 // TestWatchedGridOnCluster: the grid of an experiment is that of its table, with rows that do not go with the data and
 // runs that are not run; two datasets have the same content.
 func TestWatchedGridOnCluster(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	server := cmdtest.Start(t, 1, 1).Servers()
 	for _, name := range []string{"first", "second"} {

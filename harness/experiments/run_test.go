@@ -49,6 +49,7 @@ func tableOf(t *testing.T, args ...string) *tables.Table {
 // TestExperimentLocal: runs have the digests of folds that train alone, rows that do not go
 // with the data fail with a reason, and what has ended is not run again.
 func TestExperimentLocal(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	spec := experimentSpec(t, dir, "")
 	table := tableOf(t, "experiment", "run", spec, "--local", "--threads", "2")
@@ -168,7 +169,8 @@ func TestFoldAsListed(t *testing.T) {
 // ended, the next one runs the others, and the table is that of an undisturbed run.
 func TestKilledExperiment(t *testing.T) {
 	dir, whole := t.TempDir(), t.TempDir()
-	more := "  - {algorithm: ldlf, settings: {steps: 200, patience: 1000}, grid: {depth: [3, 4], trees: [1, 2]}}\n"
+	more := fmt.Sprintf("  - {algorithm: ldlf, settings: {steps: %d, patience: 1000}, grid: {depth: [3, 4], trees: "+
+		"[1, 2]}}\n", 200/testkit.Slowdown)
 	spec := experimentSpec(t, dir, more)
 	want := tableOf(t, "experiment", "run", experimentSpec(t, whole, more), "--local")
 	log := filepath.Join(dir, "e.experiment", "cells.log")
@@ -276,6 +278,7 @@ func TestExperimentRefusals(t *testing.T) {
 // TestExperimentOnCluster: the table of a cluster is that of --local; what ended is not run
 // again; an extension runs only what is new; an experiment is listed, cancelled and deleted.
 func TestExperimentOnCluster(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 1, 2)
 	server := []string{"--server", c.Servers()}
@@ -362,6 +365,7 @@ func TestExperimentOnCluster(t *testing.T) {
 // TestSpecAsItWas: a run on a cluster reports what its spec says, and so does the report by name,
 // also where all of its runs had ended before, under other names, measures or settings.
 func TestSpecAsItWas(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	server := cmdtest.Start(t, 1, 1).Servers()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
@@ -509,6 +513,7 @@ func TestShippedExperiments(t *testing.T) {
 
 // TestMistakesTogether: one answer has the mistakes of a spec and of all of its data, with and without -o json.
 func TestMistakesTogether(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	cmdtest.Write(t, dir, "folds.csv", "row,fold\n0,0\n1,1\n")
@@ -551,6 +556,7 @@ methods:
 // TestNoImportAfterMistake: if a spec has a mistake that is found only with its data, the datasets after it are checked
 // but not imported.
 func TestNoImportAfterMistake(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 0).Servers()

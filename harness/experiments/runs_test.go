@@ -26,6 +26,7 @@ import (
 // TestNamesTaken: a file is on the cluster beside other data of its name, without groups and with
 // them, and each is found again.
 func TestNamesTaken(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	server := cmdtest.Start(t, 1, 1).Servers()
 	cmdtest.ArtificialFile(t, dir, "other.csv", 60, 1)
@@ -61,6 +62,7 @@ func TestNamesTaken(t *testing.T) {
 // TestChangedRuns: runs that are run again since their row has other settings now, or another
 // version has other numerics, are named, here and on a cluster.
 func TestChangedRuns(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	spec := func(k int) string {
@@ -111,6 +113,7 @@ func TestChangedRuns(t *testing.T) {
 // TestRecordedRuns: what is recorded of runs is the same here and on a cluster; runs that ended
 // without it are counted, and run again where that is asked for.
 func TestRecordedRuns(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 1).Servers()
@@ -164,10 +167,8 @@ func TestRecordedRuns(t *testing.T) {
 // TestRunsOfTwoJobs: a cluster computes 400 runs in one job, and as many others of more folds and rows in another, with
 // the table of --local.
 func TestRunsOfTwoJobs(t *testing.T) {
-	n := 400
-	if testkit.Race {
-		n = 200
-	}
+	testkit.WithoutRace(t)
+	const n = 400
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 2).Servers()
@@ -195,6 +196,7 @@ func TestRunsOfTwoJobs(t *testing.T) {
 // TestModelsOfRuns: a cluster keeps the models of runs where it is asked to: they are those that
 // --local keeps, byte for byte.
 func TestModelsOfRuns(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 1).Servers()
@@ -293,6 +295,7 @@ func TestCancelledRuns(t *testing.T) {
 // TestReportFromServer: the report that a coordinator makes has the same bytes as the report of the command line, in
 // each format; wrong options are refused.
 func TestReportFromServer(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 3, 2)
 	spec := experimentSpec(t, dir, "")

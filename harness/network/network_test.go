@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -74,6 +75,7 @@ func (c *farCluster) each(t *testing.T, name string) (values []float64) {
 // TestNetwork: three coordinators and two workers, each 20 ms from any other there and
 // back, train to the digest of this process; and it takes the time that this costs.
 func TestNetwork(t *testing.T) {
+	testkit.WithoutRace(t)
 	if out, done := cmdtest.Alone(t); done {
 		t.Log(out)
 		return

@@ -153,6 +153,7 @@ func (s *outageSite) addresses() (all []string) {
 // says what is waited for, or with an error that names each coordinator, what it said and
 // the command that helps.
 func TestOutages(t *testing.T) {
+	testkit.WithoutRace(t)
 	s := &outageSite{t: t, c: cmdtest.Start(t, 3, 0)}
 	s.fill()
 	s.waits(protocol.WaitNoWorker)
@@ -255,6 +256,7 @@ func (w *watched) has(text string) bool { return strings.Contains(w.text(), text
 
 // Without NATS commands are served, and say that the workers cannot be reached.
 func TestOutageOfNATS(t *testing.T) {
+	testkit.WithoutRace(t)
 	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
@@ -289,6 +291,7 @@ func TestOutageOfNATS(t *testing.T) {
 
 // With a full disk commands that only read are served, and say so.
 func TestOutageOfADisk(t *testing.T) {
+	testkit.WithoutRace(t)
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")
 	}
@@ -342,6 +345,7 @@ func fillUp(path string) error {
 
 // Without a worker `coppice train` says what it waits for, and goes on when one joins.
 func TestTrainWaitsForAWorker(t *testing.T) {
+	testkit.WithoutRace(t)
 	c := cmdtest.Start(t, 1, 0)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 500, 1)
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, 50, "--local")...))

@@ -6,3 +6,6 @@ package sim
 // depends on no data race, so that all of them run without the detector, in a fifth of
 // the time.
 const defaultSeeds = matrixSeeds / 10
+
+// shortSeeds is how many seeds run with go test -short.
+const shortSeeds = 20

@@ -22,10 +22,8 @@ var (
 		"lines of JSON")
 )
 
-const (
-	matrixSeeds = 700 // so many hit each run of the matrix
-	shortSeeds  = 60  // of go test -short
-)
+// matrixSeeds is how many seeds hit each run of the matrix.
+const matrixSeeds = 700
 
 // directory makes an empty directory for disks, in memory if the system has such a place.
 func directory(t testing.TB) string {

@@ -434,7 +434,7 @@ def test_progress(bar: bool, monkeypatch, capsys) -> None:
         monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(coppice_ldl._progress, "QUIET", 0.0)
     X, D = make(400, 20)
-    slow = {"trees": 2, "steps": 2000, "patience": 1000}
+    slow = {"trees": 2, "steps": 500, "patience": 1000}
     shown = LDLForest(**slow, verbose=True).fit(X, D)
     out, err = capsys.readouterr()
     assert out == "" and "ldlf" in err and "K-L" in err and "step" in err

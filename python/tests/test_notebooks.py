@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import pathlib
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
@@ -13,6 +14,32 @@ NOTEBOOKS = pathlib.Path(__file__).parents[1] / "notebooks"
 NAMES = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 NEEDS = {"significance.ipynb": ["pandas", "IPython"]}
 SECONDS = 600  # for a cell
+
+
+def words_about_the_first_model(names: "dict[str, Any]") -> None:
+    """Check what the notebook says about the samples of its fit."""
+    model = names["model"]
+    assert model.result_["samples"] == {"train": 640, "validation": 160, "test": 0}
+    assert model.settings_["refit"] is True and model.result_["refit_steps"] > 0
+    shown = model._repr_html_()
+    assert "<td>training samples</td><td>640</td>" in shown and "<td>validation samples</td><td>160</td>" in shown
+
+
+def words_about_significance(names: "dict[str, Any]") -> None:
+    """Check what the notebook says about its tables. If a number changes, change the sentence, too."""
+    means, baseline = names["means"], names["baseline"]
+    assert {kind for kind, methods in names["worse"].items() if methods} == {"leaves", "interactions", "random"}
+    gain = {kind: 1 - means[kind].min() / baseline[kind] for kind in ("leaves", "interactions")}
+    assert abs(gain["leaves"] - 0.01) < 0.003 and abs(gain["interactions"] - 0.001) < 0.0005
+    assert means["leaves"].idxmin() == "SABFGS"
+    leaves = next(one for one in names["found"]["results"] if one["measure"] == "kl" and one["dataset"] == "leaves")
+    p_values = {line["method"]: line["against"]["corrected_t_p_holm"] for line in leaves["lines"] if line["method"] != "SABFGS"}
+    assert [method for method, p in p_values.items() if p < 0.05] == ["LDSVR"]
+    assert names["pairs"] == [("SABFGS", "StructRF")]
+
+
+# The checks of what notebooks say. Each gets the variables of its notebook after the last cell.
+WORDS: dict[str, Callable[["dict[str, Any]"], None]] = {"first-model.ipynb": words_about_the_first_model, "significance.ipynb": words_about_significance}
 
 
 def read(name: str) -> Any:
@@ -26,11 +53,14 @@ def source(cell: Any) -> str:
 def run_with_kernel(name: str, folder: pathlib.Path) -> Any:
     """Run a notebook as Jupyter does, and return it with its outputs. An error of a cell is an error of the test.
 
-    A first cell has even short calls show their progress.
+    A first cell has even short calls show their progress. A last cell checks what the notebook says.
     """
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell("import coppice_ldl._progress as progress\nprogress.QUIET = 0"))
+    if check := WORDS.get(name):
+        code = f"{inspect.getsource(check)}\n\n{check.__name__}(globals())"
+        notebook.cells.append(nbformat.v4.new_code_cell(code))
     nbclient.NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -53,12 +83,14 @@ def has_kernel() -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook(name: str, tmp_path, monkeypatch) -> None:
-    """A notebook runs and leaves no files. With ipywidgets and a kernel, each of its bars ends full and green."""
+    """A notebook runs, says what is true, and leaves no files. With ipywidgets and a kernel, each of its bars ends full and green."""
     for package in NEEDS.get(name, ["pandas"]):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     if not has_kernel():
-        run_without_kernel(name)
+        names = run_without_kernel(name)
+        if check := WORDS.get(name):
+            check(names)
     else:
         found = run_with_kernel(name, tmp_path).metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
         bars = [one["state"] for one in found.values() if one["model_name"] == "FloatProgressModel"]
@@ -79,34 +111,6 @@ def test_cluster_of_a_user(server: str, tmp_path, monkeypatch) -> None:
         found = list(names["cluster"].jobs()["name"])
         assert [found.count(f"seed-{seed}") for seed in range(1, 5)] == [1, 1, 1, 1]
         assert found.count("study.artificial") == 1
-
-
-def test_words_about_the_first_model(tmp_path, monkeypatch) -> None:
-    """What the notebook says about the samples of its fit is true."""
-    pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
-    model = run_without_kernel("first-model.ipynb")["model"]
-    assert model.result_["samples"] == {"train": 640, "validation": 160, "test": 0}
-    assert model.settings_["refit"] is True and model.result_["refit_steps"] > 0
-    shown = model._repr_html_()
-    assert "<td>training samples</td><td>640</td>" in shown and "<td>validation samples</td><td>160</td>" in shown
-
-
-def test_words_about_significance(tmp_path, monkeypatch) -> None:
-    """What the notebook says about its tables is true. If a number changes, change the sentence, too."""
-    for package in NEEDS["significance.ipynb"]:
-        pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
-    names = run_without_kernel("significance.ipynb")
-    means, baseline = names["means"], names["baseline"]
-    assert {kind for kind, methods in names["worse"].items() if methods} == {"leaves", "interactions", "random"}
-    gain = {kind: 1 - means[kind].min() / baseline[kind] for kind in ("leaves", "interactions")}
-    assert abs(gain["leaves"] - 0.01) < 0.003 and abs(gain["interactions"] - 0.001) < 0.0005
-    assert means["leaves"].idxmin() == "SABFGS"
-    leaves = next(one for one in names["found"]["results"] if one["measure"] == "kl" and one["dataset"] == "leaves")
-    p_values = {line["method"]: line["against"]["corrected_t_p_holm"] for line in leaves["lines"] if line["method"] != "SABFGS"}
-    assert [method for method, p in p_values.items() if p < 0.05] == ["LDSVR"]
-    assert names["pairs"] == [("SABFGS", "StructRF")]
 
 
 def test_notebooks_have_no_outputs() -> None:
