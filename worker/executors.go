@@ -18,18 +18,19 @@ import (
 	"github.com/coppice-ldl/coppice/worker/batch"
 )
 
-// executors are the goroutines of one kind that compute. It wakes them when there is something to
-// do, which is a task, or a part of a task that another executor shares.
+// executors are the goroutines that compute tasks of one kind of round. They wait in take, which returns if there is
+// a task, or a part of a task that another executor shares. In this file, p is executors, x is one executor, j is the
+// worker's jobs, and owner is the job of a task.
 type executors struct {
 	kind    batch.Executor
 	running sync.WaitGroup
 
 	mu      sync.Mutex
 	wake    sync.Cond
-	calls   int         // executors that shall look for a task, at most as many as there are
-	count   int         // executors
-	waiting int         // executors that wait
-	sharing []*executor // those with parts that others may compute
+	calls   int         // number of executors that should ask for a task, at most count
+	count   int         // number of executors
+	waiting int         // number of executors that wait in take
+	sharing []*executor // executors with parts that other executors may compute
 	closed  bool
 }
 
@@ -64,8 +65,9 @@ func (p *executors) signal(n int) {
 	}
 }
 
-// take waits until there is something to do. Tasks come first, then help for another executor. ok
-// is false if the executors are closed.
+// take waits until there is a task, or an executor to help. Tasks come first. helps is the executor to help, which take
+// has joined, so that it does not end its task before Leave; nil: the caller asks for a task. ok is false if the
+// executors are closed.
 func (p *executors) take() (helps *executor, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +96,8 @@ func (p *executors) idle() int {
 	return p.waiting
 }
 
-// offer wakes up to n executors to help x. withdraw ends it.
+// offer wakes up to n executors to help x. Executors that become idle later also help x, until withdraw is called.
+// x.share has begun before offer, because an executor may join at once.
 func (p *executors) offer(x *executor, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,6 +105,7 @@ func (p *executors) offer(x *executor, n int) {
 	p.signal(n)
 }
 
+// withdraw ends what offer began. Executors that have joined x.share go on; Share.End waits for them.
 func (p *executors) withdraw(x *executor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,6 +169,7 @@ var errFault = errors.New("worker: a shard's file cannot be read")
 // compute computes a task and reports how it ended. It returns the next one, without an assignment if there is none.
 func (x *executor) compute(a batch.Compute) (next batch.Compute) {
 	j, w := x.jobs, a.Batch.Local.(*work)
+	owner := w.job // read here: after batch.Ended, w may serve another batch
 	j.busy.Add(1)
 	began := time.Now()
 	var took time.Duration
@@ -176,7 +181,6 @@ func (x *executor) compute(a batch.Compute) (next batch.Compute) {
 		took = time.Since(began)
 	}
 	j.metrics.TaskSeconds.Observe(w.run.Kind, took.Seconds())
-	owner := w.job // w may serve another batch once the task has ended
 	if err == nil {
 		j.metrics.Tasks.Inc()
 	} else if stack := engine.PanicStack(err); stack != "" {
@@ -229,13 +233,13 @@ const computing = "computing the task"
 
 // runKernel computes a task of a reduce round into p.
 func (x *executor) runKernel(p *round.Partial, w *work, index int) (err error) {
-	j := w.job
+	owner := w.job
 	defer engine.Guard(&err, computing)
 	u := w.run.Task(index)
-	u.Lanes, x.job = x, j
+	u.Lanes, x.job = x, owner
 	defer func() { x.job = nil }() // an idle executor keeps no job in memory
-	x.jobs.metrics.Rows.Add(float64(len(u.Rows(j.open.Data))))
-	return engine.RunFinite(p, j.open.Kernel, u, j.open.Data, w.vars, j.kept.Load(), x.scratch(j))
+	x.jobs.metrics.Rows.Add(float64(len(u.Rows(owner.open.Data))))
+	return engine.RunFinite(p, owner.open.Kernel, u, owner.open.Data, w.vars, owner.kept.Load(), x.scratch(owner))
 }
 
 // gather computes a task of a gather round, and hands its result to a storer, so that no executor
@@ -259,19 +263,19 @@ func (x *executor) gather(w *work, a batch.Compute) error {
 // result computes the result of a task of a gather round. A sub-job runs on the shards of its job,
 // from the checkpoint in the payload if there is one.
 func (x *executor) result(ctx context.Context, w *work, a batch.Compute) (part []byte, err error) {
-	j := w.job
+	owner := w.job
 	defer engine.Guard(&err, computing)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	u := w.run.Task(a.Index)
 	if !w.run.SubJob {
-		return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars, nil, x.scratch(j))
+		return engine.RunGather(ctx, owner.open.Kernel, u, owner.open.Data, w.vars, nil, x.scratch(owner))
 	}
-	if u.SubJob, err = pipeline.SubJobOf(j.spec, j.manifest, u.ID); err != nil {
+	if u.SubJob, err = pipeline.SubJobOf(owner.spec, owner.manifest, u.ID); err != nil {
 		return nil, err
 	}
-	return engine.RunGather(ctx, j.open.Kernel, u, j.open.Data, w.vars,
+	return engine.RunGather(ctx, owner.open.Kernel, u, owner.open.Data, w.vars,
 		func(ctx context.Context, child *round.Job) ([]byte, error) {
 			options := x.reporting(a.Task)
 			if len(u.Payload) > 0 {
@@ -280,9 +284,9 @@ func (x *executor) result(ctx context.Context, w *work, a batch.Compute) (part [
 					return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
 				}
 				options.Resume = local.Checkpoint(resume)
-				x.jobs.log.Info("a fold continues on this worker", "job", j.ID, "unit", u.ID, "round", resume.Rounds)
+				x.jobs.log.Info("a fold continues on this worker", "job", owner.ID, "unit", u.ID, "round", resume.Rounds)
 			}
-			return local.SubJob(ctx, j.open, child, options)
+			return local.SubJob(ctx, owner.open, child, options)
 		}, nil)
 }
 
@@ -310,27 +314,30 @@ func (x *executor) reporting(t *batch.Task) local.Options {
 }
 
 // scratch returns the executor's working memory for a job.
-func (x *executor) scratch(j *job) any {
-	if j.scratch[x.number] == nil {
-		j.scratch[x.number] = j.open.Kernel.NewScratch()
+func (x *executor) scratch(owner *job) any {
+	if owner.scratch[x.number] == nil {
+		owner.scratch[x.number] = owner.open.Kernel.NewScratch()
 	}
-	return j.scratch[x.number]
+	return owner.scratch[x.number]
 }
 
 // Idle implements round.Lanes.
 func (x *executor) Idle() int { return x.pool.idle() }
 
-// Do implements round.Lanes.
+// Do implements round.Lanes. Begin comes before offer, since an executor may join at once. withdraw comes before End,
+// since no executor may join while End waits for the executors that have joined.
 func (x *executor) Do(n int, p round.Parts) {
 	x.share.Begin(n, p)
 	x.pool.offer(x, n-1)
-	defer x.share.End()
-	defer x.pool.withdraw(x)
+	defer func() { // also if a part panics
+		x.pool.withdraw(x)
+		x.share.End()
+	}()
 	x.share.Work(x.scratch(x.job))
 }
 
-// help computes parts of the task of another executor, which take has joined. If a part panics, its
-// task fails.
+// help computes parts of the task of another executor, which take has joined. If a part panics, its task fails. Leave
+// comes last: until then, other waits in Share.End, and its job stays open.
 func (x *executor) help(other *executor) {
 	j := x.jobs
 	j.busy.Add(1)

@@ -32,8 +32,8 @@ func TestAutoTrains(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, s := range autoSets {
 		t.Run(s.name, func(t *testing.T) {
-			if testkit.Race && s.name != "SJAFFE" || s.large && testing.Short() {
-				t.Skip("takes seconds: not with -short or -race")
+			if s.large {
+				testkit.Large(t)
 			}
 			model, mean := autoFolds(t, s.name, s.folds)
 			t.Logf("K-L %.5f, of the mean predictor %.5f: ratio %.4f", model, mean, model/mean)

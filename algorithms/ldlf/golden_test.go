@@ -89,7 +89,10 @@ func TestGoldenTrajectories(t *testing.T) {
 	sjaffe := Config{Scaling: scaling.Standard, LearningRate: 1}
 	movie := Config{Scaling: scaling.None, LearningRate: 5}
 	t.Run("SJAFFE", func(t *testing.T) { followGolden(t, "SJAFFE.mat", "ldlf_sjaffe.npz", sjaffe) })
-	t.Run("Movie", func(t *testing.T) { followGolden(t, "Movie.mat", "ldlf_movie.npz", movie) })
+	t.Run("Movie", func(t *testing.T) {
+		testkit.Large(t)
+		followGolden(t, "Movie.mat", "ldlf_movie.npz", movie)
+	})
 }
 
 func followGolden(t *testing.T, data, file string, c Config) {

@@ -3,9 +3,15 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"os"
+	"reflect"
 	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/cmd/benchcmd"
 	"github.com/coppice-ldl/coppice/cmd/cli"
@@ -24,17 +30,32 @@ func Main() {
 
 // Run runs a command line, without the name of the program, and returns its exit code. The command stops if ctx ends.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(ctx, &root{}, runOfLibrary, args, stdin, stdout, stderr)
+	return cli.Run(ctx, grammarOf(args), Run, args, stdin, stdout, stderr)
 }
 
-// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest
-// would take longer than the training of a small model.
-func runOfLibrary(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var g cli.Grammar = &root{}
-	if len(args) > 0 && slices.Contains([]string{"train", "predict", "evaluate"}, args[0]) {
-		g = &modelGrammar{}
+// grammarOf returns the grammar of a command line. If the first word is the name of a command, the grammar has this
+// command only, because kong takes longer to build the whole grammar than a small command takes to run. The commands
+// that show other commands, and the file of --config, which may have values for other commands, need the whole grammar.
+func grammarOf(args []string) cli.Grammar {
+	setsConfig := func(arg string) bool { return strings.HasPrefix(arg, "--config") }
+	if len(args) == 0 || slices.Contains([]string{"help", "config", "__complete"}, args[0]) ||
+		os.Getenv(cli.Variable("config")) != "" || slices.ContainsFunc(args, setsConfig) {
+		return &root{}
 	}
-	return cli.Run(ctx, g, runOfLibrary, args, stdin, stdout, stderr)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[root]()) {
+		_, isCommand := f.Tag.Lookup("cmd")
+		if isCommand && cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)) == args[0] {
+			command := reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: f.Type, Tag: f.Tag}})
+			return &part{Plugins: kong.Plugins{reflect.New(command).Interface()}}
+		}
+	}
+	return &root{}
+}
+
+// part is the grammar of one command.
+type part struct {
+	cli.Globals
+	kong.Plugins
 }
 
 // root is the grammar of the command line.
@@ -68,13 +89,7 @@ type root struct {
 	hiddenCommands
 }
 
-// modelGrammar is the part of cli with modelCommands. It is built in a fraction of the time.
-type modelGrammar struct {
-	cli.Globals
-	modelCommands
-}
-
-// modelCommands train and use models. A library runs them often.
+// modelCommands train and use models.
 type modelCommands struct {
 	Train    traincmd.Cmd         `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
 	Predict  modelcmd.PredictCmd  `cmd:"" group:"models" help:"Predict label distributions with a model."`

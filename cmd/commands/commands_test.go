@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func TestCommandsInText(t *testing.T) {
 					continue
 				}
 				checked++
-				parser := cli.NewParser(&root{}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+				parser := cli.NewParser(grammarOf(args[1:]), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
 				if _, err := parser.Parse(args[1:]); err != nil && noCommand.MatchString(err.Error()) {
 					t.Errorf("%s:%d: %s: %v", page, i+1, m[1], err)
 				}
@@ -117,28 +118,38 @@ func TestCommandsInText(t *testing.T) {
 	}
 }
 
-// TestCommandsOfLibrary: the part of the grammar that is built for a library has the commands as the whole has them.
-func TestCommandsOfLibrary(t *testing.T) {
-	flags := func(n *kong.Node) (list []string) {
+// TestGrammarOfOneCommand: the grammar with one command has the command, its subcommands and all flags as the whole
+// grammar has them.
+func TestGrammarOfOneCommand(t *testing.T) {
+	var describe func(n *kong.Node) []string
+	describe = func(n *kong.Node) (list []string) {
+		list = append(list, n.FullPath()+": "+n.Help, n.Detail)
 		for _, group := range n.AllFlags(false) {
 			for _, f := range group {
 				list = append(list, f.String()+f.Help)
 			}
 		}
+		for _, c := range n.Children {
+			list = append(list, describe(c)...)
+		}
 		return list
 	}
-	whole := cli.NewParser(&root{}).Model.Node
-	for _, part := range cli.NewParser(&modelGrammar{}).Model.Children {
-		if diff := cmp.Diff(flags(cli.Subcommand(whole, part.Name)), flags(part)); diff != "" {
-			t.Errorf("%s: %s", part.Name, diff)
+	for _, whole := range cli.NewParser(&root{}).Model.Children {
+		g := grammarOf([]string{whole.Name})
+		if _, isPart := g.(*part); isPart == slices.Contains([]string{"help", "config", "__complete"}, whole.Name) {
+			t.Errorf("%s: the grammar is %T", whole.Name, g)
 		}
-		var out strings.Builder
-		if code := runOfLibrary(t.Context(), []string{part.Name, "--no-such-flag"}, nil, io.Discard,
-			&out); code != cli.ExitUsage || !strings.Contains(out.String(), "--no-such-flag") {
-			t.Errorf("%s: exit code %d: %s", part.Name, code, &out)
+		all := cli.NewParser(g).Model.Children
+		at := slices.IndexFunc(all, func(n *kong.Node) bool { return n.Name == whole.Name })
+		if at < 0 {
+			t.Errorf("%s: the grammar does not have the command", whole.Name)
+		} else if diff := cmp.Diff(describe(whole), describe(all[at])); diff != "" {
+			t.Errorf("%s: %s", whole.Name, diff)
 		}
 	}
-	if code := runOfLibrary(t.Context(), []string{"version"}, nil, io.Discard, io.Discard); code != cli.ExitOK {
-		t.Errorf("version: exit code %d", code)
+	for _, args := range [][]string{nil, {"trian"}, {"--help"}, {"train", "--config", "x"}, {"train", "--config=x"}} {
+		if _, whole := grammarOf(args).(*root); !whole {
+			t.Errorf("%q: not the whole grammar", args)
+		}
 	}
 }

@@ -108,8 +108,9 @@ func Shared(t testing.TB, name string) string {
 	}
 }
 
-// RemoveInUse removes a file or a folder in which a running process may make files. os.RemoveAll fails if a file is made
-// while it runs. RemoveInUse therefore moves the path into a temporary folder first, which the process does not know.
+// RemoveInUse removes a file or a folder in which a running process may make files. os.RemoveAll fails if a file is
+// made while it runs. RemoveInUse therefore moves the path into a temporary folder first, which the process does not
+// know.
 func RemoveInUse(path string) error {
 	temporary, err := os.MkdirTemp("", "removed-*")
 	if err != nil {

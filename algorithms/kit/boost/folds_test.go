@@ -19,10 +19,12 @@ func TestTenFolds(t *testing.T) {
 		name  string
 		ratio float64
 		one   bool // the first fold alone
-	}{{"SJAFFE", .79, false}, {"Yeast_spo5", .98, false}, {"Movie", .70, true}} {
+		large bool
+	}{{"SJAFFE", .79, true, false}, {"SJAFFE", .79, false, true},
+		{"Yeast_spo5", .98, false, true}, {"Movie", .70, true, true}} {
 		for _, a := range both {
 			t.Run(c.name+"/"+a.Name(), func(t *testing.T) {
-				if c.one {
+				if c.large {
 					testkit.Large(t)
 				}
 				model, mean := foldLosses(t, a, c.name, c.one)

@@ -46,24 +46,28 @@ func TestTreesKeepTheirBits(t *testing.T) {
 		family         string
 		tried, step    string
 		digest         string
+		large          bool
 	}{
-		{5_000, 9, "two", "all", stepExhaustive, "3063718903a6c97c"},
-		{5_000, 9, "two", "all", stepAdaptive, "bc2b0d796eed46b2"},
-		{5_000, 9, "two", "0.5", stepExhaustive, "d015e20a01f14537"},
-		{5_000, 20, "two", "sqrt", stepExhaustive, "98869e07ab8c9f83"},
-		{5_000, 9, "many", "all", stepExhaustive, "c568f78e44c35747"},
-		{5_000, 9, "many", "0.5", stepAdaptive, "890e82e474b81428"},
-		{5_000, 20, "many", "sqrt", stepExhaustive, "e658d1faa1ac5780"},
-		{120_000, 14, "two", "all", stepExhaustive, "1166ed2274cf94f0"},
-		{120_000, 14, "many", "0.5", stepExhaustive, "317bc9f7ec72bdb1"},
-		{120_000, 20, "two", "sqrt", stepExhaustive, "6b941e54368911fc"},
-		{300_000, 7, "two", "all", stepExhaustive, "2242b1ad4bda4ea0"},
-		{300_000, 10, "many", "0.2", stepExhaustive, "2e8e4de9c6c6b66a"},
+		{5_000, 9, "two", "all", stepExhaustive, "3063718903a6c97c", false},
+		{5_000, 9, "two", "all", stepAdaptive, "bc2b0d796eed46b2", false},
+		{5_000, 9, "two", "0.5", stepExhaustive, "d015e20a01f14537", false},
+		{5_000, 20, "two", "sqrt", stepExhaustive, "98869e07ab8c9f83", false},
+		{5_000, 9, "many", "all", stepExhaustive, "c568f78e44c35747", false},
+		{5_000, 9, "many", "0.5", stepAdaptive, "890e82e474b81428", false},
+		{5_000, 20, "many", "sqrt", stepExhaustive, "e658d1faa1ac5780", false},
+		{120_000, 14, "two", "all", stepExhaustive, "1166ed2274cf94f0", true},
+		{120_000, 14, "many", "0.5", stepExhaustive, "317bc9f7ec72bdb1", true},
+		{120_000, 20, "two", "sqrt", stepExhaustive, "6b941e54368911fc", false},
+		{300_000, 7, "two", "all", stepExhaustive, "2242b1ad4bda4ea0", true},
+		{300_000, 10, "many", "0.2", stepExhaustive, "2e8e4de9c6c6b66a", false},
 	}
 	for _, k := range cases {
 		t.Run(fmt.Sprintf("%d-%d-%s-%s-%s", k.rows, k.features, k.family, k.tried, k.step), func(t *testing.T) {
 			if testing.Short() && k.rows > 10_000 {
 				t.Skip("many rows: not with -short")
+			}
+			if k.large {
+				testkit.Large(t)
 			}
 			p := mixedProblem(k.rows, k.features, 4)
 			c := smallConfig()
