@@ -3,6 +3,7 @@ package lint
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -75,6 +76,27 @@ func TestProse(t *testing.T) {
 		if len(hard) > 0 {
 			t.Errorf("%s has %d awkward phrases: %q", page, len(hard), hard[:min(5, len(hard))])
 		}
+	}
+}
+
+// selfReference matches an opening that tells of the page instead of its subject.
+var selfReference = regexp.MustCompile(`(?i)^(this|the) page\b`)
+
+// TestOpenings: a page opens with what its reader learns or does.
+func TestOpenings(t *testing.T) {
+	n := 0
+	for _, page := range documents(t) {
+		if !strings.HasPrefix(page, "docs/") && !slices.Contains([]string{"README.md", "BENCHMARKS.md",
+			"algorithms/README.md", "python/README.md"}, page) {
+			continue
+		}
+		n++
+		if all := paragraphs(read(t, page)); len(all) > 0 && selfReference.MatchString(all[0]) {
+			t.Errorf("%s opens with %q: say what the reader learns or does", page, sentences(all[0])[0])
+		}
+	}
+	if n < 40 {
+		t.Fatalf("only %d pages: this looks at the wrong folder", n)
 	}
 }
 
