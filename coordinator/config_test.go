@@ -157,7 +157,7 @@ func TestCannotListen(t *testing.T) {
 	err = Run(ctx, Config{
 		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, Listen: Listen{HTTP: here(0),
 			Raft: here(1), NATS: here(2), Routes: here(3)},
-		Ready: func() { up = true; cancel() },
+		Up: func(context.Context, func(context.Context) error) { up = true; cancel() },
 	})
 	if !up || err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("with the flags that the error names: up %v, %v", up, err)
