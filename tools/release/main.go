@@ -1,6 +1,7 @@
 // Command release writes all files of a release to an empty folder:
 //
-//	go run ./tools/release --out DIR
+//	go run ./tools/release --out DIR                       all files
+//	go run ./tools/release --out DIR --only linux/amd64    the files of one system, for a test
 //
 // The files are archives for Linux and macOS, packages for Debian and RPM, an image, the wheels of the Python library,
 // a software bill of materials, the licenses of other software, and SHA256SUMS. The same commit gives the same files,
@@ -20,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +50,7 @@ type usageError struct{ error }
 func run(ctx context.Context, w io.Writer, args []string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	out := flags.String("out", "", "folder for the files; it must be empty or missing")
+	only := flags.String("only", "", "systems to release, separated by commas, such as linux/amd64 (default: all)")
 	allow := flags.Bool("allow-modified", false, "release changes that are not in a commit; coppice --version says so")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -60,6 +63,15 @@ func run(ctx context.Context, w io.Writer, args []string) error {
 		return usageError{fmt.Errorf("%q: want only flags", flags.Arg(0))}
 	case *out == "":
 		return usageError{errors.New("--out is missing: want the folder for the files")}
+	}
+	chosen := platforms
+	if *only != "" {
+		chosen = strings.Split(*only, ",")
+	}
+	for _, p := range chosen {
+		if !slices.Contains(platforms, p) {
+			return usageError{fmt.Errorf("--only: there is no release for %q; want %s", p, strings.Join(platforms, ", "))}
+		}
 	}
 	dir, err := filepath.Abs(*out)
 	if err != nil {
@@ -75,7 +87,7 @@ func run(ctx context.Context, w io.Writer, args []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return s.release(ctx, w, dir)
+	return s.release(ctx, w, dir, chosen)
 }
 
 // source is the repository that is released.
@@ -136,37 +148,39 @@ func findSource(ctx context.Context, allow bool) (*source, error) {
 }
 
 // platforms are the systems for which there are binaries.
-var platforms = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
-// build builds a binary for each platform into a folder, and returns them by system and architecture.
-func (s *source) build(ctx context.Context, built string) (map[string][]byte, error) {
+// build builds a binary for each of the platforms into a folder, and returns them by platform.
+func (s *source) build(ctx context.Context, built string, chosen []string) (map[string][]byte, error) {
 	binaries := make(map[string][]byte)
-	for _, p := range platforms {
-		name := filepath.Join(built, "coppice-"+p[0]+"-"+p[1])
+	for _, p := range chosen {
+		system, arch, _ := strings.Cut(p, "/")
+		name := filepath.Join(built, "coppice-"+system+"-"+arch)
 		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", name,
 			"./cmd/coppice")
 		c.Dir = s.root
-		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+p[0], "GOARCH="+p[1], "GOAMD64=v1", "GOARM64=v8.0")
+		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1",
+			"GOARM64=v8.0")
 		if text, err := c.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build for %s/%s: %w\n%s", p[0], p[1], err, text)
+			return nil, fmt.Errorf("build for %s: %w\n%s", p, err, text)
 		}
 		binary, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		binaries[p[0]+"/"+p[1]] = binary
+		binaries[p] = binary
 	}
 	return binaries, nil
 }
 
-// release builds the binaries, and writes all files to a folder. SHA256SUMS comes last.
-func (s *source) release(ctx context.Context, w io.Writer, dir string) error {
+// release builds the binaries of the platforms, and writes all files to a folder. SHA256SUMS comes last.
+func (s *source) release(ctx context.Context, w io.Writer, dir string, chosen []string) error {
 	built, err := os.MkdirTemp("", "coppice-release-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(built)
-	binaries, err := s.build(ctx, built)
+	binaries, err := s.build(ctx, built, chosen)
 	if err != nil {
 		return err
 	}
@@ -199,17 +213,20 @@ func (s *source) release(ctx context.Context, w io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range platforms {
-		id, binary := s.id, binaries[p[0]+"/"+p[1]]
-		id.arch = p[1]
-		folder := strings.Join([]string{"coppice", id.version, p[0], id.arch}, "_")
-		body, err := archive(id, folder, shared.archived(p[0], binary))
+	inImage := make(map[string][]byte)
+	for _, p := range chosen {
+		system, arch, _ := strings.Cut(p, "/")
+		id, binary := s.id, binaries[p]
+		id.arch = arch
+		folder := strings.Join([]string{"coppice", id.version, system, arch}, "_")
+		body, err := archive(id, folder, shared.archived(system, binary))
 		if err := write(folder+".tar.gz", body, err); err != nil {
 			return err
 		}
-		if p[0] != "linux" {
+		if system != "linux" {
 			continue
 		}
+		inImage[arch] = binary
 		files, err := shared.installed(binary)
 		if err != nil {
 			return err
@@ -223,13 +240,14 @@ func (s *source) release(ctx context.Context, w io.Writer, dir string) error {
 			return err
 		}
 	}
-	body, err := image(s.id, s.commit, map[string][]byte{"amd64": binaries["linux/amd64"],
-		"arm64": binaries["linux/arm64"]})
+	body, err := image(s.id, s.commit, inImage)
 	if err := write("coppice-"+s.id.version+".oci.tar", body, err); err != nil {
 		return err
 	}
 	wheels := filepath.Join(built, "wheels")
-	if _, err := output(ctx, s.root, "go", "run", "./tools/wheels", "--out", wheels, "--binaries", built); err != nil {
+	_, err = output(ctx, s.root, "go", "run", "./tools/wheels", "--out", wheels, "--binaries", built, "--only",
+		strings.Join(chosen, ",")+",any")
+	if err != nil {
 		return err
 	}
 	made, err := os.ReadDir(wheels)

@@ -371,6 +371,7 @@ func TestRefused(t *testing.T) {
 		{nil, "--out is missing"},
 		{[]string{"--out", full}, "want an empty folder, but it has a"},
 		{[]string{"--out", full, "more"}, `"more": want only flags`},
+		{[]string{"--out", full, "--only", "linux/amd64,plan9/386"}, `no release for "plan9/386"; want linux/amd64, `},
 		{[]string{"--unknown"}, "flag provided but not defined"},
 	} {
 		err := run(testkit.Context(t), io.Discard, test.args)
