@@ -168,6 +168,14 @@ func (s *source) build(ctx context.Context, built string, chosen []string) (map[
 		if err != nil {
 			return nil, err
 		}
+		commit, err := commitIn(binary)
+		if err != nil {
+			return nil, fmt.Errorf("the binary for %s: %w", p, err)
+		}
+		if commit != s.commit {
+			return nil, fmt.Errorf("the binary for %s has commit %q, want %s; Go finds the commit in a clone, not in a worktree "+
+				"of git", p, commit, s.commit)
+		}
 		binaries[p] = binary
 	}
 	return binaries, nil

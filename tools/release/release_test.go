@@ -298,6 +298,9 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if commit, err := commitIn(self); err != nil || commit != "" { // go test records none
+		t.Errorf("commit %q, %v", commit, err)
+	}
 	at := slices.IndexFunc(modules, func(m module) bool { return m.path == "github.com/google/rpmpack" })
 	if at < 0 || "go"+goVersion != runtime.Version() {
 		t.Fatalf("Go %s, modules %v", goVersion, modules)

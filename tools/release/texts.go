@@ -39,6 +39,20 @@ func modulesIn(binaries map[string][]byte) (modules []module, goVersion string, 
 	return modules, goVersion, nil
 }
 
+// commitIn returns the commit that a binary was built from; empty: the binary has none.
+func commitIn(binary []byte) (commit string, err error) {
+	info, err := buildinfo.Read(bytes.NewReader(binary))
+	if err != nil {
+		return "", err
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			commit = s.Value
+		}
+	}
+	return commit, nil
+}
+
 // bom returns a software bill of materials in the format CycloneDX.
 func bom(id identity, goVersion string, modules []module) ([]byte, error) {
 	type component struct {
