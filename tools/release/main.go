@@ -173,8 +173,8 @@ func (s *source) build(ctx context.Context, built string, chosen []string) (map[
 			return nil, fmt.Errorf("the binary for %s: %w", p, err)
 		}
 		if commit != s.commit {
-			return nil, fmt.Errorf("the binary for %s has commit %q, want %s; Go finds the commit in a clone, not in a worktree "+
-				"of git", p, commit, s.commit)
+			return nil, fmt.Errorf("the binary for %s has commit %q, want %s; Go finds the commit in a clone, not in a "+
+				"worktree of git", p, commit, s.commit)
 		}
 		binaries[p] = binary
 	}
@@ -206,9 +206,7 @@ func (s *source) release(ctx context.Context, w io.Writer, dir string, chosen []
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if name != "SHA256SUMS" {
-			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(body), name)
-		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(body), name)
 		fmt.Fprintf(w, "%11d bytes  %s\n", len(body), filepath.Join(dir, name))
 		return os.WriteFile(filepath.Join(dir, name), body, 0o644)
 	}
@@ -224,8 +222,7 @@ func (s *source) release(ctx context.Context, w io.Writer, dir string, chosen []
 	inImage := make(map[string][]byte)
 	for _, p := range chosen {
 		system, arch, _ := strings.Cut(p, "/")
-		id, binary := s.id, binaries[p]
-		id.arch = arch
+		id, binary := identity{s.id.version, s.id.at, arch}, binaries[p]
 		folder := strings.Join([]string{"coppice", id.version, system, arch}, "_")
 		body, err := archive(id, folder, shared.archived(system, binary))
 		if err := write(folder+".tar.gz", body, err); err != nil {

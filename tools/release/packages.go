@@ -197,7 +197,8 @@ func rpm(id identity, files []file) ([]byte, error) {
 		if f.config {
 			kind = rpmpack.ConfigFile | rpmpack.NoReplaceFile
 		}
-		p.AddFile(rpmpack.RPMFile{Name: "/" + f.name, Body: f.body, Mode: uint(f.mode.Perm()), Owner: "root", Group: "root",
+		name := "/" + strings.Replace(f.name, "zsh/vendor-completions", "zsh/site-functions", 1) // as Fedora has it
+		p.AddFile(rpmpack.RPMFile{Name: name, Body: f.body, Mode: uint(f.mode.Perm()), Owner: "root", Group: "root",
 			MTime: uint32(id.at.Unix()), Type: kind})
 	}
 	var out bytes.Buffer
