@@ -5,6 +5,7 @@ package coordinator
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -112,8 +113,10 @@ type Config struct {
 	// ports are in the clear. Then each address is a loopback address, unless Insecure is true.
 	TLS *certs.Source
 	Exposure
-	Log   *slog.Logger // nil discards
-	Ready func()       // if set, called once the coordinator answers
+	Log *slog.Logger // nil discards
+	// Up, if set, is called once the coordinator answers, and returns soon after ctx is done. check says why this
+	// coordinator cannot work, whatever the other processes do; nil: it can.
+	Up func(ctx context.Context, check func(ctx context.Context) error)
 }
 
 // The defaults of Config.

@@ -154,11 +154,19 @@ func TestCannotListen(t *testing.T) {
 	defer cancel()
 	here := func(offset int) string { return fmt.Sprintf("127.0.0.1:%d", blocks[0]+offset) }
 	up := false
+	var healthy, ended error
 	err = Run(ctx, Config{
 		ID: "a", Dir: t.TempDir(), Peers: []Peer{{"a", notHere, 7100}}, Proxied: true, Listen: Listen{HTTP: here(0),
 			Raft: here(1), NATS: here(2), Routes: here(3)},
-		Ready: func() { up = true; cancel() },
+		Up: func(ctx context.Context, check func(context.Context) error) {
+			up, healthy = true, check(ctx)
+			cancel()
+			ended = check(ctx) // no loop answers
+		},
 	})
+	if healthy != nil || ended == nil {
+		t.Errorf("the check says %v, and at the end %v", healthy, ended)
+	}
 	if !up || err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("with the flags that the error names: up %v, %v", up, err)
 	}

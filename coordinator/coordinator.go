@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,6 +51,7 @@ type node struct {
 
 	refusals refusals
 	leading  atomic.Pointer[dispatch.Dispatcher] // nil while this coordinator does not lead
+	turns    chan struct{}                       // a value is received in each turn of followLeadership that has no event
 	closers  []func()
 }
 
@@ -67,7 +69,7 @@ func Run(ctx context.Context, c Config) error {
 	watch.Go(func() { cfg.TLS.Watch(watching) })
 	defer watch.Wait()
 	defer cancel()
-	n := &node{cfg: cfg}
+	n := &node{cfg: cfg, turns: make(chan struct{})}
 	defer func() {
 		for _, end := range slices.Backward(n.closers) {
 			end()
@@ -75,9 +77,6 @@ func Run(ctx context.Context, c Config) error {
 	}()
 	if err := n.open(ctx); err != nil {
 		return err
-	}
-	if cfg.Ready != nil {
-		cfg.Ready()
 	}
 	cfg.Log.Info("the coordinator is up", "id", cfg.ID, "http", n.http.Addr().String(), "cluster", n.subjects.Cluster)
 	return n.run(ctx)
@@ -269,6 +268,9 @@ func (n *node) run(ctx context.Context) error {
 	tasks.Go(func() { n.status.reports.run(ctx) })
 	tasks.Go(func() { n.health.watch(ctx) })
 	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })
+	if n.cfg.Up != nil {
+		tasks.Go(func() { n.cfg.Up(ctx, n.check) })
+	}
 	var removed, lost error
 	tasks.Go(func() {
 		if removed = n.member.run(ctx); removed != nil {
@@ -297,6 +299,7 @@ func (n *node) followLeadership(ctx context.Context) error {
 			return nil
 		case <-n.store.Down():
 			return n.store.Err()
+		case <-n.turns:
 		case leads := <-changes:
 			end()
 			end = func() {}
@@ -304,6 +307,22 @@ func (n *node) followLeadership(ctx context.Context) error {
 				end = n.lead(ctx)
 			}
 		}
+	}
+}
+
+// check returns an error if one of the loops that this coordinator needs does not answer in time: Raft's, and
+// followLeadership, which also waits for the end of a leadership. A coordinator without a quorum passes, because it
+// works again when the others do.
+func (n *node) check(ctx context.Context) error {
+	if err := n.store.VerifyLeader(ctx); err != nil && ctx.Err() != nil { // any answer will do
+		return errors.New("Raft does not answer")
+	}
+	n.store.Stats()
+	select {
+	case n.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errors.New("a leadership does not begin or does not end")
 	}
 }
 

@@ -416,8 +416,9 @@ func TestExposed(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cfg := c.config
-		cfg.ID, cfg.Dir, cfg.Peers, cfg.Ready = "a", t.TempDir(),
-			[]coordinator.Peer{{ID: "a", Host: "127.0.0.1", Port: block}}, cancel
+		cfg.ID, cfg.Dir, cfg.Peers, cfg.Up = "a", t.TempDir(),
+			[]coordinator.Peer{{ID: "a", Host: "127.0.0.1", Port: block}},
+			func(context.Context, func(context.Context) error) { cancel() }
 		err := coordinator.Run(ctx, cfg)
 		cancel()
 		if good := err == nil; good != c.good || !good && !errors.Is(err, coordinator.ErrUsage) {

@@ -84,6 +84,9 @@ type Config struct {
 	Spoil func(unit uint32, sum *round.Partial, part []byte)
 	// Ready, if set, is called once when the worker takes orders.
 	Ready func(Info)
+	// Watch, if set, is called when the worker begins, also if it begins again, and returns soon after
+	// ctx is done. check says why this worker cannot work, whatever the coordinators do; nil: it can.
+	Watch func(ctx context.Context, check func(ctx context.Context) error)
 
 	last string // the name of the worker before its folder was lost
 }

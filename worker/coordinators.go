@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -47,6 +48,14 @@ type coordinators struct {
 	refused []string // why coordinators refused the worker in the last round, if none accepted it
 	rounds  int      // rounds in a row that were refused
 	warned  string   // the reasons that were logged last
+
+	turned atomic.Pointer[time.Time] // when sessions last asked, or looked at the session
+}
+
+// turn notes that sessions go on.
+func (c *coordinators) turn() {
+	now := time.Now()
+	c.turned.Store(&now)
 }
 
 func newCoordinators(cfg *Config) *coordinators {
@@ -58,6 +67,7 @@ func newCoordinators(cfg *Config) *coordinators {
 		c.learn(joinAddress(a))
 	}
 	c.joined = len(c.addresses)
+	c.turn()
 	return c
 }
 
@@ -112,6 +122,7 @@ var errRefused = errors.New("the coordinator refuses this worker")
 // says why nobody answers.
 func (c *coordinators) ask(ctx context.Context, within time.Duration,
 	enough func(*protocol.Cluster) bool) ([]*protocol.Cluster, error) {
+	c.turn()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if c.net != nil {

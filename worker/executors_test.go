@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -191,6 +193,26 @@ func (keeper) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived,
 
 func (keeper) Run(*round.Partial, round.Task, *dataset.Data, round.Vars, round.Derived, any) error {
 	return nil
+}
+
+// TestCheck: a worker whose sessions do nothing for long cannot work, and one that begins can.
+func TestCheck(t *testing.T) {
+	w := must[*worker](t)(openWorker(must[Config](t)(Config{Join: []string{"x:1"}, Dir: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler)}.withDefaults())))
+	w.begin()
+	defer w.stop(nil)
+	if err := w.check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	past := time.Now().Add(-longestTurn - time.Second)
+	w.sessions.coordinators.turned.Store(&past)
+	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "has not checked its session for 2m1s") {
+		t.Errorf("after %v: %v", longestTurn, err)
+	}
+	w.sessions.coordinators.ask(t.Context(), time.Millisecond, func(*protocol.Cluster) bool { return true })
+	if err := w.check(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestJobsGiveKeptMemoryBack: what a job keeps counts for all jobs of a worker, until the job is forgotten.

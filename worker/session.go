@@ -209,6 +209,7 @@ func (x *sessions) watch(ctx context.Context, s *session) (next *session, err er
 		case <-tick.C:
 		case <-x.news:
 		}
+		x.coordinators.turn()
 		now := x.leader.state(s, x.jobs.epoch())
 		if !now.shouldAsk(embedded) || now.silent && time.Now().Before(again) {
 			continue

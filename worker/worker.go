@@ -192,6 +192,9 @@ func (w *worker) run(ctx context.Context) error {
 			cancel()
 		}
 	})
+	if w.cfg.Watch != nil {
+		watch.Go(func() { w.cfg.Watch(serving, w.check) })
+	}
 	err = w.sessions.run(serving, func(cluster string) {
 		if w.cfg.Ready != nil {
 			w.cfg.Ready(Info{w.id, cluster, w.heartbeat.http})
@@ -278,6 +281,20 @@ func (w *worker) unready() string {
 		return "the worker is not connected to NATS"
 	}
 	return cmp.Or(w.disk.trouble(), w.leader.trouble(s.limits))
+}
+
+// longestTurn is many times what a turn of sessions takes if nobody answers.
+const longestTurn = 2 * time.Minute
+
+// check returns an error if sessions are stuck. It does not return while a lock of the jobs or of the cache is never
+// given back. A worker without a coordinator passes, because it works again when a coordinator answers.
+func (w *worker) check(context.Context) error {
+	w.jobs.counts()
+	w.cache.holdings()
+	if d := time.Since(*w.sessions.coordinators.turned.Load()); d > longestTurn {
+		return fmt.Errorf("the worker has not checked its session for %v", d.Round(time.Second))
+	}
+	return nil
 }
 
 // lead handles a message of Subjects.Lead. A leader that is new hears at once what the worker

@@ -228,14 +228,26 @@ type VersionCmd struct{}
 func (VersionCmd) Run(a *App) error {
 	v := struct {
 		Version  string `json:"version"`
+		Commit   string `json:"commit,omitempty"`
+		Modified bool   `json:"modified"`
 		Protocol int    `json:"protocol"`
 		Numerics int    `json:"numerics"`
-	}{version.String, protocol.Version, round.Numerics}
+	}{Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics}
+	v.Commit, v.Modified = version.Commit()
 	return a.Print(v, func(w io.Writer) { writeVersion(w) })
 }
 
 func writeVersion(w io.Writer) {
-	fmt.Fprintf(w, "coppice %s (protocol %d, arithmetic version %d)\n", version.String, protocol.Version, round.Numerics)
+	commit, modified := version.Commit()
+	tree := ", clean"
+	switch {
+	case commit == "":
+		commit, tree = "unknown", ""
+	case modified:
+		tree = ", modified"
+	}
+	fmt.Fprintf(w, "coppice %s (commit %.12s%s; protocol %d, arithmetic version %d)\n", version.String, commit, tree,
+		protocol.Version, round.Numerics)
 }
 
 // versionFlag is --version.

@@ -86,6 +86,9 @@ func (c *CoordinatorCmd) Run(a *cli.App) error {
 	if err != nil {
 		return v.ended("coordinator", err)
 	}
+	if err := v.supervise(); err != nil {
+		return v.ended("coordinator", err)
+	}
 	return v.ended("coordinator", coordinator.Run(v.Ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: connect.WithPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP,
 			Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
@@ -94,6 +97,10 @@ func (c *CoordinatorCmd) Run(a *cli.App) error {
 		Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics,
 			Prefix: c.Prefix}, Log: v.log,
 		Lean: garbage.Lean.Begin,
+		Up: func(ctx context.Context, check func(context.Context) error) {
+			v.manager.tell("READY=1")
+			v.manager.watch(ctx, check)
+		},
 	}))
 }
 
@@ -188,12 +195,16 @@ func (c *WorkerCmd) Run(a *cli.App) error {
 	if err != nil {
 		return v.ended("worker", err)
 	}
+	if err := v.supervise(); err != nil {
+		return v.ended("worker", err)
+	}
 	defer garbage.Frugal.Begin()()
 	return v.ended("worker", worker.Run(v.Ctx, worker.Config{
 		Join: connect.WithPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen,
 		CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors,
 		TLS: source, Exposure: worker.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics,
 			MetricsToken: token}, Log: v.log,
+		Ready: func(worker.Info) { v.manager.tell("READY=1") }, Watch: v.manager.watch,
 	}))
 }
 
@@ -361,6 +372,19 @@ type Service struct {
 	log     *slog.Logger
 	Cancel  context.CancelCauseFunc
 	handler *serviceLog
+	manager *manager // no manager before supervise
+}
+
+// supervise connects a service to the service manager that started it, if there is one, and tells it when the service
+// stops.
+func (v *Service) supervise() (err error) {
+	m, err := openManager(v.log)
+	if err != nil {
+		return err
+	}
+	v.manager = m
+	context.AfterFunc(v.Ctx, m.stop)
+	return nil
 }
 
 // errStdin is the cause of a context that ended because stdin was closed.
@@ -377,7 +401,7 @@ func (s *ServeFlags) Start(a *cli.App) *Service {
 	if a.JSON {
 		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.Stderr)), options)
 	}
-	v := &Service{handler: newServiceLog(handler, level > slog.LevelDebug)}
+	v := &Service{handler: newServiceLog(handler, level > slog.LevelDebug), manager: &manager{}}
 	v.log = slog.New(v.handler)
 	v.Ctx, v.Cancel = context.WithCancelCause(a.Ctx)
 	if s.DieWithStdin {
@@ -411,6 +435,7 @@ func hasTerminal() bool {
 // names the service. To be told to stop is no error.
 func (v *Service) ended(what string, err error) error {
 	defer v.Cancel(nil)
+	v.manager.stop()
 	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
 		return cli.Usage(err)
 	}

@@ -4,6 +4,7 @@
 //	go run ./tools/wheels --out dist                     all wheels
 //	go run ./tools/wheels --out dist --only host         the wheel of this platform
 //	go run ./tools/wheels --out dist --only any          the wheel without a binary
+//	go run ./tools/wheels --out dist --binaries DIR      all wheels, with binaries that are built already
 //	go run ./tools/wheels --packages                     the largest packages of the binary
 //
 // Equal sources give equal wheels, byte for byte.
@@ -56,6 +57,8 @@ func run(ctx context.Context, w io.Writer, args []string) error {
 	only := flags.String("only", "", "wheels to build, separated by commas: any, host, or platforms such as linux/amd64 "+
 		"(default: all)")
 	number := flags.String("version", version.String, "version of the wheels")
+	binaries := flags.String("binaries", "", "folder with a binary for each system, such as coppice-linux-amd64, to use "+
+		"instead of building them")
 	packages := flags.Bool("packages", false, "list the largest packages of the binary instead")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -88,7 +91,7 @@ func run(ctx context.Context, w io.Writer, args []string) error {
 		return err
 	}
 	for _, p := range chosen {
-		name, size, err := write(ctx, root, *out, wheelVersion, p)
+		name, size, err := write(ctx, root, *out, *binaries, wheelVersion, p)
 		if err != nil {
 			return err
 		}
@@ -113,13 +116,20 @@ func repository(ctx context.Context) (string, error) {
 	return root, nil
 }
 
-// write builds the wheel of a platform and writes it to a folder. It returns the name of the file and its size.
-func write(ctx context.Context, root, out, wheelVersion string, p platform) (name string, size int, err error) {
+// write builds the wheel of a platform and writes it to a folder. It returns the name of the file and its size. The
+// binary is in the folder binaries, if that is not empty.
+func write(ctx context.Context, root, out, binaries, wheelVersion string, p platform) (name string, size int,
+	err error) {
 	var binary []byte
-	if p.system != "" {
-		if binary, err = build(ctx, root, p, "-s -w"); err != nil {
-			return "", 0, err
-		}
+	switch {
+	case p.system == "":
+	case binaries != "":
+		binary, err = os.ReadFile(filepath.Join(binaries, "coppice-"+p.system+"-"+p.arch))
+	default:
+		binary, err = build(ctx, root, p, "-s -w")
+	}
+	if err != nil {
+		return "", 0, err
 	}
 	w, err := assemble(os.DirFS(filepath.Join(root, "python")), wheelVersion, p.tags, binary)
 	if err != nil {
