@@ -19,6 +19,7 @@ import (
 // TestAuditNamesCallers: the records of a cluster have the name, the role and the address of each
 // caller, also of requests that a follower forwards, and the refusals of all coordinators.
 func TestAuditNamesCallers(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 3)

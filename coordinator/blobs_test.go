@@ -53,6 +53,7 @@ func (c *cluster) says(id string) (s protocol.Self) {
 // The folders of all coordinators are replaced in turn, each once the one before is ready: each is ready only when it
 // has all blobs, and nothing is lost.
 func TestReplacedFoldersLoseNothing(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	for name, part := range map[string]string{"everything": "", "only blobs": "blobs"} {
 		t.Run(name, func(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// studied submits the experiment "e" of some hundred short runs, two methods on one dataset.
+// studied submits the experiment "e" of short runs, two methods on one dataset.
 func (c *cluster) studied(ctx context.Context, repeats int) protocol.JobInfo {
 	c.t.Helper()
 	c.put(ctx, "art")
@@ -48,7 +48,8 @@ func TestChangesOfAnExperiment(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 2)
-	repeats := 40 / testkit.Slowdown
+	const repeats = 10
+	c.pause.Store(int64(50 * time.Millisecond)) // runs last
 	job := c.studied(ctx, repeats)
 	runs := 2 * 5 * repeats
 	var mu sync.Mutex // guards stops

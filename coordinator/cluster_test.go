@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -57,6 +59,8 @@ type cluster struct {
 	// checkpoints is the least time between two checkpoints of a fold; 0 means the
 	// workers' default.
 	checkpoints time.Duration
+	// pause is how long workers wait after each task, in nanoseconds. With it, a job lasts without computing.
+	pause atomic.Int64
 
 	mu    sync.Mutex
 	stops map[string]func() // by id of coordinator or worker; each waits
@@ -146,11 +150,16 @@ func (c *cluster) startWorker(id string) {
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", p.Port))
 	}
 	cfg := worker.Config{Join: join, ID: id, Dir: filepath.Join(c.dir, id), Slots: 1, NATS: c.natsOf,
-		CheckpointEvery: c.checkpoints, Log: c.log.With("node", id)}
+		CheckpointEvery: c.checkpoints, Log: c.log.With("node", id), Spoil: c.wait}
 	if c.equip != nil {
 		c.equip(&cfg)
 	}
 	c.run(id, func(ctx context.Context) error { return worker.Run(ctx, cfg) })
+}
+
+// wait is called after each task.
+func (c *cluster) wait(uint32, *round.Partial, []byte) {
+	time.Sleep(time.Duration(c.pause.Load()))
 }
 
 func (c *cluster) stop(id string) {
@@ -196,14 +205,14 @@ func testSpec(set map[string]string) protocol.Spec {
 	return protocol.Spec{Algorithm: "ldlf", Dataset: "art", TestFraction: 0.1, Set: set}
 }
 
+// eventful is a job that lasts while something happens to the cluster, because workers pause meanwhile.
+func eventful() protocol.Spec {
+	return testSpec(map[string]string{"steps": "150", "patience": "1000", "trees": "2", "depth": "5"})
+}
+
 // lasting is how many steps or trees a job has in place of n, so that it takes about as long
 // with the race detector as without.
 func lasting(n int) string { return strconv.Itoa(n / testkit.Slowdown) }
-
-// eventful is a job that lasts while something happens to the cluster.
-func eventful() protocol.Spec {
-	return testSpec(map[string]string{"steps": lasting(1500), "patience": "1000", "trees": "2", "depth": "5"})
-}
 
 // localDigests has a function by spec that returns the digest of --local: several tests have the same spec.
 var localDigests sync.Map
@@ -235,9 +244,10 @@ func trainedHere(t *testing.T, s protocol.Spec) string {
 }
 
 // train submits a job, calls meanwhile at its first progress and returns the
-// job's end.
+// job's end. Until meanwhile returns, workers pause after each task.
 func (c *cluster) train(ctx context.Context, s protocol.Spec, meanwhile func()) *protocol.JobInfo {
 	c.t.Helper()
+	lasts := meanwhile != nil && c.pause.CompareAndSwap(0, int64(10*time.Millisecond))
 	job, err := c.client.Jobs().Submit(ctx, s)
 	if err != nil {
 		c.t.Fatal(err)
@@ -245,7 +255,11 @@ func (c *cluster) train(ctx context.Context, s protocol.Spec, meanwhile func()) 
 	var once sync.Once
 	end, err := c.client.Jobs().Watch(ctx, job.Name, func(j *protocol.JobInfo) {
 		if j.Progress != nil && j.Progress.Step > 0 && meanwhile != nil {
-			once.Do(meanwhile)
+			once.Do(func() {
+				if meanwhile(); lasts {
+					c.pause.Store(0)
+				}
+			})
 		}
 	})
 	if err != nil {
@@ -265,6 +279,7 @@ func deadline(t *testing.T) context.Context {
 }
 
 func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	s := testSpec(map[string]string{"steps": lasting(600), "patience": "100", "trees": "2"})
@@ -304,6 +319,7 @@ func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
 }
 
 func TestFoldsRunAsOneJob(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	s := testSpec(map[string]string{"steps": lasting(200), "trees": "2", "depth": "5"})
@@ -326,6 +342,7 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 // TestASubJobGoesOnElsewhere takes a worker away that runs a fold, after it has
 // handed a checkpoint back: another worker goes on from there.
 func TestASubJobGoesOnElsewhere(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	s := longFolds()

@@ -34,6 +34,7 @@ func (c *cluster) allReady() {
 // A start that fails for a port has begun nothing: with other flags all three form one cluster,
 // which survives the loss of any of them.
 func TestPortInUseAtTheFirstStart(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -82,6 +83,7 @@ func TestPortInUseAtTheFirstStart(t *testing.T) {
 // TestRaftElsewhere: Raft may be at any port at a first start, because each coordinator
 // tells its port.
 func TestRaftElsewhere(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -182,6 +183,7 @@ func TestKeptMembers(t *testing.T) {
 // Whatever bit of MEMBERS flips, or whatever else is there in its place, the copy has the
 // list. If both are damaged it is known that there was one.
 func TestDamagedMembers(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	k := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry("b", "x")},
 		Given: map[string]string{"b": "x:1"}, External: "nats://y"}

@@ -203,6 +203,7 @@ func (c *cluster) smallDisk() string {
 // Imports are refused, and the job goes on to the same digest. The coordinator fetches
 // everything once the disk has room.
 func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -292,6 +293,7 @@ func TestAFullDiskAlone(t *testing.T) {
 // TestAFullDiskAtTheStart: a coordinator that starts with a full disk says so, waits
 // for room, and begins.
 func TestAFullDiskAtTheStart(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	for _, coordinators := range []int{1, 3} {
 		t.Run(fmt.Sprint(coordinators), func(t *testing.T) {

@@ -285,6 +285,7 @@ func (x *intruder) refused(t *testing.T, do func() error) bool {
 // name, and with another name to the roles that it names. The twin with the right name may
 // use the subject. Callers without a certificate, users and model servers do not even connect.
 func TestHostileNATS(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	h := newHostile(t)
 	ctx := deadline(t)
@@ -371,6 +372,7 @@ func (h *hostile) names(cell, who string, own bool, subject string) bool {
 // TestHostileSearch: requests with searches that need as many draws as a spec can ask for keep nobody from
 // submitting experiments. Each is answered soon, or ends when its client has left.
 func TestHostileSearch(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)

@@ -37,6 +37,7 @@ import (
 // The blobs of a deleted dataset and the parts of a finished job go once they are
 // old, on every coordinator; what is young, or referred to, stays.
 func TestBlobsAreGathered(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -172,19 +173,15 @@ func TestPerfectFit(t *testing.T) {
 	}
 }
 
-// smallEnsemble is a job of 2 × (1 + 3) sub-jobs, which take several commit intervals together.
+// smallEnsemble is a job of 2 × (1 + 3) sub-jobs.
 func smallEnsemble() protocol.Spec {
 	return protocol.Spec{
 		Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1,
 		Set: map[string]string{
-			"members": smallMembers(4000), "inner_folds": "3",
+			"members":     "structrf:trees=8:min_samples=4,ldlf:steps=100:trees=2:depth=4:leaf_batches=20",
+			"inner_folds": "3",
 		},
 	}
-}
-
-// smallMembers are a forest and a network of lasting(steps).
-func smallMembers(steps int) string {
-	return "structrf:trees=8:min_samples=4,ldlf:steps=" + lasting(steps) + ":trees=2:depth=4:leaf_batches=20"
 }
 
 // TestEnsemble trains an ensemble on one worker; then on three workers, one of them and
@@ -215,6 +212,7 @@ func TestEnsemble(t *testing.T) {
 	c.startWorker("w1")
 	c.startWorker("w2")
 	s.Name = "again"
+	c.pause.Store(int64(300 * time.Millisecond)) // the sub-jobs take several commit intervals together
 	if _, err := c.client.Jobs().Submit(ctx, s); err != nil {
 		t.Fatal(err)
 	}
@@ -232,8 +230,8 @@ func TestEnsemble(t *testing.T) {
 	if !stopped {
 		t.Error("the job ended before two members were trained")
 	}
+	c.pause.Store(0)
 	s.Name, s.TestFraction, s.Folds = "folds", 0, 2
-	s.Set["members"] = smallMembers(200) // nothing happens to it
 	want = localDigest(t, s)
 	end = c.train(ctx, s, nil)
 	if err := json.Unmarshal(end.Outcome, &o); err != nil || o.ModelDigest != want || len(end.Models) != 2 {
@@ -311,6 +309,7 @@ func (c *cluster) counter(name string) float64 {
 // which stops meanwhile. The digest is the same as with --local, and no finished tree
 // is grown again.
 func TestTreesAreGrownOnce(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	const trees = 60
@@ -410,7 +409,7 @@ func TestWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := deepSpec(map[string]string{"steps": lasting(1500), "init_from": w.Digest, "freeze": "hidden1", "warmup": "20"})
+	s := deepSpec(map[string]string{"steps": "150", "init_from": w.Digest, "freeze": "hidden1", "warmup": "20"})
 	c := start(t, 3, 2)
 	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
 		importer.Options{}); err != nil {

@@ -90,6 +90,7 @@ func TestFolderDeletedAlone(t *testing.T) {
 // The leader's folder is deleted while a job runs: another leads, the job is done, and the
 // coordinator fetches everything once it is started again.
 func TestFolderOfTheLeaderDeleted(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -119,6 +120,7 @@ func TestFolderOfTheLeaderDeleted(t *testing.T) {
 // TestBlobsReadOnly: a coordinator that cannot write blobs is not ready and transfers
 // the leadership, until it can write them again.
 func TestBlobsReadOnly(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
@@ -142,6 +144,7 @@ func TestBlobsReadOnly(t *testing.T) {
 // A coordinator starts whatever is wrong with its list of members, in one copy or both: the
 // log has it, and it is written anew. What was damaged stays for people.
 func TestDamagedListOfMembers(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	for _, size := range []int{1, 3} {
 		ctx := deadline(t)
@@ -232,6 +235,7 @@ func (c *cluster) put(ctx context.Context, name string) {
 // emptied, the coordinator does not elect one that lacks acknowledged entries. It has
 // everything once the third coordinator is back.
 func TestEmptiedFolderLosesNothing(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	for name, part := range map[string]string{"everything": "", "only raft": "raft"} {
 		t.Run(name, func(t *testing.T) {
@@ -278,6 +282,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 // At the first start a coordinator that is alone says for what it waits, and ends
 // when it is told to.
 func TestFirstStartWaits(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
@@ -303,6 +308,7 @@ func TestFirstStartWaits(t *testing.T) {
 // folder was emptied. It starts again with the same flags, and has no vote until it has
 // fetched its log. No coordinator at another address can join under its name.
 func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)

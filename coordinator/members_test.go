@@ -82,10 +82,11 @@ func refused(t *testing.T, err error, why string) {
 // Every coordinator of a cluster is replaced, one after the other, while a job
 // runs; the job ends with the digest that it would have had.
 func TestReplaceEveryCoordinator(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	s := eventful()
-	s.Set["steps"] = lasting(4000)
+	s.Set["steps"] = "400"
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
 	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),

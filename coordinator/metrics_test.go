@@ -103,6 +103,7 @@ func longFolds() protocol.Spec {
 // TestFoldsMoveTheMetrics: steps, samples, rounds and progress move while folds run, and
 // what a fold did counts once though its worker goes away.
 func TestFoldsMoveTheMetrics(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
@@ -202,6 +203,7 @@ func TestFoldsUnderAnotherLeader(t *testing.T) {
 // TestForestsMoveTheMetrics: trees count as they come, each as a step, and of a forest
 // that another leader began each tree counts in progress.
 func TestForestsMoveTheMetrics(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
@@ -240,6 +242,7 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 
 // TestMetricsOfTheHouse: Raft, the disk, HTTP and backups.
 func TestMetricsOfTheHouse(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/experiment/remote"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
@@ -271,6 +272,7 @@ func TestPrivateExperiments(t *testing.T) {
 // TestDigestsGrantNothing: everybody sees the digests of blobs. A user may use a blob of others only after it has sent
 // the bytes, and does not learn whether the cluster has them.
 func TestDigestsGrantNothing(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	p := startPrivate(ctx, t)

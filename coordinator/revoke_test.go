@@ -75,6 +75,7 @@ func cut(t *testing.T, from time.Time, list []*bus.Conn) {
 // coordinators cut the connections of the worker and refuse it. The job ends with the digest of
 // --local.
 func TestRevokedWorker(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	spec := eventful()

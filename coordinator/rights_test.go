@@ -143,6 +143,7 @@ func startGuarded(t *testing.T) (*cluster, *guarded) {
 // TestRightsSuffice: jobs are done while a leader and a worker start again, and no process is refused a
 // subject that it uses.
 func TestRightsSuffice(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c, g := startGuarded(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -144,6 +145,7 @@ func TestTokens(t *testing.T) {
 
 // TestCertificateQuota: a user cannot submit more jobs than the quota of the certificate, at any coordinator.
 func TestCertificateQuota(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	s := secure(t, 3)
 	s.startAll(0)

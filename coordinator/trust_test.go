@@ -252,6 +252,7 @@ func (h *holder) start(second *certtest.Authority) (only []byte) {
 			return err
 		})
 	}
+	h.pause.Store(int64(20 * time.Millisecond))
 	h.startWorker("w0")
 	if _, err := h.client.Datasets().Import(h.ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
 		importer.Options{}); err != nil {

@@ -22,6 +22,7 @@ import (
 // and the text of /readyz, and the status of /readyz stays 200. The job goes on once it
 // has what it needs.
 func TestWhatIsWaitedForIsTold(t *testing.T) {
+	testkit.WithoutRace(t)
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
