@@ -315,7 +315,7 @@ func (n *node) followLeadership(ctx context.Context) error {
 // works again when the others do.
 func (n *node) check(ctx context.Context) error {
 	if err := n.store.VerifyLeader(ctx); err != nil && ctx.Err() != nil { // any answer will do
-		return errors.New("Raft does not answer")
+		return errors.New("the loop of Raft does not answer")
 	}
 	n.store.Stats()
 	select {
