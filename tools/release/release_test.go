@@ -326,7 +326,8 @@ func TestModules(t *testing.T) {
 	}
 	delete(licensed, "LICENSE")
 	delete(licensed, "zstd/COPYING.txt")
-	if _, err := notices(goVersion, fstest.MapFS{"LICENSE": {Data: []byte("terms of Go")}}, modules[:1], folder); err == nil ||
+	ofGo := fstest.MapFS{"LICENSE": {Data: []byte("terms of Go")}}
+	if _, err := notices(goVersion, ofGo, modules[:1], folder); err == nil ||
 		!strings.Contains(err.Error(), "there is no file with its license") {
 		t.Errorf("without a license: %v", err)
 	}
