@@ -157,7 +157,8 @@ func (c *cluster) startWorker(id string) {
 	c.run(id, func(ctx context.Context) error { return worker.Run(ctx, cfg) })
 }
 
-// wait is called after each task.
+// wait is called after each task. It makes a job last without computing, so that a test can act while the job runs. No
+// test depends on how long it waits.
 func (c *cluster) wait(uint32, *round.Partial, []byte) {
 	time.Sleep(time.Duration(c.pause.Load()))
 }

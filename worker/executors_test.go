@@ -195,7 +195,8 @@ func (keeper) Run(*round.Partial, round.Task, *dataset.Data, round.Vars, round.D
 	return nil
 }
 
-// TestCheck: a worker whose sessions do nothing for long cannot work, and one that begins can.
+// TestCheck: the check of a worker fails if its sessions have done nothing for long. It passes if the worker has just
+// begun.
 func TestCheck(t *testing.T) {
 	w := must[*worker](t)(openWorker(must[Config](t)(Config{Join: []string{"x:1"}, Dir: t.TempDir(),
 		Log: slog.New(slog.DiscardHandler)}.withDefaults())))
