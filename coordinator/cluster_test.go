@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,15 +31,12 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// TestMain runs four tests at once, because a cluster waits for most of its time: for elections, heartbeats and
-// timeouts. With the race detector, it is two tests. A flag of the command line comes later, and wins.
+// A cluster waits for most of its time: for elections, heartbeats and timeouts.
 func TestMain(m *testing.M) {
-	parallel := "4"
 	if testkit.Race {
-		parallel = "2"
-	}
-	if err := flag.Set("test.parallel", parallel); err != nil {
-		panic(err)
+		testkit.AtOnce(2)
+	} else {
+		testkit.AtOnce(4)
 	}
 	os.Exit(m.Run())
 }

@@ -272,6 +272,7 @@ func TestLeaderFirst(t *testing.T) {
 // moves there at once, and what it works at goes on; where the server is out of reach it
 // stays.
 func TestMovesNearer(t *testing.T) {
+	t.Parallel() // it waits
 	d := importData(t, dense())
 	options := serverOptions
 	options.Name, options.Cluster, options.RoutePort = "b", "nearer", -1

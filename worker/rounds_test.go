@@ -407,6 +407,7 @@ func TestShardsInEachOthersPlace(t *testing.T) {
 
 // A shard that nobody has fails the tasks that need it, for now, and no others.
 func TestMissingShard(t *testing.T) {
+	t.Parallel() // it waits
 	d := importData(t, dense())
 	c := newCluster(t)
 	c.add(d)

@@ -22,6 +22,7 @@ import (
 // queue when it shuts down, so the goroutine that waits for it stays: at most sixteen for
 // each Raft node.
 func TestMain(m *testing.M) {
+	testkit.AtOnce(6) // they wait for elections
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/hashicorp/raft.(*deferError).Error"))
 }
 

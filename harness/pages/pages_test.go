@@ -425,7 +425,7 @@ var goEnvironment = func() func(*testing.T) []string {
 			t.Fatal(err)
 		}
 		folders := strings.Split(strings.TrimSpace(string(b)), "\n")
-		return []string{"GOCACHE=" + folders[0], "GOMODCACHE=" + folders[1], "CGO_ENABLED=0"}
+		return []string{"GOCACHE=" + folders[0], "GOMODCACHE=" + folders[1]}
 	}
 }()
 

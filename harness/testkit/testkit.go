@@ -8,10 +8,12 @@ package testkit
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -54,6 +56,14 @@ func Until(t testing.TB, what string, done func() bool) {
 		}
 		<-time.After(max(pause, min(2*time.Since(began), longestShare)))
 		pause = min(pause*5/4, longestPause)
+	}
+}
+
+// AtOnce lets n tests that call t.Parallel run at once, even if there are fewer processors, because they wait for most of
+// their time. It is called before the tests run. If the command line has -parallel, AtOnce changes nothing.
+func AtOnce(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil { // m.Run parses the command line afterwards
+		panic(err)
 	}
 }
 

@@ -18,7 +18,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.AtOnce(6) // they wait for what servers notice after a time
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait of these tests.
 const patience = time.Minute

@@ -13,9 +13,11 @@ import (
 // TestCut: a server cuts the route and the client of a revoked certificate, whichever side has
 // made the route, and refuses them from then on. Others stay.
 func TestCut(t *testing.T) {
+	t.Parallel()
 	a := certtest.New(t)
 	for _, name := range []string{"accepted", "made", "made because another server has named the server"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			mine := a.Source(certs.Coordinator, "a")
 			other := a.Source(certs.Coordinator, "b")
 			last := a.Source(certs.Coordinator, "c")

@@ -25,6 +25,7 @@ func secureServer(t *testing.T, source *certs.Source, routes ...string) *Server 
 // TestSecureMessages: messages of all sizes pass between a client of one server and a
 // connection within the process of another. A change of routes disconnects nobody.
 func TestSecureMessages(t *testing.T) {
+	t.Parallel()
 	a := certtest.New(t)
 	one := secureServer(t, a.Source(certs.Coordinator, "a"))
 	two := secureServer(t, a.Source(certs.Coordinator, "b"), one.RouteURL())
@@ -170,6 +171,7 @@ func TestExternalServer(t *testing.T) {
 // TestNamesInCertificates: a worker connects under the name in its certificate only, and a
 // worker of a pool under a name of its pool. The server accepts no client in the clear.
 func TestNamesInCertificates(t *testing.T) {
+	t.Parallel()
 	a := certtest.New(t)
 	s := secureServer(t, a.Source(certs.Coordinator, "a"))
 	for _, c := range []struct {
