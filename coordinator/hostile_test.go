@@ -369,7 +369,7 @@ func (h *hostile) names(cell, who string, own bool, subject string) bool {
 	return cell == "that "+kind && (own || !strings.Contains(subject, "<"+kind+">"))
 }
 
-// TestHostileSearch: requests with searches that need as many draws as a spec can ask for keep nobody from
+// TestHostileSearch: requests with searches that need a quarter of the draws that a spec can ask for keep nobody from
 // submitting experiments. Each is answered soon, or ends when its client has left.
 func TestHostileSearch(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -390,10 +390,7 @@ func TestHostileSearch(t *testing.T) {
 			t.Errorf("%d draws from too few values: %v", draws, err)
 		}
 	}
-	draws := 20_000
-	if testkit.Race {
-		draws = 2000
-	}
+	draws := 5000
 	large := fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}, momentum: "+
 		"{real: [0, 0.5]}}}}", draws)
 	gone, leave := context.WithTimeout(ctx, 100*time.Millisecond)

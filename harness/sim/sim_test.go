@@ -22,8 +22,13 @@ var (
 		"lines of JSON")
 )
 
-// matrixSeeds is how many seeds hit each run of the matrix.
-const matrixSeeds = 700
+// matrixSeeds is how many seeds hit each cell of the matrix. What a seed hits depends a little on the machine. So with
+// fewer seeds, down to mostSeeds, a few cells may be missed.
+const (
+	matrixSeeds = 700
+	mostSeeds   = 400
+	fewCells    = 5
+)
 
 // directory makes an empty directory for disks, in memory if the system has such a place.
 func directory(t testing.TB) string {
@@ -114,10 +119,10 @@ func runAll(t *testing.T) {
 	t.Logf("%d of %d cells of fault and phase were hit, the rarest %d times", len(Cells())-len(missed),
 		len(Cells()), least)
 	t.Logf("budgets left %d units out", sum.notRun)
-	if n >= matrixSeeds && sum.notRun == 0 {
+	if n >= mostSeeds && sum.notRun == 0 {
 		t.Error("budgets left no unit out")
 	}
-	if n >= matrixSeeds && len(missed) > 0 {
+	if n >= matrixSeeds && len(missed) > 0 || n >= mostSeeds && len(missed) > fewCells {
 		t.Errorf("never hit: %s", strings.Join(missed, "; "))
 	}
 }
