@@ -59,8 +59,8 @@ func Until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// AtOnce lets n tests that call t.Parallel run at once, even if there are fewer processors, because they wait for most of
-// their time. It is called before the tests run. If the command line has -parallel, AtOnce changes nothing.
+// AtOnce lets n tests that call t.Parallel run at once, even if there are fewer processors, because they wait for most
+// of their time. It is called before the tests run. If the command line has -parallel, AtOnce changes nothing.
 func AtOnce(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil { // m.Run parses the command line afterwards
 		panic(err)
