@@ -371,13 +371,13 @@ func WriteLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows
 	}
 }
 
-// addedLines returns the measures beyond the ten: four of distributions, and what the type of the labels allows. b is
+// addedLines returns the measures beyond the ten: those of measures.More, and what the type of the labels allows. b is
 // the baseline.
 func addedLines(m, b *measures.Added) (lines []measureLine) {
 	if m.Distribution != nil && b.Distribution != nil {
-		of, mean := m.Distribution.Stats(), b.Distribution.Stats()
 		for i, x := range measures.More {
-			lines = append(lines, measureLine{measure: x.Title, model: *of[i], baseline: *mean[i], higher: x.HigherIsBetter})
+			lines = append(lines, measureLine{measure: x.Title, model: m.Distribution[i], baseline: b.Distribution[i],
+				higher: x.HigherIsBetter})
 		}
 	}
 	switch {

@@ -116,7 +116,7 @@ func TestOtherMeasures(t *testing.T) {
 			o := alone.Folds[i]
 			kl, _ := o.Measures.Get("kl")
 			clark, _ := o.MeanPredictor.Get("clark")
-			if c.Digest != o.ModelDigest || c.Values[0] != o.Added.Model.Distribution.Spearman.Mean || c.Values[1] != kl.Mean ||
+			if c.Digest != o.ModelDigest || c.Values[0] != o.Added.Model.Distribution[0].Mean || c.Values[1] != kl.Mean ||
 				c.Mean[2] != clark.Mean {
 				t.Errorf("clip %s, fold %d: %+v", clip, i, c)
 			}

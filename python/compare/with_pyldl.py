@@ -57,6 +57,8 @@ MEASURES = {
     "jensen_shannon": "js_divergence",
     "zero_one": "zero_one_loss",
     "error_probability": "error_probability",
+    "kendall": "kendall",
+    "wave_hedges": "wave_hedges",
 }
 TOLERANCE = 1e-12
 FOLDS = 10
@@ -135,7 +137,7 @@ def differences(D: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     for name, other in MEASURES.items():
         values = np.asarray(getattr(pyldl.metrics, other)(D, predicted, reduction=None), dtype=np.float64)
         differs = np.abs(own[name] - values)
-        if name == "spearman":
+        if name in ("spearman", "kendall"):
             differs = differs[~np.isnan(values)]
         found[name] = float(np.max(differs, initial=0))
     return found

@@ -26,6 +26,8 @@ MEASURES = {
     "jensen_shannon": "js_divergence",
     "zero_one": "zero_one_loss",
     "error_probability": "error_probability",
+    "kendall": "kendall",
+    "wave_hedges": "wave_hedges",
 }
 
 
@@ -47,16 +49,24 @@ def distributions(kind: str, labels: int, seed: int) -> np.ndarray:
 def test_measures(true, predicted, labels):
     D, P = distributions(true, labels, 1), distributions(predicted, labels, 2)
     found = coppice_ldl.metrics.all_measures(D, P, clip="pyldl")
-    assert set(found) == set(MEASURES)
+    assert set(found) == {*MEASURES, "mse", "top_2", "top_3"}
     for name, other in MEASURES.items():
         want = np.asarray(getattr(pyldl_metrics, other)(D, P, reduction=None), dtype=np.float64)
-        constant = np.isnan(want)  # PyLDL's Spearman correlation of equal probabilities; Coppice's is 0
-        assert name == "spearman" or not constant.any(), name
+        constant = np.isnan(want)  # PyLDL's correlations of equal probabilities; Coppice's are 0
+        assert name in ("spearman", "kendall") or not constant.any(), name
         assert np.all(found[name][constant] == 0), name
         np.testing.assert_allclose(found[name][~constant], want[~constant], rtol=0, atol=1e-12, err_msg=name)
         if not constant.any():
             mean = getattr(coppice_ldl.metrics, name)(D, P, clip="pyldl")
             assert mean == pytest.approx(getattr(pyldl_metrics, other)(D, P), rel=0, abs=1e-12), name
+
+
+def test_labels_at_the_top():
+    """Without ties, top_2 and top_3 are PyLDL's match_m, and mse is the mean of squared differences."""
+    D, P = distributions("dense", 7, 1), distributions("dense", 7, 2)
+    for name, labels in (("top_2", 2), ("top_3", 3)):
+        assert getattr(coppice_ldl.metrics, name)(D, P) == pytest.approx(pyldl_metrics.match_m(D, P, labels), rel=0, abs=1e-12)
+    assert coppice_ldl.metrics.mse(D, P) == pytest.approx(np.mean((D - P) ** 2), rel=0, abs=1e-12)
 
 
 def test_measures_without_clip_differ():

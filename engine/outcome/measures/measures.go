@@ -10,6 +10,7 @@
 package measures
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -29,7 +30,7 @@ type Measure struct {
 // Count is the number of measures of All, and CountMore the number of measures of More.
 const (
 	Count     = 10
-	CountMore = 4
+	CountMore = 9
 )
 
 // All lists the ten measures in the order of tables, sums and JSON.
@@ -57,6 +58,14 @@ var More = []Measure{
 		HigherIsBetter: false, Func: ZeroOne},
 	{Name: "error_probability", Title: "Error probability", Formula: "1 - d at the label with the largest p",
 		HigherIsBetter: false, Func: ErrorProbability},
+	{Name: "kendall", Title: "Kendall", Formula: "(C-D) / sqrt(pairs unequal in d · pairs unequal in p), over pairs of " +
+		"labels: C have the same order in d and p, D the opposite", HigherIsBetter: true, Func: Kendall},
+	{Name: "wave_hedges", Title: "Wave-Hedges", Formula: "Σ |d-p|/max(d, p)", HigherIsBetter: false, Func: WaveHedges},
+	{Name: "mse", Title: "MSE", Formula: "Σ (d-p)² / number of labels", HigherIsBetter: false, Func: MSE},
+	{Name: "top_2", Title: "Top-2 overlap", Formula: "fraction of the 2 labels with the largest d that are among the 2 " +
+		"with the largest p", HigherIsBetter: true, Func: Top2},
+	{Name: "top_3", Title: "Top-3 overlap", Formula: "fraction of the 3 labels with the largest d that are among the 3 " +
+		"with the largest p", HigherIsBetter: true, Func: Top3},
 }
 
 // Others lists measures of predicted classes, of numbers that a distribution over a scale gives, and
@@ -307,6 +316,84 @@ func greatest(v []float64) int {
 	return best
 }
 
+// Kendall is the rank correlation tau-b, within [-1, 1]: the pairs of labels that d and p order alike, less the pairs
+// that they order differently, divided by sqrt(x·y), where x pairs are unequal in d and y in p (Kendall 1945; SciPy's
+// kendalltau). It is 0 where all degrees of a row are equal, which SciPy gives no number for. Higher is better.
+func Kendall(d, p []float64) float64 {
+	p = pair(d, p)
+	agree, inD, inP := 0, 0, 0
+	for j := range d {
+		for k := range j {
+			x, y := cmp.Compare(d[j], d[k]), cmp.Compare(p[j], p[k])
+			agree += x * y
+			inD += x * x
+			inP += y * y
+		}
+	}
+	return ratio(float64(agree), math.Sqrt(float64(inD))*math.Sqrt(float64(inP)))
+}
+
+// WaveHedges is the distance Σ |d-p|/max(d, p), within [0, labels] (Cha 2007). Lower is better.
+func WaveHedges(d, p []float64) float64 {
+	p = pair(d, p)
+	sum := 0.0
+	for j, x := range d {
+		sum += ratio(math.Abs(x-p[j]), max(x, p[j]))
+	}
+	return sum
+}
+
+// MSE is the mean squared error over labels, Σ (d-p)² divided by their number. Lower is better.
+func MSE(d, p []float64) float64 {
+	p = pair(d, p)
+	sum := 0.0
+	for j, x := range d {
+		y := x - p[j]
+		sum += float64(y * y)
+	}
+	return ratio(sum, float64(len(d)))
+}
+
+// Top2 is the fraction of the two labels with the largest d that are among the two with the largest p. Of equal degrees
+// the lowest label comes first. A single label has 1. Higher is better.
+func Top2(d, p []float64) float64 { return overlap(d, p, 2) }
+
+// Top3 is Top2 for three labels. Two labels have 1.
+func Top3(d, p []float64) float64 { return overlap(d, p, 3) }
+
+// mostTop bounds the number of labels that overlap compares.
+const mostTop = 3
+
+// overlap is the fraction of the k labels with the largest d that are among the k with the largest p, with k at most
+// mostTop and at most the number of labels.
+func overlap(d, p []float64, k int) float64 {
+	k = min(k, len(d))
+	var ofD, ofP [mostTop]int
+	largest(ofD[:k], d)
+	largest(ofP[:k], pair(d, p))
+	both := 0
+	for _, j := range ofD[:k] {
+		if slices.Contains(ofP[:k], j) {
+			both++
+		}
+	}
+	return ratio(float64(both), float64(k))
+}
+
+// largest sets labels to the labels with the largest degrees in v, the largest first; of equal ones the lowest label
+// comes first.
+func largest(labels []int, v []float64) {
+	for i := range labels {
+		best := -1
+		for j, x := range v {
+			if !slices.Contains(labels[:i], j) && (best < 0 || x > v[best]) {
+				best = j
+			}
+		}
+		labels[i] = best
+	}
+}
+
 // ratio is a/b with 0/0 = 0.
 func ratio(a, b float64) float64 {
 	if a == 0 && b == 0 {
@@ -359,7 +446,8 @@ func MoreOfRow[T number](d, p []T, how Clip) MoreRow {
 	var buf [4 * shortRow]float64
 	c := compare(buf[:], d, p, how)
 	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p),
-		ErrorProbability(c.d, c.p)}
+		ErrorProbability(c.d, c.p), Kendall(c.d, c.p), WaveHedges(c.clippedD, c.clippedP), MSE(c.d, c.p), Top2(c.d, c.p),
+		Top3(c.d, c.p)}
 }
 
 // Epsilon is the least degree after clipping: 2^-52, float64's distance from 1 to the next number.
@@ -371,8 +459,8 @@ type Clip string
 // The ways to clip.
 const (
 	NoClip Clip = ""
-	// PyLDL clips both distributions to [Epsilon, 1] for the six measures for which PyLDL 0.1
-	// does so: K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon. K-L has no other
+	// PyLDL clips both distributions to [Epsilon, 1] for the seven measures for which PyLDL 0.1
+	// does so: K-L, Sørensen, squared χ², Clark, Canberra, Jensen-Shannon and Wave-Hedges. K-L has no other
 	// clamp then. The other measures are as they are without.
 	PyLDL Clip = "pyldl"
 )
@@ -485,82 +573,4 @@ func StatOver(values []float64) Stat {
 		squares += float64(d * d)
 	}
 	return Stat{mean, math.Sqrt(squares / n)}
-}
-
-// DifferenceWidth is the number of sums that describe the differences of K-L divergences of a set of samples: their
-// sum, then the sum of their squares.
-const DifferenceWidth = 2
-
-// AddDifference adds the difference of a sample to the sums (DifferenceWidth values).
-func AddDifference(sums []float64, difference float64) {
-	sums[0] += difference
-	sums[1] += float64(difference * difference)
-}
-
-// A Verdict says how a model compares with the mean baseline.
-type Verdict string
-
-// The verdicts. The mean difference of K-L divergences is compared with its standard error.
-const (
-	Better    Verdict = "better"     // the model's K-L is lower by more than one standard error
-	NotBetter Verdict = "not better" // the two differ by at most one standard error
-	Worse     Verdict = "worse"      // the model's K-L is higher by more than one standard error
-)
-
-// AgainstBaseline compares a model with the mean baseline by the K-L divergences of the same samples.
-type AgainstBaseline struct {
-	Samples int `json:"samples"`
-	// Difference is the K-L divergence of the model minus the mean baseline's, over samples.
-	Difference Stat `json:"kl_difference"`
-	// StandardError is the standard error of the mean difference; 0 for a single sample, which has no verdict.
-	StandardError float64 `json:"standard_error"`
-	Verdict       Verdict `json:"verdict,omitempty"`
-}
-
-// Unbeaten reports whether the comparison has a verdict, and the model is not better. A nil comparison has none.
-func (a *AgainstBaseline) Unbeaten() bool { return a != nil && a.Verdict != "" && a.Verdict != Better }
-
-// rounding bounds differences of K-L divergences that come from rounding predictions to float32.
-const rounding = 1e-6
-
-// CompareWithBaseline returns the comparison of n samples from the sums of their differences (DifferenceWidth values);
-// nil if there are none, or if a divergence is not finite. The standard error is s/√n, with the sample standard
-// deviation s of the differences.
-func CompareWithBaseline(n int, sums []float64) *AgainstBaseline {
-	return against(StatOf(float64(n), sums[0], sums[1]), n)
-}
-
-// PooledWithBaseline returns the comparison of the tested samples of all folds of a dataset, which has so many samples.
-// A sample may be tested in several folds. Such samples count once in the standard error. nil: a fold has no
-// comparison, or there are no folds.
-func PooledWithBaseline(folds []*AgainstBaseline, samples int) *AgainstBaseline {
-	n, sum, squares := 0, 0.0, 0.0
-	for _, f := range folds {
-		if f == nil {
-			return nil
-		}
-		count, d := float64(f.Samples), f.Difference
-		n += f.Samples
-		sum += float64(count * d.Mean)
-		squares += float64(count * float64(float64(d.Mean*d.Mean)+float64(d.Std*d.Std)))
-	}
-	return against(StatOf(float64(n), sum, squares), min(n, samples))
-}
-
-func against(difference Stat, samples int) *AgainstBaseline {
-	if samples < 1 || difference.Mean-difference.Mean != 0 || difference.Std-difference.Std != 0 {
-		return nil
-	}
-	a := &AgainstBaseline{Samples: samples, Difference: difference}
-	if samples == 1 {
-		return a
-	}
-	a.StandardError, a.Verdict = difference.Std/math.Sqrt(float64(samples-1)), NotBetter
-	switch least := max(a.StandardError, rounding); {
-	case difference.Mean < -least:
-		a.Verdict = Better
-	case difference.Mean > least:
-		a.Verdict = Worse
-	}
-	return a
 }

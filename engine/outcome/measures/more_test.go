@@ -1,6 +1,7 @@
 package measures
 
 import (
+	floats "cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -13,18 +14,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMoreByHand: Spearman's with a tie against SciPy 1.17.1 (stats.spearmanr), Jensen-Shannon
+// TestMoreByHand: the correlations with ties against SciPy 1.17.1 (stats.spearmanr and kendalltau), Jensen-Shannon
 // against the square of scipy.spatial.distance.jensenshannon; the others by hand.
 func TestMoreByHand(t *testing.T) {
-	d, p := []float64{.5, .2, .2, .1}, []float64{.3, .4, .2, .1}
-	for i, want := range []float64{0.632455532033676, 0.029623480640325058, 1, .8} {
-		if got := More[i].Func(d, p); !near(got, want) {
-			t.Errorf("%s = %v, want %v", More[i].Name, got, want)
+	for _, c := range []struct{ d, p, want []float64 }{
+		{[]float64{.5, .2, .2, .1}, []float64{.3, .4, .2, .1},
+			[]float64{0.632455532033676, 0.029623480640325058, 1, .8, 0.5477225575051662, .9, .02, 1, 1}},
+		{[]float64{.4, .1, .1, .2, .2}, []float64{.1, .3, .2, .2, .2},
+			[]float64{-0.8249579113843053, 0.08284354828343655, 1, .9, -0.8017837257372731, .75 + 2./3 + .5, .028, 0, 1. / 3}},
+		{[]float64{1}, []float64{1}, []float64{0, 0, 0, 0, 0, 0, 0, 1, 1}},
+		{[]float64{1, 0}, []float64{0, 1}, []float64{-1, math.Ln2, 1, 1, -1, 2, 1, 1, 1}},
+	} {
+		for i, want := range c.want {
+			if got := More[i].Func(c.d, c.p); !near(got, want) {
+				t.Errorf("%s of %v and %v = %v, want %v", More[i].Name, c.d, c.p, got, want)
+			}
 		}
 	}
-	flat := []float64{.25, .25, .25, .25}
-	if got := Spearman(d, flat); got != 0 {
-		t.Errorf("ranks of equal degrees: %v", got)
+	d, flat := []float64{.5, .2, .2, .1}, []float64{.25, .25, .25, .25}
+	if s, k := Spearman(d, flat), Kendall(d, flat); s != 0 || k != 0 {
+		t.Errorf("correlations with equal degrees: %v, %v", s, k)
 	}
 	if got := ZeroOne([]float64{.5, .5}, []float64{.5, .5}); got != 0 {
 		t.Errorf("a tie with itself: %v", got)
@@ -49,6 +58,33 @@ func TestMoreTwins(t *testing.T) {
 				r = append(r, float64(first+last+1)/2)
 			}
 			return r
+		}
+		top := func(v []float64, k int) map[int]bool { // sorted whole, the lowest of equal labels first
+			order := make([]int, n)
+			for j := range order {
+				order[j] = j
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return floats.Compare(v[b], v[a]) })
+			in := make(map[int]bool)
+			for _, j := range order[:min(k, n)] {
+				in[j] = true
+			}
+			return in
+		}
+		for k, got := range map[int]float64{2: Top2(d, p), 3: Top3(d, p)} {
+			both, of := 0, top(p, k)
+			for j := range top(d, k) {
+				if of[j] {
+					both++
+				}
+			}
+			if want := float64(both) / float64(min(k, n)); got != want {
+				t.Errorf("top %d of %v and %v: %v, want %v", k, d, p, got, want)
+			}
+		}
+		distinct := func(v []float64) bool { return len(slices.Compact(slices.Sorted(slices.Values(v)))) == n }
+		if want := stat.Kendall(d, p, nil); distinct(d) && distinct(p) && math.Abs(Kendall(d, p)-want) > 1e-12 {
+			t.Errorf("Kendall %v, gonum has %v", Kendall(d, p), want)
 		}
 		if want := stat.Correlation(ranks(d), ranks(p), nil); want == want && math.Abs(Spearman(d, p)-want) > 1e-9 {
 			t.Errorf("Spearman %v, the correlation of ranks is %v", Spearman(d, p), want)
@@ -88,7 +124,7 @@ func TestClip(t *testing.T) {
 			}
 		}
 		if wantMore := (MoreRow{Spearman(x, y), JensenShannon(cd, cp), ZeroOne(x, y),
-			ErrorProbability(x, y)}); more != wantMore {
+			ErrorProbability(x, y), Kendall(x, y), WaveHedges(cd, cp), MSE(x, y), Top2(x, y), Top3(x, y)}); more != wantMore {
 			t.Errorf("%v, want %v", more, wantMore)
 		}
 		if plain := ClippedRow(d, p, NoClip); plain != OfRow(d, p) {
@@ -114,11 +150,11 @@ func TestPlanOfMore(t *testing.T) {
 		if diff := cmp.Diff(want, all, cmpopts.EquateNaNs()); diff != "" {
 			t.Error(diff)
 		}
-		if z := all.Distribution.ZeroOne; z != (Stat{.5, .5}) {
+		if z := all.Distribution[2]; z != (Stat{.5, .5}) {
 			t.Errorf("zero-one loss %v", z)
 		}
 		over := AddedOverFolds([]*Added{all, all})
-		if got := over.Distribution.ZeroOne; got != (Stat{.5, 0}) {
+		if got := over.Distribution[2]; got != (Stat{.5, 0}) {
 			t.Errorf("over folds %v", got)
 		}
 		text, err := json.Marshal(over)
@@ -178,7 +214,7 @@ func TestFind(t *testing.T) {
 	}
 	var r Report
 	r[1].Mean = 7
-	a := &Added{Classes: &Classes{LogLoss: Stat{Mean: 3}}, Distribution: &OfDistribution{JensenShannon: Stat{Mean: 5}}}
+	a := &Added{Classes: &Classes{LogLoss: Stat{Mean: 3}}, Distribution: &OfDistribution{1: Stat{Mean: 5}}}
 	for name, want := range map[string]float64{"euclidean": 7, "log_loss": 3, "jensen_shannon": 5} {
 		if got, ok := Value(name, r, a); !ok || got.Mean != want {
 			t.Errorf("%s: %v, %v", name, got, ok)

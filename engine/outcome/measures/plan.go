@@ -165,32 +165,38 @@ type Report [Count]Stat
 func (r Report) Get(name string) (Stat, bool) { return Value(name, r, nil) }
 
 // MarshalJSON implements json.Marshaler.
-func (r Report) MarshalJSON() ([]byte, error) {
+func (r Report) MarshalJSON() ([]byte, error) { return marshal(All, r[:]) }
+
+// UnmarshalJSON implements json.Unmarshaler; a measure that is absent or null
+// becomes NaN, and names that are not in All are ignored.
+func (r *Report) UnmarshalJSON(b []byte) error { return unmarshal(b, All, r[:]) }
+
+// marshal writes an object with a Stat for each measure, by name, in the order of the measures.
+func marshal(of []Measure, stats []Stat) ([]byte, error) {
 	b := bytes.NewBufferString("{")
-	for i, s := range r {
+	for i, s := range stats {
 		v, err := json.Marshal(s)
 		if err != nil {
-			return nil, fmt.Errorf("measures: %s: %w", All[i].Name, err)
+			return nil, fmt.Errorf("measures: %s: %w", of[i].Name, err)
 		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(b, "%q:%s", All[i].Name, v)
+		fmt.Fprintf(b, "%q:%s", of[i].Name, v)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler; a measure that is absent or null
-// becomes NaN, and names that are not in All are ignored.
-func (r *Report) UnmarshalJSON(b []byte) error {
+// unmarshal reads what marshal writes. A measure that is absent or null becomes NaN, and other names are ignored.
+func unmarshal(b []byte, of []Measure, stats []Stat) error {
 	var m map[string]statJSON
 	if err := json.Unmarshal(b, &m); err != nil {
 		return fmt.Errorf("measures: %w", err)
 	}
-	for i := range All {
-		s := m[All[i].Name]
-		r[i] = Stat{orNaN(s.Mean), orNaN(s.Std)}
+	for i := range of {
+		s := m[of[i].Name]
+		stats[i] = Stat{orNaN(s.Mean), orNaN(s.Std)}
 	}
 	return nil
 }
@@ -243,7 +249,9 @@ func OverFolds(folds []Report) Report {
 func (a *Added) stats() []*Stat {
 	all := make([]*Stat, CountMore+len(Others))
 	if d := a.Distribution; d != nil {
-		copy(all, d.Stats())
+		for i := range d {
+			all[i] = &d[i]
+		}
 	}
 	if c := a.Classes; c != nil {
 		copy(all[CountMore:], []*Stat{&c.Accuracy, &c.MeanRecall, &c.MeanJaccard, &c.LogLoss})
@@ -324,18 +332,14 @@ func AddedOverFolds(folds []*Added) *Added {
 	return all
 }
 
-// OfDistribution are the measures More.
-type OfDistribution struct {
-	Spearman         Stat `json:"spearman"`
-	JensenShannon    Stat `json:"jensen_shannon"`
-	ZeroOne          Stat `json:"zero_one"`
-	ErrorProbability Stat `json:"error_probability"`
-}
+// OfDistribution holds a Stat for each measure of More, in their order. Its JSON is as a Report's.
+type OfDistribution [CountMore]Stat
 
-// Stats lists the measures in the order of More.
-func (o *OfDistribution) Stats() []*Stat {
-	return []*Stat{&o.Spearman, &o.JensenShannon, &o.ZeroOne, &o.ErrorProbability}
-}
+// MarshalJSON implements json.Marshaler.
+func (o OfDistribution) MarshalJSON() ([]byte, error) { return marshal(More, o[:]) }
+
+// UnmarshalJSON implements json.Unmarshaler, as Report does: a result of before a measure existed has NaN for it.
+func (o *OfDistribution) UnmarshalJSON(b []byte) error { return unmarshal(b, More, o[:]) }
 
 // moreWidth is the number of sums of More: the measures, then their squares.
 const moreWidth = 2 * CountMore
@@ -351,8 +355,8 @@ func addMore(sums []float64, row MoreRow) {
 // moreFrom reads the sums of n rows.
 func moreFrom(n float64, sums []float64) *OfDistribution {
 	o := new(OfDistribution)
-	for i, s := range o.Stats() {
-		*s = StatOf(n, sums[i], sums[CountMore+i])
+	for i := range o {
+		o[i] = StatOf(n, sums[i], sums[CountMore+i])
 	}
 	return o
 }
