@@ -91,7 +91,7 @@ def test_changes_after_fit() -> None:
     for call in (lambda: model.score(X, 2 * D), lambda: model.predict(X), lambda: loaded.predict(X)):
         with pytest.raises(InputError, match="normalize was False in fit and is True now; fit again"):
             call()
-    assert len(model.fit(X, 2 * D).evaluate(X, 2 * D)["measures"]) == 14
+    assert len(model.fit(X, 2 * D).evaluate(X, 2 * D)["measures"]) == 19
     with pytest.raises(InputError, match="all 2 samples have missing values"), pytest.warns(UserWarning):
         SABFGS(missing="drop").fit(holes, D).score(np.full((2, 4), np.nan), D[:2])
     with pytest.raises(InputError, match="all 40 samples have missing values"):
