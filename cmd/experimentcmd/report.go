@@ -24,6 +24,14 @@ type reportFlags struct {
 	AllTests bool    `help:"Show the tests for every measure (default: for the first measure; csv and json always have all)."`
 
 	notes []string // that the report begins with
+	forms forms    // of the report command only
+}
+
+// forms are further flags of the report command.
+type forms struct {
+	Against   string `placeholder:"METHOD" help:"Compare all methods with this method, not with the best: marks, tests, and tables of wins, ties and losses."`
+	Transpose bool   `help:"Write tables of measures with a row for each dataset, and a column for each method."`
+	Bare      bool   `help:"With --format latex: write only the tables of measures, for \\input. Each has a label, tab:NAME:MEASURE."`
 }
 
 // check refuses, before anything is run, a level that is none, a folder for figures that cannot be one, and
@@ -32,6 +40,9 @@ func (f *reportFlags) check(inputs ...string) error {
 	if err := cmp.Or(results.CheckFigures("--figures", f.Figures), cli.CheckNotInput("--out", f.Out, inputs...),
 		cli.CheckWritable(f.Out)); err != nil {
 		return err
+	}
+	if f.forms.Bare && f.Format != "latex" {
+		return cli.Usagef("{bare} is for {format=latex}")
 	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
 		return cli.Usagef("{level=%v}: want a number of at least %v and below 1", f.Level, reporting.LeastLevel)
@@ -74,7 +85,7 @@ func (f *reportFlags) writeTo(w io.Writer, asJSON bool, t *tables.Table) error {
 
 func (f *reportFlags) options() reporting.Options {
 	return reporting.Options{NoTimes: f.NoTimes, Sample: f.Sample, Level: f.Level, AllTests: f.AllTests,
-		Pictures: f.pictures(), Notes: f.notes}
+		Against: f.forms.Against, Transpose: f.forms.Transpose, Bare: f.forms.Bare, Pictures: f.pictures(), Notes: f.notes}
 }
 
 // pictures is the folder of the figures, as seen from the report.

@@ -91,10 +91,12 @@ func printSpec(a *cli.App, name, text string) error {
 type reportCmd struct {
 	whatArg
 	reportFlags
+	Forms forms `embed:""`
 }
 
 // Run implements `coppice experiment report`.
 func (c *reportCmd) Run(a *cli.App) error {
+	c.reportFlags.forms = c.Forms
 	if err := c.reportFlags.check(c.What); err != nil {
 		return err
 	}

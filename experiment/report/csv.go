@@ -15,7 +15,7 @@ import (
 var csvHeader = []string{
 	"dataset", "measure", "method", "folds", "target_folds", "mean", "std", "place", "mean_baseline", "mean_baseline_std",
 	"average_rank",
-	"best", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size",
+	"reference", "corrected_t_p", "corrected_t_p_holm", "t_p", "t_p_holm", "wilcoxon_p", "wilcoxon_p_holm", "effect_size",
 	"published", "published_std", "source",
 	"std_of", "friedman_chi_squared", "friedman_p", "critical_difference", "friedman_exact", "same_as",
 }
@@ -63,8 +63,8 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	}
 	against, published, friedman := make([]string, 8), make([]string, 3), make([]string, 4)
 	if a := l.Against; a != nil {
-		against = []string{spreadsheetText(a.Best), exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm),
-			exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
+		against = []string{spreadsheetText(a.Reference), exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T),
+			exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
 	}
 	at := slices.IndexFunc(s.Published, func(p result.Published) bool {
 		return p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method

@@ -29,7 +29,8 @@ type (
 type table struct {
 	caption string
 	header  []string
-	texts   bool // the other columns have names as well, which stand to the left
+	texts   bool   // the other columns have names as well, which stand to the left
+	label   string // of LaTeX; empty: it has none, and Options.Bare leaves the table out
 	lines   []line
 }
 
@@ -47,9 +48,13 @@ const columns = 4
 func (d *document) addWide(t table) {
 	for from := 1; from < len(t.header); from += columns {
 		to := min(from+columns, len(t.header))
-		part := table{caption: t.caption, texts: t.texts, header: slices.Concat(t.header[:1], t.header[from:to])}
+		part := table{caption: t.caption, texts: t.texts, label: t.label,
+			header: slices.Concat(t.header[:1], t.header[from:to])}
 		if from > 1 {
 			part.caption += ", continued"
+			if part.label != "" {
+				part.label += fmt.Sprintf("-%d", 1+from/columns)
+			}
 		}
 		for _, l := range t.lines {
 			l.cells = slices.Concat(l.cells[:1], l.cells[from:to])
@@ -61,12 +66,30 @@ func (d *document) addWide(t table) {
 	}
 }
 
+// transposed returns a table whose rows are the columns of t, below the title of the first column. Columns without
+// values of a sparse line are left out.
+func (t *table) transposed(title string) table {
+	turned := table{caption: t.caption, texts: t.texts, label: t.label, header: []string{title}}
+	for _, l := range t.lines {
+		turned.header = append(turned.header, l.cells[0].text)
+	}
+	for i, h := range t.header[1:] {
+		row := line{cells: plain(h)}
+		for _, l := range t.lines {
+			row.cells = append(row.cells, l.cells[1+i])
+		}
+		turned.lines = append(turned.lines, row)
+	}
+	return turned
+}
+
 // cell is text with its style.
 type cell struct {
-	text  string
-	place int  // 1: the best, 2: the second; else 0
-	worse bool // a test finds it worse than the best
-	value bool // it is a measure
+	text   string
+	place  int  // 1: the best, 2: the second; else 0
+	worse  bool // a test finds it worse than the reference
+	better bool // a test finds it better than the reference
+	value  bool // it is a measure
 }
 
 // picture is a figure with its caption, or only a caption. Formats without pictures leave it out, because paragraphs
@@ -170,10 +193,10 @@ func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
 }
 
 // cellStyles are the texts of a format around the best and the second best value of a column, and behind a value that a
-// test finds worse than the best.
+// test finds worse or better than the reference.
 type cellStyles struct {
-	best, second [2]string
-	worse        string
+	best, second  [2]string
+	worse, better string
 }
 
 // styled returns the text of the cell, which is written in the format, with its style.
@@ -184,8 +207,11 @@ func (c cell) styled(text string, s *cellStyles) string {
 	case 2:
 		text = s.second[0] + text + s.second[1]
 	}
-	if c.worse {
+	switch {
+	case c.worse:
 		text += s.worse
+	case c.better:
+		text += s.better
 	}
 	return text
 }

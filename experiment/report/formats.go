@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"fmt"
 	"html"
 	"io"
 	"strings"
@@ -112,20 +113,17 @@ func (c cell) inText() string {
 	if !c.value && !strings.Contains(text, "±") {
 		return text
 	}
+	marks := map[int]string{1: "*", 2: "+"}[c.place]
 	switch {
-	case c.place == 1:
-		return text + " *"
-	case c.place == 2 && c.worse:
-		return text + "+•"
-	case c.place == 2:
-		return text + " +"
 	case c.worse:
-		return text + " •"
+		marks += "•"
+	case c.better:
+		marks += "◦"
 	}
-	return text + "  "
+	return fmt.Sprintf("%s%2s", text, marks)
 }
 
-var markdownCells = cellStyles{best: [2]string{"**", "**"}, second: [2]string{"<u>", "</u>"}, worse: " •"}
+var markdownCells = cellStyles{best: [2]string{"**", "**"}, second: [2]string{"<u>", "</u>"}, worse: " •", better: " ◦"}
 
 // writeMarkdown writes a report as Markdown with tables, as GitHub reads it.
 func writeMarkdown(w io.Writer, s *Summary) error {
@@ -206,7 +204,7 @@ figure { margin: 0; } figure svg { width: 100%; max-width: 30em; height: auto; }
 `
 
 var htmlCells = cellStyles{best: [2]string{"<strong>", "</strong>"}, second: [2]string{"<u>", "</u>"},
-	worse: `<span class="worse"> •</span>`}
+	worse: `<span class="worse"> •</span>`, better: `<span class="worse"> ◦</span>`}
 
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
 func writeHTML(w io.Writer, s *Summary) error {

@@ -34,12 +34,24 @@ const (
 )
 
 var latexCells = cellStyles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"},
-	worse: ` $\bullet$`}
+	worse: ` $\bullet$`, better: ` $\circ$`}
 
-// writeLaTeX writes a report as a document of LaTeX. A picture is as wide as it was drawn.
+// writeLaTeX writes a report as a document of LaTeX, or only its tables with labels. A picture is as wide as it was
+// drawn.
 func writeLaTeX(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
+	name := labelled(s.Name)
+	if s.options.Bare {
+		out.WriteString("% \\usepackage{booktabs}")
+		for _, b := range d.blocks {
+			if t, ok := b.(table); ok && t.label != "" {
+				out.WriteString("\n")
+				writeLaTeXTable(out, t, name)
+			}
+		}
+		return out.Flush()
+	}
 	out.WriteString(latexHead + `\section*{` + latex(d.title) + "}\n")
 	floats := 0
 	for _, b := range d.written(s.options.Pictures) {
@@ -56,7 +68,7 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 			}
 			out.WriteString("\\end{itemize}\n")
 		case table:
-			writeLaTeXTable(out, b)
+			writeLaTeXTable(out, b, name)
 			floats++
 		case picture:
 			floats++
@@ -76,11 +88,22 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 	return out.Flush()
 }
 
-func writeLaTeXTable(out *bufio.Writer, t table) {
+// labelled is a text for a label of LaTeX: the letters and digits of ASCII, with a hyphen for what is between them.
+func labelled(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
+	}), "-")
+}
+
+// writeLaTeXTable writes a table of the report of a name. Its label, if it has one, is tab:NAME:LABEL.
+func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 	columns, long := latexColumns(&t)
-	fmt.Fprintf(out,
-		"\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"+
-			"\\caption{%s}\n\\begin{tabular}{@{}%s@{}}\n\\toprule\n", latex(t.caption), columns)
+	fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\caption{%s}\n",
+		latex(t.caption))
+	if t.label != "" {
+		fmt.Fprintf(out, "\\label{tab:%s:%s}\n", name, labelled(t.label))
+	}
+	fmt.Fprintf(out, "\\begin{tabular}{@{}%s@{}}\n\\toprule\n", columns)
 	for i, h := range t.header {
 		if i > 0 {
 			out.WriteString(" & ")
@@ -144,7 +167,7 @@ func latexColumns(t *table) (columns string, long []bool) {
 var latexOf = map[rune]string{
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
 	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
-	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '²': `$^2$`, 'χ': `$\chi$`,
+	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '◦': `$\circ$`, '²': `$^2$`, 'χ': `$\chi$`,
 	'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }

@@ -89,13 +89,15 @@ func (d *document) addOverview(s *Summary) {
 
 // addMeasures adds the tables of all measures, below a text that says what the values mean.
 func (d *document) addMeasures(s *Summary) {
+	reference := "that is worse than the best"
+	if s.options.Against != "" {
+		reference = "that is worse than " + s.options.Against + ", and ◦ a method that is better,"
+	}
 	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats with equal "+
 		"weights. ± is the %s standard deviation "+
 		"over folds. The best value is bold and the second best underlined, by values before rounding. • marks a method "+
-		"that is worse than the best by the corrected "+
-		"resampled t-test (Nadeau and Bengio 2003), Holm-adjusted within a dataset, at the level %v. The mean baseline "+
-		"predicts "+
-		"the mean label distribution of the training samples.", s.Deviations, s.Level)
+		"%s by the corrected resampled t-test (Nadeau and Bengio 2003), Holm-adjusted within a dataset, at the level %v. "+
+		"The mean baseline predicts the mean label distribution of the training samples.", s.Deviations, reference, s.Level)
 	single := func(l Line) bool { return l.Folds == 1 }
 	if slices.ContainsFunc(s.Results, func(r Result) bool {
 		return r.MeanPredictor.Folds == 1 || slices.ContainsFunc(r.Lines, single)
@@ -113,11 +115,15 @@ func (d *document) addMeasures(s *Summary) {
 			direction = "higher is better"
 		}
 		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"},
-			lines: s.measureLines(m)}
+			lines: s.measureLines(m), label: name}
 		for _, set := range s.Datasets {
 			t.header = append(t.header, set.Name)
 		}
+		if s.options.Transpose {
+			t = t.transposed("dataset")
+		}
 		d.addWide(t)
+		d.addWins(s, m)
 		var others []string
 		for set := range s.Datasets {
 			if s.at(set, m).NotMeasured {
@@ -128,6 +134,38 @@ func (d *document) addMeasures(s *Summary) {
 			d.add(paragraph(fmt.Sprintf("%s is not a measure of the labels of %s.", measure.Title, strings.Join(others, ", "))))
 		}
 	}
+}
+
+// addWins adds a table with the number of datasets on which the method of Options.Against is better or worse than each
+// other method, or on which the test finds no difference. Datasets on which one of the two lacks folds count nowhere.
+func (d *document) addWins(s *Summary, m int) {
+	if s.options.Against == "" {
+		return
+	}
+	measure, _ := measures.Find(s.Measures[m])
+	t := table{caption: fmt.Sprintf("%s: on how many datasets %s is better, not different, or worse", measure.Title,
+		s.options.Against), header: []string{"method", "win", "tie", "loss"}, label: s.Measures[m] + "-wins"}
+	for _, row := range s.listed() {
+		if s.Methods[row].Name == s.options.Against {
+			continue
+		}
+		var win, tie, loss int
+		for set := range s.Datasets {
+			own := &s.at(set, m).Lines[row]
+			switch better, worse := own.differs(s.Level); {
+			case own.Against == nil:
+			case worse:
+				win++
+			case better:
+				loss++
+			default:
+				tie++
+			}
+		}
+		t.lines = append(t.lines, line{cells: plain(s.title(row), strconv.Itoa(win), strconv.Itoa(tie),
+			strconv.Itoa(loss))})
+	}
+	d.add(t)
 }
 
 // addUnbeaten adds a table of the methods that are not better than the mean baseline, if there are any.
@@ -155,8 +193,9 @@ func (s *Summary) measureLines(m int) (lines []line) {
 		for d := range s.Datasets {
 			r := s.at(d, m)
 			own := &r.Lines[row]
-			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.format()), place: own.Place,
-				worse: own.isWorse(s.Level)})
+			c := cell{value: own.Folds > 0, text: own.text(r.format()), place: own.Place}
+			c.better, c.worse = own.differs(s.Level)
+			l.cells = append(l.cells, c)
 		}
 		lines = append(lines, l)
 		names := s.names(row)
@@ -183,7 +222,7 @@ func (s *Summary) measureLines(m int) (lines []line) {
 // addTests adds a table of tests for each dataset.
 func (d *document) addTests(s *Summary, m int) {
 	measure, _ := measures.Find(s.Measures[m])
-	d.add(heading("Tests against the best: "+measure.Title),
+	d.add(heading("Tests against "+cmp.Or(s.options.Against, "the best")+": "+measure.Title),
 		paragraph("P-values are two-sided, over the folds that both methods have; values in brackets are Holm-adjusted "+
 			"over the "+
 			"methods of the table. Read the corrected t-test: folds share training samples, which the paired t-test and "+
@@ -195,7 +234,7 @@ func (d *document) addTests(s *Summary, m int) {
 		t := table{header: []string{"method", "corrected t", "paired t", "Wilcoxon", "effect size"}}
 		for i := range r.Lines {
 			if a := r.Lines[i].Against; a != nil {
-				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Best)
+				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Reference)
 				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Method, both(a.CorrectedT, a.CorrectedTHolm),
 					both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), effectText(a.EffectSize))})
 			}

@@ -48,6 +48,9 @@ func Check(format string, o Options) error {
 	if _, ok := writers[format]; !ok {
 		return fmt.Errorf("unknown format %q: want one of %s: %w", format, strings.Join(Formats(), ", "), ErrOptions)
 	}
+	if o.Bare && format != "latex" {
+		return fmt.Errorf("bare tables are of the format latex, not %s: %w", format, ErrOptions)
+	}
 	return o.checkLevel()
 }
 

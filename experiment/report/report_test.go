@@ -191,6 +191,60 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// TestAgainst: tests, marks and counts are against a chosen method; a test finds one method better on the first dataset
+// and another worse on both.
+func TestAgainst(t *testing.T) {
+	table := &result.Table{
+		Name: "my table: 1", Measures: []string{"kl"},
+		Datasets: []result.Dataset{{Name: "a", Rows: 50, Folds: 5}, {Name: "b", Rows: 50, Folds: 5}},
+		Methods:  []result.Method{{Name: "low"}, {Name: "own"}, {Name: "high"}, {Name: "twin", Same: "own"}},
+	}
+	for d := range 2 {
+		for method, mean := range []float64{.1, .2, .3, .2} {
+			for fold := range 5 {
+				v := mean + .001*float64(fold*(method+1)%5)
+				if d == 1 && method == 0 {
+					v = .2 + .05*float64(fold-2) // no difference to own
+				}
+				table.Runs = append(table.Runs, result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done,
+					Values: []float64{v}, Mean: []float64{.5}, Rows: 10})
+			}
+		}
+	}
+	s, err := Summarize(table, Options{Against: "twin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Results {
+		if r.Lines[1].Against != nil || r.Lines[2].Against.Reference != "own" || r.Lines[2].Against.Better {
+			t.Errorf("%s: %+v", r.Dataset, r.Lines)
+		}
+	}
+	text := written(t, table, "table", Options{Against: "own", NoTimes: true})
+	for _, says := range []string{"0.1020 ± 0.0014*◦", "0.3020 ± 0.0014 •",
+		"low       0    1     1", "high      2    0     0"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("the report does not say %q:\n%s", says, text)
+		}
+	}
+	if _, err := Summarize(table, Options{Against: "none"}); !errors.Is(err, ErrOptions) {
+		t.Errorf("a reference that does not exist: %v", err)
+	}
+	bare := written(t, table, "latex", Options{Against: "own", Bare: true, Transpose: true})
+	for _, says := range []string{"\\label{tab:my-table-1:kl}", "\\label{tab:my-table-1:kl-wins}",
+		"dataset & low & own = twin & high & mean baseline", "$\\circ$"} {
+		if !strings.Contains(bare, says) {
+			t.Errorf("the tables do not say %q:\n%s", says, bare)
+		}
+	}
+	if strings.Contains(bare, "document") || strings.Contains(bare, "Friedman") {
+		t.Errorf("bare tables have more:\n%s", bare)
+	}
+	if err := Check("md", Options{Bare: true}); !errors.Is(err, ErrOptions) {
+		t.Errorf("bare Markdown: %v", err)
+	}
+}
+
 // TestMeanPredictor: its line is what the runs say, also where the first methods have none.
 func TestMeanPredictor(t *testing.T) {
 	s, err := Summarize(sample(), Options{})

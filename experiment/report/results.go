@@ -105,7 +105,7 @@ func (g *grid) means(dataset, measure int) []float64 {
 // value returns a value of a measure. It returns 0 for a correlation that differs from 0 only by rounding: it is a mean
 // of numbers up to 1 with both signs.
 func (g *grid) value(measure int, v float64) float64 {
-	if g.table.Measures[measure] == "spearman" && statistics.Equal(1+v, 1) {
+	if name := g.table.Measures[measure]; (name == "spearman" || name == "kendall") && statistics.Equal(1+v, 1) {
 		return 0
 	}
 	return v
@@ -200,17 +200,21 @@ func (l *Line) text(f format) string {
 	return fmt.Sprintf("%s (%d of %d)", l.Figure.text(f), l.Folds, l.Wanted)
 }
 
-// compare compares every method that has all folds with the best.
-func (r *Result) compare(g *grid, d, m, best int) {
-	reference, ratio := g.values(d, best, m), g.ratio(d, best)
+// compare compares every method that has all folds with the method of the number at.
+func (r *Result) compare(g *grid, d, m, at int) {
+	reference, ratio, sign := g.values(d, at, m), g.ratio(d, at), number(1)
+	if higherIsBetter(r.Measure) {
+		sign = -1
+	}
 	var others []*Against
 	var corrected, plain, signed []float64
 	for i := range r.Lines {
-		if i == best || !r.Lines[i].compared() {
+		if i == at || !r.Lines[i].compared() {
 			continue
 		}
 		differences := statistics.Differences(g.values(d, i, m), reference)
-		a := &Against{Best: r.Lines[best].Method, EffectSize: number(statistics.CohensD(differences))}
+		a := &Against{Reference: r.Lines[at].Method, Better: sign*(r.Lines[i].Mean-r.Lines[at].Mean) < 0,
+			EffectSize: number(statistics.CohensD(differences))}
 		corrected = append(corrected, statistics.CorrectedT(differences, ratio).P)
 		p := statistics.PairedT(differences).P
 		plain = append(plain, p)
@@ -228,9 +232,12 @@ func (r *Result) compare(g *grid, d, m, best int) {
 	}
 }
 
-// isWorse reports whether the corrected t-test, adjusted by Holm, finds a method worse than the best.
-func (l *Line) isWorse(level float64) bool {
-	return l.Against != nil && float64(l.Against.CorrectedTHolm) < level
+// differs reports whether the corrected t-test, adjusted by Holm, finds a method better than the reference, or worse.
+func (l *Line) differs(level float64) (better, worse bool) {
+	if l.Against == nil || !(float64(l.Against.CorrectedTHolm) < level) {
+		return false, false
+	}
+	return l.Against.Better, !l.Against.Better
 }
 
 // unbeaten lists the methods that are not better than the mean baseline, of the methods that have all folds.
@@ -274,8 +281,12 @@ func (s *Summary) result(g *grid, d, m int) Result {
 	for i, place := range places {
 		r.Lines[i].Place = place
 	}
-	if best := slices.Index(places, 1); best >= 0 {
-		r.compare(g, d, m, best)
+	at := slices.Index(places, 1)
+	if s.options.Against != "" {
+		at = slices.IndexFunc(r.Lines, func(l Line) bool { return l.Method == s.options.Against && l.compared() })
+	}
+	if at >= 0 {
+		r.compare(g, d, m, at)
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +51,12 @@ type Options struct {
 	// AllTests shows the tests of every measure. Otherwise text, Markdown, LaTeX and HTML have only the tests of the first
 	// measure. CSV and JSON always have all tests.
 	AllTests bool
+	// Against is the name of the method that tests compare all others with; empty: the best of a dataset and measure.
+	Against string
+	// Transpose gives the tables of measures a row for each dataset, and a column for each method.
+	Transpose bool
+	// Bare leaves out of LaTeX all but the tables of measures, and of wins, ties and losses.
+	Bare bool
 	// Notes are sentences that the report begins with, before its own.
 	Notes []string
 	// Pictures is the folder of the PNG and SVG pictures of Figures, as the report's readers
@@ -82,7 +89,20 @@ func (o Options) check(t *result.Table) (Options, error) {
 		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w",
 			len(t.Datasets), len(t.Methods), len(t.Measures), ErrOptions)
 	}
-	return o, t.Validate()
+	if err := t.Validate(); err != nil || o.Against == "" {
+		return o, err
+	}
+	at := slices.IndexFunc(t.Methods, func(m result.Method) bool { return m.Name == o.Against })
+	if at < 0 {
+		var names []string
+		for _, m := range t.Methods {
+			names = append(names, m.Name)
+		}
+		return o, fmt.Errorf("against: there is no method %q: the methods are %s: %w", o.Against, strings.Join(names, ", "),
+			ErrOptions)
+	}
+	o.Against = cmp.Or(t.Methods[at].Same, o.Against)
+	return o, nil
 }
 
 // ErrOptions is what errors about options wrap.
@@ -129,7 +149,8 @@ type Line struct {
 	Wanted int `json:"target_folds"`
 	// Place is 1 for the best method and 2 for the second; methods that are equal share it. 0: neither.
 	Place int `json:"place,omitempty"`
-	// Against compares the method with the best; nil for the best, and for a method without all folds.
+	// Against compares the method with the reference: Options.Against, or the best. It is nil for the reference, and for a
+	// method without all folds.
 	Against *Against `json:"against,omitempty"`
 }
 
@@ -139,10 +160,12 @@ func (l *Line) Complete() bool { return l.Folds > 0 && l.Folds == l.Wanted }
 // compared reports whether the method takes part in places, tests and ranks.
 func (l *Line) compared() bool { return l.Complete() && l.Same == "" }
 
-// Against compares a method with the best one on the same folds. P-values are two-sided; those named
+// Against compares a method with the reference on the same folds. P-values are two-sided; those named
 // Holm are adjusted for the comparisons of one dataset and measure.
 type Against struct {
-	Best string `json:"best"`
+	Reference string `json:"reference"`
+	// Better is true if the method's mean is better than the reference's, however little.
+	Better bool `json:"better,omitempty"`
 	// CorrectedT is the corrected resampled t-test of Nadeau and Bengio, T the paired t-test.
 	CorrectedT     number `json:"corrected_t_p"`
 	CorrectedTHolm number `json:"corrected_t_p_holm"`
@@ -150,7 +173,7 @@ type Against struct {
 	THolm          number `json:"t_p_holm"`
 	Wilcoxon       number `json:"wilcoxon_p"`
 	WilcoxonHolm   number `json:"wilcoxon_p_holm"`
-	// EffectSize is Cohen's d of the paired differences, the method's value less the best's: their
+	// EffectSize is Cohen's d of the paired differences, the method's value less the reference's: their
 	// mean over their sample deviation.
 	EffectSize number `json:"effect_size"`
 }

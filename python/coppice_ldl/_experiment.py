@@ -118,7 +118,8 @@ class Report:
         ----------
         kind : {"table", "md", "csv", "latex", "html", "json"}
         **options
-            Flags of ``coppice experiment report``: ``no_times=True``, ``level=0.01``, ``all_tests=True`` and ``sample=True``.
+            Flags of ``coppice experiment report``: ``no_times=True``, ``level=0.01``, ``all_tests=True``, ``sample=True``,
+            ``transpose=True``, ``against="structrf"``, and, if `kind` is ``"latex"``, ``bare=True``.
         """
         _checks.options("table", "experiment report", options)
         return self._text(kind, **options)

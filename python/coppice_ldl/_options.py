@@ -47,7 +47,7 @@ OPTIONS = {
     "dataset convert": (*READING, *_FILES),
     "dataset generate": ("density", "features", "grid", "labels"),
     "experiment run": ("data", "keep_models", "no_budget", "record", "record_again", "retry_failed", "shared", "wait"),
-    "experiment report": ("all_tests", "level", "no_times", "sample"),
+    "experiment report": ("against", "all_tests", "bare", "level", "no_times", "sample", "transpose"),
 }
 
 _CLUSTER = dict.fromkeys(("server", "context", "token_file", "ca_file", "tls_dir"), "the client has it; give it to Client")
