@@ -23,8 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "write monitoring/rules.yaml anew")
 
-// kubectlImage begins the names of the other image of the manifests.
-const kubectlImage = "registry.k8s.io/kubectl:v"
+// The images of the manifests.
+const (
+	ownImage     = "coppice"
+	kubectlImage = "registry.k8s.io/kubectl"
+)
 
 // Pods are selected by these labels.
 const (
@@ -132,11 +135,11 @@ func TestCommandLines(t *testing.T) {
 	for name, p := range m.pods() {
 		component := p.Metadata.Labels[componentLabel]
 		for _, c := range p.Spec.containers() {
-			if strings.HasPrefix(c.Image, kubectlImage) {
+			if c.Image == kubectlImage {
 				continue
 			}
-			if want := "coppice:" + version.String; c.Image != want {
-				t.Errorf("%s: the image is %s, want %s", name, c.Image, want)
+			if c.Image != ownImage {
+				t.Errorf("%s: the image is %s, want %s", name, c.Image, ownImage)
 			}
 			given := flagsOf(t, c.expand("coppice-0"))
 			for _, flag := range []string{"dir", "tls-dir", "ca-dir", "out"} {
@@ -151,7 +154,7 @@ func TestCommandLines(t *testing.T) {
 			for _, one := range c.Ports {
 				ports[one.Name] = one.ContainerPort
 			}
-			if d := cmp.Diff(serves[component], ports); d != "" && component != "certificates" {
+			if d := cmp.Diff(serves[component], ports); d != "" && serves[component] != nil {
 				t.Errorf("%s: ports that are served (-), and in the pod (+):\n%s", name, d)
 			}
 			listens := map[string]string{"http": "http", "raft": "raft", "nats-listen": "nats", "nats-routes": "routes"}
@@ -159,14 +162,49 @@ func TestCommandLines(t *testing.T) {
 				listens = map[string]string{"listen": "http"}
 			}
 			for flag, port := range listens {
-				if want := fmt.Sprintf(":%d", ports[port]); component != "certificates" && given[flag] != want {
+				if want := fmt.Sprintf(":%d", ports[port]); serves[component] != nil && given[flag] != want {
 					t.Errorf("%s: --%s=%s, want %s", name, flag, given[flag], want)
 				}
 			}
 		}
 	}
+	images := kustomizationOf(t, "image/kustomization.yaml").Images
+	if len(images) != 2 || images[0].Name != ownImage || images[0].NewTag != version.String ||
+		images[1].Name != kubectlImage || images[1].NewTag == "" {
+		t.Errorf("the images are %+v, and this version is %s", images, version.String)
+	}
 	peers(t, m, 3)
 	memory(t, m)
+	restores(t, m)
+}
+
+// restores checks that the pods of a restore write the folders with which the coordinators start.
+func restores(t *testing.T, m *manifests) {
+	t.Helper()
+	s := m.statefulSets["coppice"]
+	made := s.Spec.VolumeClaimTemplates[0]
+	for i := range s.Spec.Replicas {
+		id := fmt.Sprintf("%s-%d", s.Metadata.Name, i)
+		p, name := m.plain[fmt.Sprintf("coppice-restore-%d", i)], made.Metadata.Name+"-"+id
+		claim := m.claims[name]
+		if p == nil || claim == nil {
+			t.Fatalf("no pod restores %s in the volume %s", id, name)
+		}
+		if d := cmp.Diff(made.Spec, claim.Spec); d != "" {
+			t.Errorf("%s: in a new cluster (-), and in a restored one (+):\n%s", name, d)
+		}
+		c := p.Spec.Containers[0]
+		got, want := flagsOf(t, c.expand("")), flagsOf(t, s.Spec.Template.Spec.Containers[0].expand(id))
+		for _, flag := range []string{"id", "dir", "peers"} {
+			if got[flag] != want[flag] {
+				t.Errorf("%s: --%s=%s, but the coordinator has %s", p.Metadata.Name, flag, got[flag], want[flag])
+			}
+		}
+		data := p.Spec.Volumes[slices.IndexFunc(p.Spec.Volumes, func(v volume) bool { return v.Name == "data" })]
+		if data.PersistentVolumeClaim.ClaimName != name || !c.Stdin || !c.StdinOnce || c.Args[1] != "/dev/stdin" {
+			t.Errorf("%s restores %v into %+v", p.Metadata.Name, c.Args, data)
+		}
+	}
 }
 
 // peers checks that the names of a cluster fit the names of its pods, services and certificates.
@@ -217,7 +255,8 @@ func memory(t *testing.T, m *manifests) {
 		}
 		return n
 	}
-	for _, p := range []*template{&m.statefulSets["coppice"].Spec.Template, &m.deployments["coppice-worker"].Spec.Template} {
+	coordinators, workers := m.statefulSets["coppice"], m.deployments["coppice-worker"]
+	for _, p := range []*template{&coordinators.Spec.Template, &workers.Spec.Template} {
 		c := p.Spec.Containers[0]
 		heap := size(c.Env[slices.IndexFunc(c.Env, func(e envVar) bool { return e.Name == "GOMEMLIMIT" })].Value)
 		limit, given := size(c.Resources.Limits["memory"]), flagsOf(t, c.expand("coppice-0"))
@@ -233,7 +272,7 @@ func memory(t *testing.T, m *manifests) {
 		}
 		switch c.Name {
 		case "coordinator":
-			disk := size(m.statefulSets["coppice"].Spec.VolumeClaimTemplates[0].Spec.Resources.Requests["storage"])
+			disk := size(coordinators.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests["storage"])
 			if number("jobs")*size(given["max-job-memory"])+size(given["message-memory"]) > heap ||
 				size(given["max-blob-bytes"]) > disk*3/4 {
 				t.Errorf("jobs of %v do not fit into %d bytes of memory and %d of the disk", given, heap, disk)
@@ -341,8 +380,8 @@ func allowed(rules []policyRule, pod labels, elsewhere bool) (ports []int) {
 	return ports
 }
 
-// TestRestricted: each pod has the security context of the standard "restricted" of Kubernetes, the user of the image, a
-// root that nobody can write, and a volume at each folder that the binary writes.
+// TestRestricted: each pod has the security context of the standard "restricted" of Kubernetes, the user of the image,
+// and a root that nobody can write.
 func TestRestricted(t *testing.T) {
 	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindStringSubmatch(read(t, "../Dockerfile"))
 	for name, p := range all(t).pods() {
@@ -453,9 +492,10 @@ func certificates(t *testing.T, m *manifests) {
 			t.Errorf("--%s is %q at first, and %q later", flag, given[flag], renewed[flag])
 		}
 	}
+	host := m.monitors["coppice-coordinator"].Spec.Endpoints[0].TLSConfig.ServerName
 	var ids []string
 	for i := range m.statefulSets["coppice"].Spec.Replicas {
-		ids = append(ids, fmt.Sprintf("coppice-%d=%s", i, m.monitors["coppice-coordinator"].Spec.Endpoints[0].TLSConfig.ServerName))
+		ids = append(ids, fmt.Sprintf("coppice-%d=%s", i, host))
 	}
 	if want := strings.Join(ids, ","); given["coordinators"] != want {
 		t.Errorf("--coordinators=%s, want %s", given["coordinators"], want)

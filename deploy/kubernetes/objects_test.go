@@ -1,8 +1,8 @@
 // Package kubernetes checks the manifests of this folder against each other and against the binary.
 //
-// The types below have the fields of Kubernetes that the manifests use, and no others: a field that is misspelt, or that
-// no test looks at, is refused. The manifests were decoded strictly with the types of k8s.io/api v0.34 and of the
-// Prometheus Operator v0.92 as well, which this module does not need otherwise.
+// The types below have the fields of Kubernetes that the manifests use. Any other field is refused, such as one that is
+// misspelt. The manifests were also decoded strictly with the types of k8s.io/api v0.34 and of the Prometheus Operator
+// v0.92, which this module does not need otherwise.
 package kubernetes
 
 import (
@@ -91,6 +91,8 @@ type container struct {
 		} `yaml:"capabilities"`
 	} `yaml:"securityContext"`
 	VolumeMounts []mount `yaml:"volumeMounts"`
+	Stdin        bool    `yaml:"stdin"`
+	StdinOnce    bool    `yaml:"stdinOnce"`
 }
 
 type mount struct {
@@ -117,6 +119,9 @@ type volume struct {
 		Medium    string `yaml:"medium"`
 		SizeLimit string `yaml:"sizeLimit"`
 	} `yaml:"emptyDir"`
+	PersistentVolumeClaim *struct {
+		ClaimName string `yaml:"claimName"`
+	} `yaml:"persistentVolumeClaim"`
 }
 
 type podSpec struct {
@@ -151,14 +156,26 @@ type template struct {
 	Spec     podSpec `yaml:"spec"`
 }
 
+type claimSpec struct {
+	AccessModes []string `yaml:"accessModes"`
+	Resources   struct {
+		Requests labels `yaml:"requests"`
+	} `yaml:"resources"`
+}
+
+type claimTemplate struct {
+	Metadata meta      `yaml:"metadata"`
+	Spec     claimSpec `yaml:"spec"`
+}
+
 type claim struct {
-	Metadata meta `yaml:"metadata"`
-	Spec     struct {
-		AccessModes []string `yaml:"accessModes"`
-		Resources   struct {
-			Requests labels `yaml:"requests"`
-		} `yaml:"resources"`
-	} `yaml:"spec"`
+	Object `yaml:",inline"`
+	Spec   claimSpec `yaml:"spec"`
+}
+
+type pod struct {
+	Object `yaml:",inline"`
+	Spec   podSpec `yaml:"spec"`
 }
 
 type jobSpec struct {
@@ -191,13 +208,13 @@ type budget struct {
 type statefulSet struct {
 	Object `yaml:",inline"`
 	Spec   struct {
-		ServiceName          string   `yaml:"serviceName"`
-		Replicas             int      `yaml:"replicas"`
-		PodManagementPolicy  string   `yaml:"podManagementPolicy"`
-		MinReadySeconds      int      `yaml:"minReadySeconds"`
-		Selector             matcher  `yaml:"selector"`
-		Template             template `yaml:"template"`
-		VolumeClaimTemplates []claim  `yaml:"volumeClaimTemplates"`
+		ServiceName          string          `yaml:"serviceName"`
+		Replicas             int             `yaml:"replicas"`
+		PodManagementPolicy  string          `yaml:"podManagementPolicy"`
+		MinReadySeconds      int             `yaml:"minReadySeconds"`
+		Selector             matcher         `yaml:"selector"`
+		Template             template        `yaml:"template"`
+		VolumeClaimTemplates []claimTemplate `yaml:"volumeClaimTemplates"`
 	} `yaml:"spec"`
 }
 
@@ -338,6 +355,11 @@ type kustomization struct {
 	Patches    []struct {
 		Path string `yaml:"path"`
 	} `yaml:"patches"`
+	Images []struct {
+		Name    string `yaml:"name"`
+		NewName string `yaml:"newName"`
+		NewTag  string `yaml:"newTag"`
+	} `yaml:"images"`
 	GeneratorOptions struct {
 		DisableNameSuffixHash bool `yaml:"disableNameSuffixHash"`
 	} `yaml:"generatorOptions"`
@@ -357,6 +379,8 @@ type manifests struct {
 	statefulSets    map[string]*statefulSet
 	deployments     map[string]*deployment
 	jobs            map[string]*job
+	plain           map[string]*pod
+	claims          map[string]*claim
 	cronJobs        map[string]*cronJob
 	serviceAccounts map[string]*serviceAccount
 	configMaps      map[string]*configMap
@@ -412,6 +436,10 @@ func (m *manifests) add(t *testing.T, where, text string) {
 			keep(t, where, doc, name, &m.jobs)
 		case "batch/v1 CronJob":
 			keep(t, where, doc, name, &m.cronJobs)
+		case "v1 Pod":
+			keep(t, where, doc, name, &m.plain)
+		case "v1 PersistentVolumeClaim":
+			keep(t, where, doc, name, &m.claims)
 		case "v1 ServiceAccount":
 			keep(t, where, doc, name, &m.serviceAccounts)
 		case "v1 ConfigMap":
@@ -438,7 +466,7 @@ func (m *manifests) add(t *testing.T, where, text string) {
 func (m *manifests) folder(t *testing.T, dir string) {
 	t.Helper()
 	k := kustomizationOf(t, filepath.Join(dir, "kustomization.yaml"))
-	if len(k.Components)+len(k.Patches) > 0 {
+	if len(k.Patches) > 0 || len(k.Components) > 0 && !slices.Equal(k.Components, []string{"../image"}) {
 		t.Fatalf("%s has components or patches, which only kubectl applies", dir)
 	}
 	for _, name := range k.Resources {
@@ -471,7 +499,7 @@ func kustomizationOf(t *testing.T, path string) (k kustomization) {
 func all(t *testing.T) *manifests {
 	t.Helper()
 	m := new(manifests)
-	for _, dir := range []string{"base", "certificates", "monitoring"} {
+	for _, dir := range []string{"base", "certificates", "monitoring", "restore"} {
 		m.folder(t, dir)
 	}
 	return m
@@ -488,6 +516,9 @@ func (m *manifests) pods() map[string]*template {
 	}
 	for name, j := range m.jobs {
 		found["Job "+name] = &j.Spec.Template
+	}
+	for name, p := range m.plain {
+		found["Pod "+name] = &template{Metadata: p.Metadata, Spec: p.Spec}
 	}
 	for name, c := range m.cronJobs {
 		found["CronJob "+name] = &c.Spec.JobTemplate.Spec.Template
@@ -509,7 +540,7 @@ func (m *manifests) selected(selector labels) (names []string) {
 // containers returns all containers of a pod.
 func (p *podSpec) containers() []container { return slices.Concat(p.InitContainers, p.Containers) }
 
-// expand replaces $(NAME) in the arguments of a container, as Kubernetes does, with the variables of a pod of this name.
+// expand returns the arguments of a container in a pod of this name. Variables replace $(NAME), as in Kubernetes.
 func (c *container) expand(pod string) (args []string) {
 	var pairs []string
 	for _, e := range c.Env {

@@ -44,8 +44,9 @@ func TestOverlays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replicas := map[string]int{"overlays/cluster": 3, "overlays/single": 1, "overlays/monitored": 3, "certificates": 0}
-	if want := append(folders, "certificates"); len(want) != len(replicas) {
+	replicas := map[string]int{"overlays/cluster": 3, "overlays/single": 1, "overlays/monitored": 3,
+		"certificates": 0, "restore": 0}
+	if want := append(folders, "certificates", "restore"); len(want) != len(replicas) {
 		t.Fatalf("the folders are %v, and %v are tested", want, replicas)
 	}
 	for dir, n := range replicas {
@@ -60,6 +61,13 @@ func TestOverlays(t *testing.T) {
 		}
 		if n > 0 {
 			peers(t, &m, n)
+		}
+		for name, p := range m.pods() {
+			for _, one := range p.Spec.containers() {
+				if _, tag, _ := strings.Cut(one.Image, ":"); tag == "" {
+					t.Errorf("%s: %s: the image %s has no tag", dir, name, one.Image)
+				}
+			}
 		}
 		for _, b := range m.roleBindings {
 			if b.Subjects[0].Namespace != "coppice" {
@@ -87,6 +95,12 @@ func (m *manifests) objects() (list []*Object) {
 		list = append(list, &o.Object)
 	}
 	for _, o := range m.cronJobs {
+		list = append(list, &o.Object)
+	}
+	for _, o := range m.plain {
+		list = append(list, &o.Object)
+	}
+	for _, o := range m.claims {
 		list = append(list, &o.Object)
 	}
 	for _, o := range m.policies {
@@ -144,7 +158,8 @@ func TestStore(t *testing.T) {
 		create = append(create, strings.ReplaceAll(arg, "/work", work))
 	}
 	authority := new(secret)
-	if err := yaml.Unmarshal([]byte(kubectl(t, append(create, "--dry-run=client", "-o", "yaml")...)), authority); err != nil {
+	text := kubectl(t, append(create, "--dry-run=client", "-o", "yaml")...)
+	if err := yaml.Unmarshal([]byte(text), authority); err != nil {
 		t.Fatal(err)
 	}
 	made.secrets[authority.Metadata.Name] = authority
@@ -196,8 +211,9 @@ func secretFiles(t *testing.T, v *volume, secret map[string]string) map[string]s
 	return files
 }
 
-// TestProbes runs a coordinator and a worker with the arguments of their pods, on this machine, and probes both as a node
-// does: it shows no certificate and verifies none. A coordinator that waits for the others is alive, and not ready.
+// TestProbes runs a coordinator and a worker with the arguments of their pods, on this machine. It probes both as a
+// node does, which shows no certificate and verifies none. A coordinator that waits for the others is alive, and not
+// ready.
 func TestProbes(t *testing.T) {
 	m, dir := all(t), t.TempDir()
 	issueTo(t, m, dir)
@@ -258,10 +274,14 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	run(line(c, "coppice-0", "c"))
-	testkit.Until(t, "a coordinator that is ready", func() bool { return probes(c.ReadinessProbe, at) == http.StatusOK })
+	testkit.Until(t, "a coordinator that is ready", func() bool {
+		return probes(c.ReadinessProbe, at) == http.StatusOK
+	})
 	worker := &w.Containers[0]
 	run(line(worker, "coppice-worker-5d4f9c-x2x4q", "w"))
-	testkit.Until(t, "a worker that is ready", func() bool { return probes(worker.ReadinessProbe, listen) == http.StatusOK })
+	testkit.Until(t, "a worker that is ready", func() bool {
+		return probes(worker.ReadinessProbe, listen) == http.StatusOK
+	})
 	for _, p := range []*probe{c.StartupProbe, c.LivenessProbe} {
 		if got := probes(p, at); got != http.StatusOK {
 			t.Errorf("%s of a coordinator: %d", p.HTTPGet.Path, got)

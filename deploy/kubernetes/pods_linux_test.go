@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // inPod starts a container in the mounts of this process: $POD/root is its root, which nobody can write, and the lines
@@ -66,6 +69,7 @@ type cluster struct {
 	secrets map[string]map[string]string
 	places  map[string]*place // by the name of the pod
 	roles   map[string]labels // labels of pods by host
+	backup  string            // file that containers with a standard input get
 	writes  int
 }
 
@@ -88,8 +92,9 @@ func newCluster(t *testing.T) *cluster {
 // name writes the names of the pods and services, in place: all pods see the same file.
 func (c *cluster) name() {
 	text := "127.0.0.1 localhost\n"
+	coordinators := c.m.statefulSets["coppice"].Spec.Template.Metadata.Labels
 	for name, p := range c.places {
-		if p.host != nil && strings.HasPrefix(name, "coppice-") && !strings.Contains(name, "worker") {
+		if p.host != nil && c.roles[p.host.Name].has(coordinators) {
 			text += p.host.Address() + " " + name + ".coppice-peers\n" + p.host.Address() + " coppice\n"
 		}
 	}
@@ -103,7 +108,8 @@ func (c *cluster) prepare(pod string, t *template, one *container) *place {
 	c.address(pod, t)
 	p, spec := c.places[pod], &t.Spec
 	root := filepath.Join(p.dir, "root")
-	lines := os.Getenv(binaryVariable) + " /coppice ro\n" + filepath.Join(c.root, "hosts") + " /etc/hosts ro\n/proc /proc rw\n"
+	lines := fmt.Sprintf("%s /coppice ro\n%s /etc/hosts ro\n/proc /proc rw\n", os.Getenv(binaryVariable),
+		filepath.Join(c.root, "hosts"))
 	for _, dir := range []string{"etc", "proc"} {
 		c.check(os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
@@ -128,6 +134,11 @@ func (c *cluster) prepare(pod string, t *template, one *container) *place {
 			mode = "ro"
 		}
 		lines += dir + " " + m.MountPath + " " + mode + "\n"
+	}
+	if one.Stdin {
+		c.check(errors.Join(os.MkdirAll(filepath.Join(root, "dev"), 0o755),
+			os.WriteFile(filepath.Join(root, "dev", "stdin"), nil, 0o755), os.Chmod(c.backup, 0o644)))
+		lines += c.backup + " /dev/stdin ro\n"
 	}
 	c.check(os.WriteFile(filepath.Join(p.dir, "mounts"), []byte(lines), 0o644))
 	return p
@@ -307,10 +318,10 @@ func binary(t *testing.T) string {
 	return file
 }
 
-// TestPods runs the containers of the manifests on a network of hosts with the names of their pods: with their arguments,
-// volumes, users, probes and network policies, but without Kubernetes. The first job makes the certificates, and the
-// coordinators start without one. While a job runs, all coordinators are restarted, one after the other. Then one gets another
-// address, and the certificates are renewed.
+// TestPods runs the containers of the manifests on a network of hosts with the names of their pods, without Kubernetes:
+// with their arguments, volumes, users, probes and network policies. The first job makes the certificates. While a job
+// of a client runs, all coordinators are restarted, one after the other. Then one gets another address, and the
+// certificates are renewed. At last, a backup becomes a new cluster.
 func TestPods(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, program := range []string{"bash", "mount", "chroot", "go"} {
@@ -379,7 +390,8 @@ func TestPods(t *testing.T) {
 	c.replace("coppice-1", coordinator)
 	c.scrape()
 	c.renew(append(workers, pods...))
-	c.forward()
+	c.backup = c.forward()
+	c.restore(pods, want)
 }
 
 // replace ends a pod and starts it again with its volumes. It returns when the pod is ready.
@@ -448,7 +460,8 @@ func (c *cluster) scrape() {
 				serves[component][e.Port], e.Path))
 			c.check(err)
 			text, err := io.ReadAll(r.Body)
-			if r.Body.Close(); err != nil || r.StatusCode != http.StatusOK || !bytes.Contains(text, []byte("coppice_build_info")) {
+			r.Body.Close()
+			if err != nil || r.StatusCode != http.StatusOK || !bytes.Contains(text, []byte("coppice_build_info")) {
 				c.t.Errorf("the metrics of %s: %s, %v", pod, r.Status, err)
 			}
 			transport.CloseIdleConnections()
@@ -497,9 +510,15 @@ func (c *cluster) renew(pods []string) {
 	}
 }
 
+// page has commands that forward runs.
+const page = "../../docs/guides/kubernetes.md"
+
+// ofPage matches a block of the page that forward runs.
+var ofPage = regexp.MustCompile("(?s)<!-- not run: TestPods [^\n]*\n *```\n(.*?\n) *```\n")
+
 // forward uses the cluster from a machine that knows no name and reaches no pod, by a port that is forwarded to a
 // coordinator as kubectl port-forward does: in the pod, the connections come from loopback.
-func (c *cluster) forward() {
+func (c *cluster) forward() (backup string) {
 	c.t.Helper()
 	own, err := c.net.Host("own")
 	c.check(err)
@@ -539,19 +558,56 @@ func (c *cluster) forward() {
 	for name, text := range c.secrets["coppice-admin"] {
 		c.check(os.WriteFile(filepath.Join(admin, name), []byte(text), 0o600))
 	}
-	set := cmdtest.ArtificialFile(c.t, dir, "set.csv", 200, 1)
-	for _, args := range [][]string{
-		{"train", "--data", set, "--steps", "20"},
-		{"cluster", "members"},
-		{"backup", filepath.Join(dir, "backup.tar")},
-	} {
-		cmd := exec.Command(os.Getenv(binaryVariable), append(args, "--server", "127.0.0.1:7100", "--tls-dir", admin)...)
+	lines := ofPage.FindAllStringSubmatch(read(c.t, page), -1)
+	if len(lines) != 2 {
+		c.t.Fatalf("%s has %d blocks that this test runs", page, len(lines))
+	}
+	for line := range strings.Lines(lines[0][1] + lines[1][1]) {
+		words := strings.Fields(line)
+		if words[0] != "coppice" {
+			c.t.Fatalf("%s: %q is no command of coppice", page, line)
+		}
+		cmd := exec.Command(os.Getenv(binaryVariable), words[1:]...)
 		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
 		c.check(own.Start(cmd))
 		if err := cmd.Wait(); err != nil {
-			c.t.Errorf("%v: %v\n%s", args, err, &out)
+			c.t.Errorf("%s: %v\n%s", line, err, &out)
 		}
-		c.t.Logf("%s", &out)
+		c.t.Logf("%s%s", line, &out)
+	}
+	return filepath.Join(dir, "backup.tar")
+}
+
+// restore makes a new cluster of the backup. It has the model of the first job, and the workers join it.
+func (c *cluster) restore(pods []string, model string) {
+	c.t.Helper()
+	for _, pod := range pods {
+		c.stop(pod)
+	}
+	coordinator := &c.m.statefulSets["coppice"].Spec.Template
+	for i, pod := range pods {
+		p := c.m.plain[fmt.Sprintf("coppice-restore-%d", i)]
+		name := p.Metadata.Name
+		c.t.Log(c.run(name, &template{Metadata: p.Metadata, Spec: p.Spec}, &p.Spec.Containers[0]))
+		data := filepath.Join("volumes", "data")
+		c.check(errors.Join(os.RemoveAll(filepath.Join(c.places[pod].dir, data)),
+			os.Rename(filepath.Join(c.places[name].dir, data), filepath.Join(c.places[pod].dir, data))))
+		c.start(pod, coordinator, &coordinator.Spec.Containers[0])
+	}
+	for _, pod := range pods {
+		c.ready(pod, &coordinator.Spec.Containers[0])
+	}
+	client := c.client()
+	one := &client.Spec.Containers[0]
+	testkit.Until(c.t, "the workers in the restored cluster", func() bool {
+		var shown protocol.Cluster
+		out := c.run("client", client, one, "cluster", "-o", "json", "--server", "coppice:7100", "--tls-dir", "/certs")
+		return json.Unmarshal([]byte(out), &shown) == nil && len(shown.Workers) == 2
+	})
+	models := c.run("client", client, one, "model", "list", "-o", "json", "--server", "coppice:7100", "--tls-dir",
+		"/certs")
+	if !strings.Contains(models, model) {
+		c.t.Errorf("the restored cluster lacks the model %s: %s", model, models)
 	}
 }
