@@ -216,6 +216,15 @@ func secretFiles(t *testing.T, v *volume, secret map[string]string) map[string]s
 // ready.
 func TestProbes(t *testing.T) {
 	m, dir := all(t), t.TempDir()
+	for name, p := range m.pods() {
+		for _, one := range p.Spec.Containers {
+			for _, p := range []*probe{one.StartupProbe, one.LivenessProbe, one.ReadinessProbe} {
+				if p != nil && (p.HTTPGet.Port != "http" || p.HTTPGet.Scheme != "HTTPS") {
+					t.Fatalf("%s: %+v", name, p.HTTPGet)
+				}
+			}
+		}
+	}
 	issueTo(t, m, dir)
 	secrets := stored(t, m, dir)
 	s, w := m.statefulSets["coppice"].Spec.Template.Spec, m.deployments["coppice-worker"].Spec.Template.Spec
@@ -290,15 +299,6 @@ func TestProbes(t *testing.T) {
 	for _, p := range []*probe{worker.StartupProbe, worker.LivenessProbe} {
 		if got := probes(p, listen); got != http.StatusOK {
 			t.Errorf("%s of a worker: %d", p.HTTPGet.Path, got)
-		}
-	}
-	for name, p := range all(t).pods() {
-		for _, one := range p.Spec.Containers {
-			for _, p := range []*probe{one.StartupProbe, one.LivenessProbe, one.ReadinessProbe} {
-				if p != nil && (p.HTTPGet.Port != "http" || p.HTTPGet.Scheme != "HTTPS") {
-					t.Errorf("%s: %+v", name, p.HTTPGet)
-				}
-			}
 		}
 	}
 }

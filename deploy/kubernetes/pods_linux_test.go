@@ -34,7 +34,7 @@ import (
 // If the test is killed, stdin closes, and the container is killed too.
 const inPod = `set -e
 exec 3<&0
-(read -r -u 3 _; read -r _ _ _ parent _ </proc/$BASHPID/stat; [[ $parent == $$ ]] && kill -KILL $$) >/dev/null 2>&1 &
+(read -r -u 3 _ || read -r _ _ _ parent _ </proc/$BASHPID/stat; [[ $parent == $$ ]] && kill -KILL $$) >/dev/null 2>&1 &
 exec 3<&-
 mount --make-rprivate /
 mount --bind "$POD/root" "$POD/root"
