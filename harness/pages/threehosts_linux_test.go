@@ -26,7 +26,7 @@ var threeHosts = []string{"host1", "host2", "host3", "own"}
 // its own. If the test is killed, stdin closes, and the line is killed too.
 const onHost = `set -e
 exec 3<&0
-(read -r -u 3 _; read -r _ _ _ parent _ </proc/$BASHPID/stat; [[ $parent == $$ ]] && kill -KILL $$) >/dev/null 2>&1 &
+(read -r -u 3 _ || read -r _ _ _ parent _ </proc/$BASHPID/stat; [[ $parent == $$ ]] && kill -KILL $$) >/dev/null 2>&1 &
 exec 3<&-
 mount --make-rprivate /
 mount --bind "$ROOT/hosts" /etc/hosts
