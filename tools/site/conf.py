@@ -43,7 +43,6 @@ default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_use_ivar = True
-maximum_signature_line_length = 100
 highlight_language = "sh"
 suppress_warnings = ["misc.highlighting_failure"]
 

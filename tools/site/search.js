@@ -12,15 +12,15 @@ var Scorer = {
     let best = 0;
     for (const [heading, places] of Object.entries(Search._index.alltitles)) {
       const found = words.filter((word) => word.test(heading.toLowerCase())).length;
-      const fit = found && found + 1 / heading.split(" ").length;
+      const fit = found && found + 0.5 / heading.split(" ").length;
       const place = places.find(([file]) => Search._index.docnames[file] === page);
       if (fit <= best || !place) continue;
       best = fit;
       result[1] = heading === title ? title : `${title} > ${heading}`;
       result[2] = place[1] ? "#" + place[1] : "";
     }
-    if (/^docs\/(guides|tutorial|security)|^deploy/.test(page)) best += 0.3;
-    if (/(BACKUP|CHANGELOG|DESIGN|FILES|FORMAT|PROTOCOL)$|^docs\/dev/.test(page)) best -= 2;
+    if (/^docs\/(guides|tutorial|security)|^deploy/.test(page)) best += 0.5;
+    if (/(BACKUP|CHANGELOG|DESIGN|FILES|FORMAT|PROTOCOL)$|^docs\/dev/.test(page)) best -= 3;
     return score + 10 * best;
   },
   objNameMatch: 31,
