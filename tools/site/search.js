@@ -2,9 +2,9 @@
    leads to it. Guides come before other pages, and pages about the code come last. */
 const words = (new URLSearchParams(location.search).get("q") || "")
   .toLowerCase()
-  .split(/[^\w-]+/)
+  .split(/\W+/)
   .filter((word) => word.length > 2)
-  .map((word) => new RegExp("\\b" + word.replace(/(e|s|ing)$/, "")));
+  .map((word) => new RegExp("\\b" + word.replace(/(?<=..)(e|s|ing)$/, "")));
 var Scorer = {
   score: (result) => {
     const [page, title, , , score, , kind] = result;
