@@ -171,7 +171,7 @@ func (d *distrusted) Unwrap() []error { return []error{ErrStranger, d.peer} }
 // bare removes the scheme of an address.
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
-var tlsFound = errtext.Sprintf("the server uses TLS, but this command is in the clear; give {tls-dir}, or {ca-file} " +
+var tlsFound = errtext.Sprintf("the server uses TLS, but this command does not; give {tls-dir}, or {ca-file} " +
 	"and {token-file}")
 
 const (

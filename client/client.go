@@ -70,7 +70,7 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 		case scheme != "http" && scheme != "https":
 			err = fmt.Errorf("%q is neither http nor https", scheme)
 		case scheme == "http" && source != nil:
-			err = errtext.Errorf(errtext.NoAccess, "http is in the clear, but {tls-dir} and {ca-file} ask for TLS; leave out "+
+			err = errtext.Errorf(errtext.NoAccess, "http uses no TLS, but {tls-dir} and {ca-file} ask for TLS; leave out "+
 				"http://")
 		}
 		if err != nil {

@@ -107,7 +107,7 @@ func TestToken(t *testing.T) {
 		source  *certs.Source
 	}{{"http://127.0.0.1:1", trust}, {"127.0.0.1:1", nil}, {"https://127.0.0.1:1", nil}} {
 		if _, err := NewWithToken(c.servers, c.source, "coppice_token"); err == nil ||
-			!strings.Contains(err.Error(), "clear") || strings.Contains(err.Error(), "coppice_token") {
+			!strings.Contains(err.Error(), "TLS") || strings.Contains(err.Error(), "coppice_token") {
 			t.Errorf("%s: %v", c.servers, err)
 		}
 	}

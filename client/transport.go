@@ -458,7 +458,7 @@ func short(ctx, limited context.Context, err error) error {
 	return err
 }
 
-var errClear = errors.New("a token is never sent in the clear; connect to coordinators with TLS, and name the " +
+var errClear = errors.New("a token is never sent without TLS; connect to coordinators with TLS, and name the " +
 	"authorities of the cluster")
 
 // bearer sends a token with each request.

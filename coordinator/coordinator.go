@@ -179,7 +179,7 @@ func (n *node) checkExposed(exposed error) error {
 	}
 	if !n.cfg.exposed {
 		n.cfg.exposed = true
-		n.cfg.Log.Warn("--insecure: this coordinator exchanges everything with other machines in the clear")
+		n.cfg.Log.Warn("--insecure: this coordinator exchanges everything with other machines without TLS")
 	}
 	return nil
 }

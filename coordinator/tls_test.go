@@ -278,7 +278,7 @@ func TestAnswersOfHTTP(t *testing.T) {
 	s.leader(ctx)
 	clear := s.clientOf(nil)
 	clear.Patience = 0
-	if _, err := clear.Cluster(ctx); err == nil || !strings.Contains(err.Error(), "this command is in the clear; give "+
+	if _, err := clear.Cluster(ctx); err == nil || !strings.Contains(err.Error(), "this command does not; give "+
 		"--tls-dir") {
 		t.Errorf("a client in the clear: %v", err)
 	}
@@ -387,8 +387,8 @@ func TestMixedStart(t *testing.T) {
 			return strings.Contains(last, text)
 		})
 	}
-	says(s.at(0), source, "the server is in the clear, but this process uses TLS")
-	says(fmt.Sprintf("127.0.0.1:%d", s.peers[1].Port), nil, "the server uses TLS, but this process is in the clear")
+	says(s.at(0), source, "the server uses no TLS, but this process does")
+	says(fmt.Sprintf("127.0.0.1:%d", s.peers[1].Port), nil, "the server uses TLS, but this process does not")
 }
 
 // TestExposed: an address that other machines reach needs certificates or --insecure.

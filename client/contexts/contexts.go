@@ -47,7 +47,7 @@ func (c *Context) Check() error {
 		err = errors.New("tls_dir excludes ca and token_file, because the folder has a certificate and ca.crt")
 	case c.TokenFile != "" && c.CA == "":
 		err = errors.New("token_file needs ca, a file with the authorities of the cluster, because a token is never sent " +
-			"in the clear")
+			"without TLS")
 	}
 	if err != nil {
 		return fmt.Errorf("context %s: %w", c.Name, err)

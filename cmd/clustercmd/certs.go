@@ -48,7 +48,7 @@ To replace a certificate before its end, issue it again and copy the files. Runn
 
 // authorityFlags name the folder of an authority, and how long the certificates are valid that it issues.
 type authorityFlags struct {
-	Authority string    `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, made by coppice certs init (default: certs)."`
+	Authority string    `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, which coppice certs init or coppice certs cluster makes (default: certs)."`
 	Valid     units.Age `default:"90d" placeholder:"AGE" help:"How long the certificate is valid, such as 90d or 12h, from 1h to 3650d. It ends with the authority if that ends before (default: 90d)."`
 }
 

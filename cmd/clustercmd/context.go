@@ -34,7 +34,7 @@ command line, variables do not count.
 type contextSetCmd struct {
 	Name      string   `arg:"" placeholder:"NAME" help:"Name of the context."`
 	Server    []string `required:"" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators; one is enough."`
-	CAFile    string   `name:"ca-file" placeholder:"FILE" help:"File with the authorities of the cluster, ca.crt from coppice certs init."`
+	CAFile    string   `name:"ca-file" placeholder:"FILE" help:"File with the certificate authorities (CA) of the cluster: ca.crt, which coppice certs init and coppice certs cluster make."`
 	TokenFile string   `name:"token-file" placeholder:"FILE" help:"File with a token from coppice token create."`
 	TLSDir    string   `name:"tls-dir" placeholder:"DIR" help:"Folder with a certificate: ca.crt, tls.crt and tls.key. It takes the place of --ca-file and --token-file."`
 }

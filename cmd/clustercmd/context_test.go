@@ -41,7 +41,7 @@ func TestWrongIdentity(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--token-file", good}, "never sent in the clear"},
+		{[]string{"--token-file", good}, "never sent without TLS"},
 		{[]string{"--token-file", good, "--ca-file", ca, "--server", "http://127.0.0.1:1"}, "leave out http://"},
 		{[]string{"--token-file", good, "--tls-dir", folder}, "--tls-dir excludes --token-file"},
 		{[]string{"--ca-file", ca, "--tls-dir", folder}, "--tls-dir excludes"},
@@ -52,7 +52,7 @@ func TestWrongIdentity(t *testing.T) {
 		{[]string{"--token-file", good, "--ca-file", filepath.Join(folder, certs.CertFile)}, "--ca-file: "},
 		{[]string{"--context", "prod"}, `no context "prod"; coppice context list`},
 		{[]string{"--context", "safe", "--server", "h:1,http://127.0.0.1:1"},
-			"--server http://127.0.0.1:1: http is in the clear, but the context safe asks for TLS"},
+			"--server http://127.0.0.1:1: http uses no TLS, but the context safe asks for TLS"},
 		{[]string{"--context", "safe", "--server", "http://127.0.0.1:1", "--tls-dir", folder},
 			"but --tls-dir and --ca-file ask for TLS"},
 	} {

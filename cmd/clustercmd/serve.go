@@ -222,7 +222,7 @@ func (c *WorkerCmd) metricsToken(log func() *slog.Logger) (func() ([sha256.Size]
 		return nil, errors.New("without --listen, the worker serves no /metrics; give --listen too")
 	}
 	if c.TLSDir == "" {
-		return nil, errors.New("a token is never sent in the clear; the worker needs --tls-dir too")
+		return nil, errors.New("a token is never sent without TLS; the worker needs --tls-dir too")
 	}
 	hash, err := readMetricsToken(c.MetricsToken)
 	if err != nil {
@@ -344,7 +344,7 @@ type ServeFlags struct {
 	LogLevel     string   `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
 	Insecure     bool     `help:"Listen at addresses that other machines reach without TLS. Anybody who reaches the ports can then read, change and delete everything."`
 	OpenMetrics  bool     `name:"anonymous-metrics" help:"Anybody who reaches the HTTP port may read /metrics. Otherwise a reader needs a certificate or a token of the role read."`
-	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached in the clear, separated by commas. Requests for other names are refused; addresses, names without a dot and the hosts of --peers are always accepted."`
+	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached without TLS, separated by commas. Requests for other names are refused; addresses, names without a dot and the hosts of --peers are always accepted."`
 	DieWithStdin bool     `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
 
 	connect.TLSFlag

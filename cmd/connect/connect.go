@@ -121,7 +121,7 @@ func Try(a *cli.App, s *ServerFlags) (*client.Client, error) {
 // tokenFlags name the token of a user, and the authorities of a cluster.
 type tokenFlags struct {
 	TokenFile string `name:"token-file" seldom:"" placeholder:"FILE" group:"cluster" help:"File with a token from coppice token create. It takes the place of --tls-dir, and needs --ca-file."`
-	CAFile    string `name:"ca-file" seldom:"" placeholder:"FILE" group:"cluster" help:"File with the authorities of the cluster, ca.crt from coppice certs init. The command then connects with TLS."`
+	CAFile    string `name:"ca-file" seldom:"" placeholder:"FILE" group:"cluster" help:"File with the certificate authorities (CA) of the cluster: ca.crt, which coppice certs init and coppice certs cluster make. The command then connects with TLS."`
 }
 
 // route is how a command reaches a cluster.
@@ -153,7 +153,7 @@ func choose(levels ...route) (at route, err error) {
 		at.ca = ""
 	}
 	if at.token != "" && at.ca == "" {
-		return at, cli.Usagef("{token-file=%s}: a token is never sent in the clear; name the authorities of the cluster "+
+		return at, cli.Usagef("{token-file=%s}: a token is never sent without TLS; name the authorities of the cluster "+
 			"with {ca-file}, a copy of ca.crt", at.token)
 	}
 	return at, nil
@@ -213,7 +213,7 @@ func (s *ServerFlags) route(a *cli.App) (route, error) {
 			return strings.HasPrefix(strings.ToLower(strings.TrimSpace(server)), "http://")
 		}
 		if i := slices.IndexFunc(named, isPlain); i >= 0 && asks {
-			return route{}, cli.Usagef("{server=%s}: http is in the clear, but the context %s asks for TLS; leave out http://",
+			return route{}, cli.Usagef("{server=%s}: http uses no TLS, but the context %s asks for TLS; leave out http://",
 				named[i], name)
 		}
 		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir,

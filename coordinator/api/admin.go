@@ -167,7 +167,7 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !h.secure {
-		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start its "+
+		return nil, fmt.Errorf("%w: this cluster uses no TLS, so it checks no certificates and revokes none; start its "+
 			"coordinators with coppice coordinator --tls-dir", errBad)
 	}
 	if e.Identity != "" {
@@ -206,7 +206,7 @@ func (h *tokenHandlers) create(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !h.secure {
-		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; "+
+		return nil, fmt.Errorf("%w: this cluster uses no TLS, so everybody may do everything and tokens are of no use; "+
 			"start its coordinators with coppice coordinator --tls-dir", errBad)
 	}
 	if req.Owner == protocol.NoCaller {

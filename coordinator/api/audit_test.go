@@ -46,7 +46,7 @@ func TestAudit(t *testing.T) {
 	s.refuse(404, "POST", "/v1/workers/w1/trust", nil, "w1")
 	s.get("GET", "/v1/backup", nil, new([]byte))
 	s.refuse(400, "POST", "/v1/revocations", protocol.Revocation{Serial: "1f", Identity: "coppice://test/worker/w1"},
-		"in the clear", "--tls-dir")
+		"uses no TLS", "--tls-dir")
 	job := fmt.Sprintf("job %d (job)", j.ID)
 	want := []string{
 		"POST /v1/datasets: dataset art", "POST /v1/jobs: " + job,

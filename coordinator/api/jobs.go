@@ -144,7 +144,7 @@ func (h *jobHandlers) list(r *http.Request) (any, error) {
 	}
 	if q.Mine {
 		if q.Owner = access.Of(r.Context()).Name; q.Owner == "" {
-			return nil, fmt.Errorf("%w: mine: the caller has no name, since this cluster is in the clear; use owner instead",
+			return nil, fmt.Errorf("%w: mine: the caller has no name, since this cluster uses no TLS; use owner instead",
 				errBad)
 		}
 	}

@@ -49,7 +49,7 @@ func PeerOf(r *http.Request) *Peer {
 
 // ErrSecure is wrapped by the error of a process in the clear that meets a server with TLS.
 var ErrSecure = errtext.Errorf(errtext.NoAccess,
-	"the server uses TLS, but this process is in the clear; give {tls-dir}")
+	"the server uses TLS, but this process does not; give {tls-dir}")
 
 // WantsTLS reports whether a response to a request in the clear says that the server uses TLS.
 func WantsTLS(status int, body []byte) bool {

@@ -420,7 +420,7 @@ func Refuses(err error) bool {
 }
 
 // ErrClear is wrapped by the error about a server that does not speak TLS.
-var ErrClear = errors.New("the server is in the clear, but this process uses TLS; the server needs certificates too: " +
+var ErrClear = errors.New("the server uses no TLS, but this process does; the server needs certificates too: " +
 	"coppice coordinator --tls-dir")
 
 // explain says what to do about an error of a handshake.

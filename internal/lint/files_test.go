@@ -14,9 +14,11 @@ import (
 
 // mention is a file's name in a document or a comment.
 type mention struct {
-	where string // file:line
-	dir   string // of that file
-	name  string
+	where  string // file:line
+	dir    string // of that file
+	name   string // empty for an anchor of the same document
+	link   bool
+	anchor string // of a link
 }
 
 var (
@@ -26,7 +28,9 @@ var (
 	// rooted finds what looks like a path from the top of the repository, to a file or a folder.
 	rooted = regexp.MustCompile(`(?:^|[^A-Za-z0-9_*./-])([a-z]+/[A-Za-z0-9_./-]*[A-Za-z0-9_])`)
 	// linked finds the links of documents, whose targets have any extension.
-	linked = regexp.MustCompile(`\[[^\]]*\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	linked = regexp.MustCompile(`\[[^\]]*\]\(([^)#:\s]*)(?:#([^)]*))?\)`)
+	// unanchored finds the characters of a heading that its anchor does not have.
+	unanchored = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	// address finds addresses of the web, whose paths are not files here.
 	address = regexp.MustCompile(`https?://\S+`)
 )
@@ -36,17 +40,17 @@ func mentions(where, dir, line string, document bool) (all []mention) {
 	line = address.ReplaceAllString(line, "")
 	if document {
 		for _, m := range linked.FindAllStringSubmatch(line, -1) {
-			all = append(all, mention{where, dir, m[1]})
+			all = append(all, mention{where: where, dir: dir, name: m[1], link: true, anchor: m[2]})
 		}
 		line = linked.ReplaceAllString(line, "")
 	}
 	for _, m := range named.FindAllStringSubmatch(line, -1) {
-		all = append(all, mention{where, dir, m[1]})
+		all = append(all, mention{where: where, dir: dir, name: m[1]})
 	}
 	for _, m := range rooted.FindAllStringSubmatch(line, -1) {
 		top, _, _ := strings.Cut(m[1], "/")
 		if info, err := os.Stat(filepath.Join("..", "..", top)); err == nil && info.IsDir() {
-			all = append(all, mention{where, dir, m[1]})
+			all = append(all, mention{where: where, dir: dir, name: m[1]})
 		}
 	}
 	return all
@@ -85,24 +89,63 @@ func documents(t *testing.T) (names []string) {
 var elsewhere = []string{"accuracy.md", "shared/data/README.md", "dataset/import", "job/fold", "job/digest"}
 
 // exists reports whether a name is that of a file or folder, from the folder where it is
-// mentioned or from one above.
+// mentioned or, if it is no link, from one above.
 func (m *mention) exists() bool {
 	for dir := m.dir; ; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(path.Join(dir, m.name)))); err == nil {
 			return true
 		}
-		if dir == "." {
+		if dir == "." || m.link {
 			return false
 		}
 	}
 }
 
+// target is the document that a link leads to.
+func (m *mention) target() string {
+	if m.name == "" {
+		page, _, _ := strings.Cut(m.where, ":")
+		return page
+	}
+	return path.Join(m.dir, m.name)
+}
+
+// anchors lists the anchors of a document as GitHub makes them from headings.
+func anchors(document string) (all []string) {
+	seen := make(map[string]int)
+	fenced := false
+	for line := range strings.SplitSeq(document, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		heading := strings.TrimLeft(line, "#")
+		if fenced || heading == line || !strings.HasPrefix(heading, " ") {
+			continue
+		}
+		text := linkText.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "$1")
+		anchor := strings.ReplaceAll(unanchored.ReplaceAllString(text, ""), " ", "-")
+		if n := seen[anchor]; n > 0 {
+			all = append(all, anchor+"-"+strconv.Itoa(n))
+		} else {
+			all = append(all, anchor)
+		}
+		seen[anchor]++
+	}
+	return all
+}
+
 // TestNamedFilesExist: a file that a document or a comment names exists, beside it or from a
-// folder above it.
+// folder above it. A link of a document has its target beside it, and the heading that it names is there.
 func TestNamedFilesExist(t *testing.T) {
 	var all []mention
+	headings := make(map[string][]string) // by document: its anchors
 	for _, page := range documents(t) {
-		for i, line := range strings.Split(read(t, page), "\n") {
+		text := read(t, page)
+		headings[page] = anchors(text)
+		for i, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(line, "<<<<<<< ") {
+				t.Errorf("%s:%d has both sides of a merge", page, i+1)
+			}
 			all = append(all, mentions(page+":"+strconv.Itoa(i+1), path.Dir(page), line, true)...)
 		}
 	}
@@ -121,6 +164,9 @@ func TestNamedFilesExist(t *testing.T) {
 	for _, m := range all {
 		if !slices.Contains(elsewhere, m.name) && !m.exists() {
 			t.Errorf("%s names %s, which does not exist", m.where, m.name)
+		}
+		if target := m.target(); m.anchor != "" && !slices.Contains(headings[target], m.anchor) {
+			t.Errorf("%s links to #%s, but %s has no such heading", m.where, m.anchor, target)
 		}
 	}
 }
@@ -166,8 +212,15 @@ func TestMentions(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"tree.go": true, "engine/tree.go": true,
 		"../docs/reference/algorithms.md": true, "oak.go": false, "docs/tree.go": false} {
-		if m := (mention{"x:1", "engine", name}); m.exists() != want {
+		if m := (mention{dir: "engine", name: name}); m.exists() != want {
 			t.Errorf("%s exists: %v", name, !want)
 		}
+	}
+	if m := (mention{dir: "engine", name: "go.mod", link: true}); m.exists() {
+		t.Errorf("a link to go.mod from the folder engine leads to ../go.mod")
+	}
+	page := "# `--a_b`: [Two](x.md) words, 3\n## Größe\n```\n# fenced\n```\n## Größe\n#no\n"
+	if got, want := anchors(page), []string{"--a_b-two-words-3", "größe", "größe-1"}; !slices.Equal(got, want) {
+		t.Errorf("anchors of %q: %q, want %q", page, got, want)
 	}
 }

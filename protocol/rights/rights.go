@@ -221,7 +221,7 @@ var Requests = []Request{
 		Purpose: "keeps the refusals that another coordinator has counted"},
 	{Pattern: "GET /v1/revocations", Role: Admin, Kind: 0, Others: nil, Purpose: "lists the revoked certificates"},
 	{Pattern: "POST /v1/revocations", Role: Admin, Kind: Changes, Others: nil,
-		Purpose: "revokes a certificate, unless the cluster is in the clear. The keys are `serial`, and optionally " +
+		Purpose: "revokes a certificate of a cluster with TLS. The keys are `serial`, and optionally " +
 			"`identity` and `until`"},
 }
 

@@ -110,7 +110,7 @@ def test_jobs(client: Client, server: str) -> None:
 def test_pause_resume_cancel_delete(client: Client) -> None:
     job = client.submit(StructRF(**LONG), *make(3000, 100), name="long")
     assert job.pause().state == "paused"
-    assert job.share().state == "paused"  # in the clear everything is shared already
+    assert job.share().state == "paused"  # without TLS everything is shared already
     assert client.job("long").state == "paused"
     assert job.resume().state in ("queued", "running")
     with pytest.raises(ConflictError, match="running|queued"):

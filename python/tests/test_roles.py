@@ -128,7 +128,7 @@ def test_no_identity(secured: Secured) -> None:
         StructRF(trees=3).fit(X, D, server=secured.server, ca_file=secured.ca_file)
     with pytest.raises(RefusedError, match="answers only callers with an identity"):
         Client(secured.server, ca_file=secured.ca_file).jobs()
-    with pytest.raises(UnavailableError, match="the server uses TLS, but this command is in the clear"):
+    with pytest.raises(UnavailableError, match="the server uses TLS, but this command does not"):
         Client(secured.server).jobs()
     with pytest.raises(InputError, match="none.token: no such file"):
         Client(secured.server, ca_file=secured.ca_file, token_file="none.token").jobs()

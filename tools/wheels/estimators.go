@@ -270,7 +270,7 @@ func writeDocstring(b *strings.Builder, a algorithms.Algorithm, all []algorithms
 			"names."},
 		{"n_labels_ : int", "Number of labels."},
 		{"label_names_ : ndarray of str", "Names of the labels."},
-		{"classes_ : ndarray", `The classes as D of fit had them, in the order of label_names_, if labels is "class".`},
+		{"classes_ : ndarray", "The classes as D of `fit` had them, in the order of `label_names_`, if labels is \"class\"."},
 		{"settings_ : dict", "Values of all hyperparameters, as the preset and the data decide."},
 		{"learning_curve_ : dict of ndarray", "Loss after each recorded step."},
 		{"result_ : dict", "The output of the command coppice train -o json."},
