@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/ldllc"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
@@ -48,6 +49,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		saiis.New(),
 		ldlldm.New(),
 		ldllrr.New(),
+		ldllc.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
@@ -140,6 +142,7 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"sa-iis":            {{0.1039, 5.9}, {0.0967, 133}},
 	"ldl-ldm":           {{0.1014, 0.52}, {0.0964, 1.84}, {0.0955, 10.3}},
 	"ldl-lrr":           {{0.1022, 1.76}, {0.0963, 5.78}},
+	"ldllc":             {{0.1022, 0.2}, {0.0984, 1.11}},
 	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
 	"ldlogitboost":      {{0.2186, 30.3}},
 	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},
