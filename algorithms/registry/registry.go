@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/ndf"
 	"github.com/coppice-ldl/coppice/algorithms/ptbayes"
+	"github.com/coppice-ldl/coppice/algorithms/ptsvm"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
@@ -52,6 +53,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldllrr.New(),
 		ldllc.New(),
 		ptbayes.New(),
+		ptsvm.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
@@ -146,6 +148,7 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"ldl-lrr":           {{0.1022, 1.76}, {0.0963, 5.78}},
 	"ldllc":             {{0.1022, 0.2}, {0.0984, 1.11}},
 	"pt-bayes":          {{0.2322, 0.06}, {0.1555, 0.93}},
+	"pt-svm":            {{0.1035, 11.7}},
 	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
 	"ldlogitboost":      {{0.2186, 30.3}},
 	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},
