@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
+	"github.com/coppice-ldl/coppice/algorithms/ldlsf"
 	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/ndf"
@@ -54,6 +55,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldllc.New(),
 		ptbayes.New(),
 		ptsvm.New(),
+		ldlsf.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
@@ -149,6 +151,7 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"ldllc":             {{0.1022, 0.2}, {0.0984, 1.11}},
 	"pt-bayes":          {{0.2322, 0.06}, {0.1555, 0.93}},
 	"pt-svm":            {{0.1035, 11.7}},
+	"ldlsf":             {{0.4889, 0.09}, {0.4515, 0.65}},
 	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
 	"ldlogitboost":      {{0.2186, 30.3}},
 	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},
