@@ -35,7 +35,7 @@ func New() algorithms.Algorithm {
 		About: algorithms.About{
 			Class:   "PTSVM",
 			Summary: "support vector machines on weighted samples",
-			When:    "Use it as a baseline of papers; sa-bfgs is more accurate and takes less time.",
+			When:    "Use it as a baseline of papers; sa-bfgs is about as accurate and takes much less time.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,
 		},
 		Doc: "PT-SVM of Geng 2016: a linear support vector machine for each pair of labels, in which each sample counts " +
