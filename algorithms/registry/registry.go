@@ -18,11 +18,16 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/ldllc"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
+	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
+	"github.com/coppice-ldl/coppice/algorithms/ldlsf"
 	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
 	"github.com/coppice-ldl/coppice/algorithms/ndf"
+	"github.com/coppice-ldl/coppice/algorithms/ptbayes"
+	"github.com/coppice-ldl/coppice/algorithms/ptsvm"
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
@@ -46,6 +51,11 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		sabfgs.New(),
 		saiis.New(),
 		ldlldm.New(),
+		ldllrr.New(),
+		ldllc.New(),
+		ptbayes.New(),
+		ptsvm.New(),
+		ldlsf.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
@@ -137,6 +147,11 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"sa-bfgs":           {{0.1013, 0.22}, {0.0963, 0.84}, {0.0954, 5.86}},
 	"sa-iis":            {{0.1039, 5.9}, {0.0967, 133}},
 	"ldl-ldm":           {{0.1014, 0.52}, {0.0964, 1.84}, {0.0955, 10.3}},
+	"ldl-lrr":           {{0.1022, 1.76}, {0.0963, 5.78}},
+	"ldllc":             {{0.1022, 0.2}, {0.0984, 1.11}},
+	"pt-bayes":          {{0.2322, 0.06}, {0.1555, 0.93}},
+	"pt-svm":            {{0.1035, 11.7}},
+	"ldlsf":             {{0.4889, 0.09}, {0.4515, 0.65}},
 	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
 	"ldlogitboost":      {{0.2186, 30.3}},
 	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},

@@ -174,6 +174,9 @@ func divergence(m algorithms.Model, d *dataset.Data, roles dataset.Roles) (model
 func TestPresets(t *testing.T) {
 	dense := &dataset.Manifest{Rows: 213, Features: 243, Labels: 6, NonZeros: 213 * 243}
 	sparse := &dataset.Manifest{Rows: 7755, Features: 1869, Labels: 5, NonZeros: 7755 * 21, Sparse: true}
+	config := func(s maxent.Settings, by maxent.Search, l2 float64) Config {
+		return Config{maxent.Fit{Settings: s, Search: by, L2: l2}}
+	}
 	rows := func(n int) *dataset.Manifest {
 		return &dataset.Manifest{Rows: n, Features: 50, Labels: 10, NonZeros: int64(n) * 50}
 	}
@@ -197,22 +200,22 @@ func TestPresets(t *testing.T) {
 		m     *dataset.Manifest
 		want  Config
 	}{
-		{"auto, dense", nil, dense, Config{few, refittedPath, 0}},
-		{"auto, sparse", nil, sparse, Config{raw, refittedPath, 0}},
-		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, Config{shared, refittedPath, 0}},
-		{"auto, many samples", nil, rows(50_000), Config{many, pathMany, 0}},
-		{"auto, plenty of samples", nil, rows(500_000), Config{plenty, fixedMany, 0}},
+		{"auto, dense", nil, dense, config(few, refittedPath, 0)},
+		{"auto, sparse", nil, sparse, config(raw, refittedPath, 0)},
+		{"auto, sparse, scaled", param.Values{"scaling": "standard"}, sparse, config(shared, refittedPath, 0)},
+		{"auto, many samples", nil, rows(50_000), config(many, pathMany, 0)},
+		{"auto, plenty of samples", nil, rows(500_000), config(plenty, fixedMany, 0)},
 		{"no validation, many samples", param.Values{"validation_fraction": 0.0}, rows(50_000),
-			Config{none, fixedMany, 1e-2}},
+			config(none, fixedMany, 1e-2)},
 		{"no validation, plenty of samples", param.Values{"validation_fraction": 0.0}, rows(500_000),
-			Config{none, fixedMany, 0}},
-		{"paper, plenty of samples", param.Values{"preset": "paper"}, rows(500_000), Config{paper, fixed, 0}},
-		{"paper", param.Values{"preset": "paper"}, dense, Config{paper, fixed, 0}},
-		{"paper, path", param.Values{"preset": "paper", "decay": "path"}, dense, Config{paper, path, 0}},
-		{"l2 given", param.Values{"l2": 0.1}, dense, Config{shared, refitted, 0.1}},
+			config(none, fixedMany, 0)},
+		{"paper, plenty of samples", param.Values{"preset": "paper"}, rows(500_000), config(paper, fixed, 0)},
+		{"paper", param.Values{"preset": "paper"}, dense, config(paper, fixed, 0)},
+		{"paper, path", param.Values{"preset": "paper", "decay": "path"}, dense, config(paper, path, 0)},
+		{"l2 given", param.Values{"l2": 0.1}, dense, config(shared, refitted, 0.1)},
 		{"path to l2", param.Values{"l2": 0.1, "decay": "path", "validation_fraction": 0.1}, dense,
-			Config{shared, refittedPath, 0.1}},
-		{"no validation", param.Values{"validation_fraction": 0.0}, dense, Config{none, fixed, 1e-2}},
+			config(shared, refittedPath, 0.1)},
+		{"no validation", param.Values{"validation_fraction": 0.0}, dense, config(none, fixed, 1e-2)},
 	} {
 		r, err := New().Resolve(x.given, x.m)
 		if err != nil {

@@ -10,7 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/ldllc"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
+	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/saiis"
@@ -42,7 +44,7 @@ const (
 )
 
 // linearFamily are the algorithms that train linear maximum-entropy models.
-var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name}
+var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name, ldllrr.Name, ldllc.Name}
 
 // LinearSamples returns how many training rows, at most, the linear baseline of a job without
 // sub-jobs is fitted to; 0: the job has none.

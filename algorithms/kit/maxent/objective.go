@@ -18,9 +18,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Objective is the mean over rows of the K-L divergence and of the terms, and ½·L2·‖W‖² without the
-// offsets, L2 being Least where that is greater. It implements fullbatch.Objective. A point is W of scaled features,
-// (features+1)×labels with a bias, else features×labels.
+// Objective is the mean over rows of the K-L divergence and of the terms, ½·L2·‖W‖² without the
+// offsets, L2 being Least where that is greater, and the penalty. It implements fullbatch.Objective. A point is W
+// of scaled features, (features+1)×labels with a bias, else features×labels.
 type Objective struct {
 	Features, Labels int
 	Bias             bool
@@ -33,6 +33,8 @@ type Objective struct {
 	TermSums int
 	// Values, if set, are those that the terms read.
 	Values []round.Var
+	// Penalty, if set, returns a penalty of W (features×labels), which the mean gains, and adds its gradient to g.
+	Penalty func(g, w []float64) float64
 
 	weights []float64 // effective ones of the last point
 }
@@ -97,7 +99,11 @@ func (o *Objective) Fold(g, x []float64, rows, losses float64, sums []float64) f
 	if o.TermSums > 0 {
 		f += float64(sums[n+o.Labels] * share)
 	}
-	return f + o.decay(g, x[:n], share)
+	f += o.decay(g, x[:n], share)
+	if o.Penalty != nil {
+		f += o.Penalty(g[:n], x[:n])
+	}
+	return f
 }
 
 // decay adds L2·W to the gradient and returns ½·L2·‖W‖².
