@@ -110,8 +110,8 @@ var common = []key{
 	},
 	{
 		param.Param{Name: "measures", Kind: param.KindWord,
-			Doc: "measures of predicted distributions: ten, or all, which adds Spearman, Jensen-Shannon, zero-one loss and " +
-				"error probability", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
+			Doc: "measures of predicted distributions: ten, or all, which adds nine more, such as Spearman and zero-one " +
+				"loss", Default: ten, Words: []string{ten, pipeline.AllMeasures}},
 		func(s *protocol.Spec, value any) { s.Measures = unless(ten, value) },
 	},
 	{
