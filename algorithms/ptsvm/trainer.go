@@ -36,7 +36,6 @@ type trainer struct {
 	loss     float64   // of the validation rows
 	machines []float64 // of the last collected round; nil if there was none
 
-	vars   []round.Var // of a round
 	gammas []float64
 }
 
