@@ -91,10 +91,14 @@ func TestRotation(t *testing.T) {
 	}
 	s := secure(t, 3)
 	s.pause.Store(int64(2 * time.Millisecond)) // jobs also run while connections are made again
-	equip := s.equip
+	equip, tune := s.equip, s.tune
 	s.equip = func(c *worker.Config) {
 		equip(c)
 		c.Listen = "127.0.0.1:0"
+	}
+	s.tune = func(c *coordinator.Config) {
+		tune(c)
+		c.Heartbeat = time.Second // a busy machine changes no leader
 	}
 	s.startAll(2)
 	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1),
