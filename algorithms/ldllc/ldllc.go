@@ -1,5 +1,5 @@
 // Package ldllc is LDLLC of Jia et al. 2018: the maximum-entropy model of package maxent with a penalty, which moves
-// the weights of labels that go together towards each other, and those of opposite labels apart.
+// the weights of correlated labels towards each other, and the weights of opposite labels apart.
 //
 // Minimised is the mean over samples of K-L(d, p), the weight decay, and
 //
@@ -10,10 +10,10 @@
 // penalty. PyLDL minimises sums over samples and no decay, where λ = 0.001 changes next to nothing; here λ is of the
 // mean.
 //
-// The penalty is of the weights alone: the trainer adds it, and the rounds are those of sa-bfgs. So shards, folds,
-// ensembles and early stopping, which validates by K-L, know nothing of it. The gradient takes the signs as constants.
-// The penalty jumps where a sign changes, and L-BFGS treats such a step as too long. With opposite labels the penalty
-// falls without bound, and only the decay ends this: l2 = 0 is refused.
+// The penalty depends only on the weights. The trainer adds it, and the rounds are the same as in sa-bfgs. So shards,
+// folds, ensembles and early stopping, which validates by K-L, know nothing of it. The gradient takes the signs as
+// constants. The penalty jumps where a sign changes, and L-BFGS treats such a step as too long. With opposite
+// labels, the penalty falls without bound, and only the decay ends this: l2 = 0 is refused.
 package ldllc
 
 import (

@@ -85,13 +85,13 @@ func TestGradient(t *testing.T) {
 // standard are the settings of the figures of an independent program (SciPy's L-BFGS-B, float64).
 var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standard", "l2": 0.1}
 
-// TestObjectives: the course of the fit on a fold of SJAFFE is that of SciPy's L-BFGS-B.
+// TestObjectives: the fit on a fold of SJAFFE has the same course as SciPy's L-BFGS-B.
 func TestObjectives(t *testing.T) {
 	fittest.Open(t, "SJAFFE").Objectives(t, ldllc.New(), standard, loss(0.001, 0.1), true,
 		[4]float64{.071705, .039779, .017307, .017241})
 }
 
-// TestFolds: the measures on ten folds are those of the independent program.
+// TestFolds: the measures on ten folds equal the measures of an independent program.
 func TestFolds(t *testing.T) {
 	fittest.Open(t, "SJAFFE").Measures(t, ldllc.New(), standard, 0.005,
 		[6]float64{.0859, .3267, .6715, .0425, .9599, .8866})

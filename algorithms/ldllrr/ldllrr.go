@@ -10,7 +10,7 @@
 // weights, the pairs, the cross-entropy, λ = 0.001 and the sharpness s = 100.
 //
 // The ranking loss is a sum over samples, and follows from the label distribution and the prediction of each. So a
-// shard needs no state, and an evaluation sums one number more than that of sa-bfgs. The loss of a sample takes
+// shard needs no state, and an evaluation sums one number more than sa-bfgs does. The loss of a sample takes
 // ½·labels² exponentials and logarithms: up to about 100 labels this is little.
 //
 // Early stopping validates by K-L alone, as in all algorithms. Preset auto has λ = 0.1 and s = 1: on ten folds of seed

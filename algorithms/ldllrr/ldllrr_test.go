@@ -71,13 +71,13 @@ func TestGradient(t *testing.T) {
 // standard are the settings of the figures that SciPy has computed (L-BFGS-B, float64).
 var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standard", "l2": 0.1, "lambda": 0.1}
 
-// TestObjectives: the course of the fit on a fold of SJAFFE is that of SciPy's L-BFGS-B.
+// TestObjectives: the fit on a fold of SJAFFE has the same course as SciPy's L-BFGS-B.
 func TestObjectives(t *testing.T) {
 	fittest.Open(t, "SJAFFE").Objectives(t, ldllrr.New(), standard, loss(0.1, 100, 0.1), false,
 		[4]float64{0.082706, 0.053982, 0.020051, 0.019919})
 }
 
-// TestFolds: the measures on ten folds are those of an independent program with the same objective.
+// TestFolds: the measures on ten folds equal the measures of an independent program with the same objective.
 func TestFolds(t *testing.T) {
 	fittest.Open(t, "SJAFFE").Measures(t, ldllrr.New(), standard, 0.005,
 		[6]float64{.0859, .3264, .6704, .0424, .9600, .8867})

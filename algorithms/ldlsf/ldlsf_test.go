@@ -36,7 +36,7 @@ func TestDigests(t *testing.T) {
 }
 
 // TestErrors: the squared errors on the first fold of SJAFFE, with the term of the correlations, after
-// 1, 2 and 10 steps of ADMM are those of NumPy: with the paper's weights, where W2 stays 0, and with others.
+// 1, 2 and 10 steps of ADMM equal NumPy's: with the paper's weights, where W2 stays 0, and with other weights.
 func TestErrors(t *testing.T) {
 	f := fittest.Open(t, "SJAFFE")
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func smooth(x, d, w [][]float64, lambda3 float64) (sum float64) {
 	return sum
 }
 
-// TestFolds: the measures on ten folds are those of NumPy. PyLDL, which minimises by L-BFGS, has .0879,
+// TestFolds: the measures on ten folds equal NumPy's. PyLDL, which minimises by L-BFGS, has .0879,
 // .3757, .7421, .0585, .9581 and .8822 on SJAFFE.
 func TestFolds(t *testing.T) {
 	paper := param.Values{"preset": "paper"}

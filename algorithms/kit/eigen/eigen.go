@@ -12,8 +12,8 @@ import (
 const mostSweeps = 60
 
 // Symmetric returns the eigenvalues of a symmetric matrix, in no order, and a matrix whose columns are their
-// eigenvectors, of length 1. It uses the memory of a. The method is Jacobi's: rotations in a fixed order make one
-// element after the other 0, until all elements beside the diagonal are too small to change it.
+// eigenvectors, of length 1. It uses the memory of a. The method is Jacobi's: rotations in a fixed order set one
+// element to 0 each, until no element outside the diagonal is large enough to change the diagonal.
 func Symmetric(a linalg.Matrix) (values []float64, vectors linalg.Matrix) {
 	n := a.Rows
 	vectors = linalg.New(n, n)

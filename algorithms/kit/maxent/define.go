@@ -54,8 +54,8 @@ type Added[C any] struct {
 }
 
 // Define makes the algorithm that minimises the mean K-L divergence of the model, the decay and what is added, by
-// L-BFGS. The definition has the names, the texts and the settings. Its Fill is that of the Fit if it has none, and
-// its Check comes after that of the Fit.
+// L-BFGS. The definition has the names, the texts and the settings. If it has no Fill, the algorithm has Fit.Fill. The
+// algorithm calls Fit.Check before the definition's Check.
 func Define[C any](d learner.Definition[C], fit func(*C) *Fit, add Added[C]) algorithms.Algorithm {
 	d.Predicts = algorithms.Distribution
 	if d.Fill == nil {
