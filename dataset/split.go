@@ -18,7 +18,8 @@ const (
 	Train Roles = 1 << iota
 	Validation
 	Test
-	// Outside rows are seen by no round: the test rows of the outer fold, in an inner one.
+	// Outside rows are seen by no round: the test rows of the outer fold, in an inner one, and the rows that
+	// Split.TrainFraction leaves out.
 	Outside
 	// AllRows chooses every row that is not outside.
 	AllRows = Train | Validation | Test
@@ -47,6 +48,9 @@ type Split struct {
 	// each row, as many uint16 as have a bit for each split. Bit k mod 16 of number k / 16
 	// is 1 where split k tests the row.
 	Overlap bool `json:"overlap,omitempty"`
+	// TrainFraction > 0 keeps this fraction of the rows that are not test rows, rounded down but at least one; the
+	// others are outside. The rows of a fraction are also rows of each greater fraction.
+	TrainFraction float64 `json:"train_fraction,omitempty"`
 	// Inner > 0 divides the rows that are not test rows into Inner folds. Those of
 	// InnerFold are test rows then, and the test rows of the outer split are outside.
 	Inner     int `json:"inner,omitempty"`
@@ -73,6 +77,7 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	if err := s.assignTest(roles, assigned); err != nil {
 		return nil, err
 	}
+	s.keepTrain(roles)
 	if s.Inner > 0 {
 		s.assignInner(roles, assigned)
 	}
@@ -131,6 +136,24 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	return nil
 }
 
+// keepTrain has rows outside if the job trains on a fraction of the rows that are not test rows.
+func (s Split) keepTrain(roles []Roles) {
+	if s.TrainFraction <= 0 {
+		return
+	}
+	var rest []int
+	for i, r := range roles {
+		if r == Train {
+			rest = append(rest, i)
+		}
+	}
+	n := uint64(len(rest))
+	p := num.NewPermutation(num.NewKey(s.Seed, "split/train"), 0, 0, n)
+	for i := max(1, uint64(s.TrainFraction*float64(n))); i < n; i++ {
+		roles[rest[p.At(i)]] = Outside
+	}
+}
+
 // Divide returns the fold of each row if the seed decides the folds.
 func (s Split) Divide(rows int) []uint16 {
 	list := make([]uint16, rows)
@@ -147,9 +170,10 @@ func (s Split) Divide(rows int) []uint16 {
 func (s Split) assignInner(roles []Roles, assigned []uint16) {
 	var rest []int
 	for i, r := range roles {
-		if r == Test {
+		switch r {
+		case Test:
 			roles[i] = Outside
-		} else {
+		case Train:
 			rest = append(rest, i)
 		}
 	}
@@ -212,6 +236,9 @@ func (s Split) Check() error {
 	}
 	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
 		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)
+	}
+	if !(s.TrainFraction >= 0 && s.TrainFraction <= 1) {
+		return fmt.Errorf("dataset: a split cannot train on the fraction %v of the samples", s.TrainFraction)
 	}
 	if s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > MaxSplits) {
 		return fmt.Errorf("dataset: the list of %d overlapping splits is missing", s.Folds)

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/shellword"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // Sources says how a command names the data of an experiment.
@@ -76,6 +78,9 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 		return "", fmt.Errorf("the spec has no dataset %s", name)
 	}
 	d, row, repeat := &c.spec.Datasets[i], &c.spec.Methods[run.Method], uint64(run.Repeat)
+	if row.External != "" {
+		return "", errors.New("another program made the predictions of this run")
+	}
 	words := []string{"coppice", "train", "--local"}
 	flag := func(key, value string) {
 		if name := "--" + strings.ReplaceAll(key, "_", "-"); value == "" || value[0] == '-' {
@@ -118,6 +123,10 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	flag("algorithm", row.Algorithm)
 	var settings []string
 	for key, value := range row.Settings {
+		if key == spec.TrainFraction {
+			flag(key, value)
+			continue
+		}
 		settings = append(settings, key+"="+value)
 	}
 	slices.Sort(settings)

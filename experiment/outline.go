@@ -222,7 +222,7 @@ func (s sums) firsts() []int {
 // Numbers that are settings of several kinds, such as k of aa-knn, are written in one way, also in members.
 func settingsOf(r *round.CellRow, values map[string]string) string {
 	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction,
-		ValidationMin: r.ValidationMin}
+		ValidationMin: r.ValidationMin, TrainFraction: r.TrainFraction, External: r.External}
 	if values != nil {
 		settings := make(map[string]any)
 		for key, value := range values {
@@ -293,7 +293,7 @@ func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters)
 		r, own := &o.Table.Methods[method], []result.MethodValues(nil)
 		for d := range o.Sets {
 			row := byMethod[d][method]
-			if row == nil {
+			if row == nil || len(row.External) > 0 {
 				continue
 			}
 			values := all.values(r.Algorithm, row.Params, r.Preset)

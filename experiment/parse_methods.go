@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -19,7 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var keysOfMethod = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
+var keysOfMethod = []string{"algorithm", "external", "name", "preset", "settings", "grid", "search", "choose", "budget"}
 
 // methods reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search. An item with a mistake is no method.
@@ -35,6 +37,10 @@ func (s *parser) methods(n ast.Node) {
 	at := make(map[string]entry)
 	for _, e := range s.mapping(n, "a method", keysOfMethod) {
 		at[e.key] = e
+	}
+	if e, ok := at["external"]; ok {
+		s.external(r, e, at)
+		return
 	}
 	e, ok := at["algorithm"]
 	if !ok {
@@ -80,8 +86,38 @@ func (s *parser) methods(n ast.Node) {
 	}
 }
 
+// external adds a method whose predictions come from another program.
+func (s *parser) external(r Method, e entry, at map[string]entry) {
+	before := len(s.mistakes)
+	for key, other := range at {
+		if key != "external" && key != "name" {
+			s.wrong(other.at, "%s: a method with the key external can only have a name, because another program made its "+
+				"predictions", key)
+		}
+	}
+	r.Algorithm, r.External = external.Name, s.text(e)
+	r.trained = r.Algorithm + ":" + r.External
+	if r.External == "" {
+		s.fail(e.valueAt, "external: want the folder of the predictions")
+	}
+	r.Name = path.Base(strings.ReplaceAll(r.External, `\`, "/"))
+	if e, ok := at["name"]; ok {
+		s.try(func() { r.Name = s.methodNameOf(e) })
+	}
+	if len(s.mistakes) > before {
+		panic(mistake{})
+	}
+	s.addMethod(r, nil)
+}
+
 // check refuses a setting that the algorithm does not have, or a value that it cannot have.
 func (s *reader) check(algorithm string, e entry, key, value string) {
+	if key == spec.TrainFraction {
+		if err := spec.Set(new(protocol.Spec), key, value); err != nil {
+			s.fail(e.valueAt, "%v", err)
+		}
+		return
+	}
 	if slices.ContainsFunc(spec.Common(), func(p param.Param) bool { return p.Name == key }) {
 		s.fail(e.at, "%s: a method gives only settings of its algorithm; %s is set for the whole experiment", key, key)
 	}
@@ -416,8 +452,18 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw "+
 			"them with the key search")
 	}
+	var outer []param.Pair // a candidate is an algorithm with settings; what it is trained on is the method's
+	settings = slices.DeleteFunc(settings, func(p param.Pair) bool {
+		if p.Key == spec.TrainFraction {
+			outer = append(outer, p)
+		}
+		return p.Key == spec.TrainFraction
+	})
 	var items []param.Item
 	for _, point := range points {
+		if slices.ContainsFunc(point, func(p param.Pair) bool { return p.Key == spec.TrainFraction }) {
+			s.fail(e.at, "choose: %s cannot be chosen; give it with the key settings", spec.TrainFraction)
+		}
 		items = append(items, param.Item{Name: r.Algorithm, Set: slices.Concat(settings, point)})
 	}
 	members := param.FormatItems(items)
@@ -433,8 +479,8 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 		r.Name = methodName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
 	r.Algorithm = "ensemble"
-	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights},
-		{Key: "inner_folds", Value: innerFolds}})
+	s.addMethod(r, append(outer, param.Pair{Key: "members", Value: members}, param.Pair{Key: "weights", Value: weights},
+		param.Pair{Key: "inner_folds", Value: innerFolds}))
 }
 
 // choice reads how the runs of a method choose their settings. Each inner fold scores the candidates; with the weights

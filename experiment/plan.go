@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -28,6 +30,61 @@ type Data struct {
 	Groups   []uint16           // the group of each sample; nil: there are none
 	Splits   *dataset.SplitList // of the file that the folds name; nil: they name none
 	MaxList  int64              // bytes of a list of splits that the plan may make; 0: any number
+	External *External          // predictions of other programs; nil: there are none
+}
+
+// External is the predictions of other programs for a dataset.
+type External struct {
+	protocol.ExperimentExternal
+	Predictions []string // the digest of each table
+}
+
+// NewExternal returns the predictions that a blob has. An error says that the blob is damaged or has other tables.
+func NewExternal(of *protocol.ExperimentExternal, blob []byte) (*External, error) {
+	tables, err := external.Decode(blob)
+	if err != nil {
+		return nil, err
+	}
+	if len(tables) != len(of.Tables) {
+		return nil, fmt.Errorf("the blob has %s, want %d", units.Plural(len(tables), "table"), len(of.Tables))
+	}
+	x := &External{ExperimentExternal: *of}
+	for _, t := range tables {
+		x.Predictions = append(x.Predictions, t.Digest())
+	}
+	return x, nil
+}
+
+// of returns the digests of the predictions of a method, by fold as round.Cells.Index counts them. It returns nil if
+// the method has none. An error says which predictions are missing, or are of no fold that is run.
+func (x *External) of(method *Method, p *Plan) ([]string, error) {
+	if x == nil || !slices.ContainsFunc(x.Tables, func(t protocol.ExternalTable) bool { return t.Method == method.Name }) {
+		return nil, nil
+	}
+	fold := func(repeat, fold int) string {
+		if p.Repeats == 1 {
+			return fmt.Sprintf("fold %d", fold)
+		}
+		return fmt.Sprintf("fold %d of repeat %d", fold, repeat)
+	}
+	run := func(fold int) bool { return len(p.OnlyFolds) == 0 || slices.Contains(p.OnlyFolds, fold) }
+	list := make([]string, p.Repeats*p.Folds)
+	for i, t := range x.Tables {
+		if t.Method != method.Name {
+			continue
+		}
+		if t.Repeat < 0 || t.Repeat >= p.Repeats || t.Fold < 0 || t.Fold >= p.Folds || !run(t.Fold) {
+			return nil, fmt.Errorf("%s has predictions of %s, which the experiment does not run: it has %s of %s", method.External,
+				fold(t.Repeat, t.Fold), units.Plural(p.Repeats, "repeat"), units.Plural(p.Folds, "fold"))
+		}
+		list[t.Repeat*p.Folds+t.Fold] = x.Predictions[i]
+	}
+	for i, digest := range list {
+		if digest == "" && run(i%p.Folds) {
+			return nil, fmt.Errorf("%s has no predictions of %s", method.External, fold(i/p.Folds, i%p.Folds))
+		}
+	}
+	return list, nil
 }
 
 // Plan is what an experiment runs on one dataset.
@@ -90,13 +147,24 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			}
 		}
 	}
-	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
+	cells, weights := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}, ""
 	for i := range s.Methods {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		row, err := s.resolve(&s.Methods[i], split, data.Manifest)
-		if err != nil {
+		var row *round.CellRow
+		if method := &s.Methods[i]; method.External != "" {
+			tables, err := data.External.of(method, p)
+			if err != nil {
+				return nil, s.Error(method.At, "dataset %s: %v", d.Name, err)
+			}
+			if tables == nil {
+				p.Refused[i] = method.External + " has no predictions of this dataset"
+				continue
+			}
+			row, weights = &round.CellRow{Algorithm: external.Name, Params: external.Params(""), External: tables},
+				data.External.Digest
+		} else if row, err = s.resolve(method, split, data.Manifest); err != nil {
 			p.Refused[i] = err.Error()
 			continue
 		}
@@ -112,7 +180,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	p.Job = &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(),
 		Split: *split, Cells: cells,
-		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(),
+		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(), Weights: weights,
 	}
 	s.Record.set(cells)
 	return p, nil
@@ -167,10 +235,17 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
 func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
-	j, err := spec.Resolve(protocol.Spec{
-		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
+	asked := protocol.Spec{
+		Algorithm: r.Algorithm, Set: maps.Clone(r.Settings), Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
 		Measures: s.more(), Clip: s.Clip,
-	}, m)
+	}
+	if share, ok := r.Settings[spec.TrainFraction]; ok {
+		delete(asked.Set, spec.TrainFraction)
+		if err := spec.Set(&asked, spec.TrainFraction, share); err != nil {
+			return nil, err
+		}
+	}
+	j, err := spec.Resolve(asked, m)
 	var about *param.Error
 	switch {
 	case errors.As(err, &about) && about.Name == "algorithm":
@@ -183,7 +258,7 @@ func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*roun
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,
-		ValidationMin: j.Split.ValidationMin,
+		ValidationMin: j.Split.ValidationMin, TrainFraction: j.Split.TrainFraction,
 	}, nil
 }
 

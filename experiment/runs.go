@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
@@ -197,7 +198,13 @@ func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 		}
 		k := &keys[at.Row]
 		k.labels = &j.Cells.Labels
-		list = append(list, Run{Unit: unit, Method: rows[at.Row], Cell: at, Key: k.of(child, of)})
+		run := Run{Unit: unit, Method: rows[at.Row], Cell: at}
+		if child.Algorithm == external.Name { // each run has other settings: the digest of its predictions
+			run.Key = keyOf(child, of, k.labels)
+		} else {
+			run.Key = k.of(child, of)
+		}
+		list = append(list, run)
 		return nil
 	})
 	return list, err

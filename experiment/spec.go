@@ -85,10 +85,13 @@ type Folds struct {
 type Method struct {
 	Name      string
 	Algorithm string
-	Settings  map[string]string // the preset is one of them
+	Settings  map[string]string // the preset is one of them, and spec.TrainFraction may be
 	Budget    *Budget           // other methods may share it; nil: none
 	// Candidates are the names of the settings that runs choose among; empty: they do not choose.
 	Candidates []string
+
+	// External is the folder of another program's predictions, as the spec has it. Algorithm is external.Name then.
+	External string
 
 	trained string // the algorithm that settings are chosen for, or Algorithm
 

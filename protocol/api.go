@@ -383,6 +383,21 @@ type ExperimentData struct {
 	// Manifest describes a dataset that is not imported. Only a check takes it.
 	Manifest *dataset.Manifest `json:"manifest,omitempty"`
 	Folds    *ExperimentFolds  `json:"folds,omitempty"` // of the file that the spec's key folds names
+	// External is the predictions of other programs, if methods of the spec have the key external.
+	External *ExperimentExternal `json:"external,omitempty"`
+}
+
+// ExperimentExternal is the predictions of other programs for a dataset.
+type ExperimentExternal struct {
+	Digest string          `json:"digest"` // of the blob that external.Encode makes
+	Tables []ExternalTable `json:"tables"` // what each table of the blob is, in their order
+}
+
+// ExternalTable says which fold a method of another program predicted.
+type ExternalTable struct {
+	Method string `json:"method"` // its name in the spec
+	Repeat int    `json:"repeat,omitempty"`
+	Fold   int    `json:"fold"`
 }
 
 // ExperimentFolds is a list of folds, or of splits that overlap.

@@ -50,7 +50,9 @@ type Spec struct {
 	Name         string  `json:"name,omitempty"`
 	Seed         *uint64 `json:"seed,omitempty"` // default 1
 	TestFraction float64 `json:"test_fraction,omitempty"`
-	Folds        int     `json:"folds,omitempty"`
+	// TrainFraction is the fraction of the other samples that the model is trained on; 0: all.
+	TrainFraction float64 `json:"train_fraction,omitempty"`
+	Folds         int     `json:"folds,omitempty"`
 	// Fold is the only fold to train, counted from 0; nil: all folds.
 	Fold *int `json:"fold,omitempty"`
 	// Assigned is the digest of a blob that gives each row's fold (see

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
@@ -68,6 +69,9 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 	return append(single, ensemble.New(single))
 })
 
+// unlisted has the algorithms that Find knows and users cannot choose.
+var unlisted = sync.OnceValue(func() []algorithms.Algorithm { return []algorithms.Algorithm{external.New()} })
+
 // extra are the algorithms that Register added.
 var extra []algorithms.Algorithm
 
@@ -86,7 +90,7 @@ func Names() []string {
 
 // Find returns the algorithm of a name.
 func Find(name string) (algorithms.Algorithm, error) {
-	for _, a := range append(All(), extra...) {
+	for _, a := range slices.Concat(all(), unlisted(), extra) {
 		if a.Name() == name {
 			return a, nil
 		}

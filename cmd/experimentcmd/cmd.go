@@ -20,6 +20,7 @@ type Cmd struct {
 	Show   showCmd   `cmd:"" help:"Show the progress of an experiment, and which runs failed and why."`
 	Watch  watchCmd  `cmd:"" help:"Show the progress of an experiment on a cluster until it ends, then print its report."`
 	Report reportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
+	Folds  foldsCmd  `cmd:"" help:"Write which samples each fold of a spec tests, for other programs."`
 	Extend extendCmd `cmd:"" help:"Submit the new runs of a spec to its experiment on a cluster."`
 	Retry  retryCmd  `cmd:"" help:"Submit the runs of an experiment again that failed or have no result."`
 	Share  shareCmd  `cmd:"" help:"Let all users of a cluster read the results of one of your experiments."`

@@ -31,23 +31,24 @@ import (
 // SpecFlags say what to train, and override the spec file. All values are texts, so that flags and file are checked by
 // the same table.
 type SpecFlags struct {
-	Data         string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
-	Dataset      string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
-	Algorithm    string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them."`
-	Spec         string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
-	Set          []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
-	Seed         string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
-	Members      string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
-	Steps        string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
-	TestFraction string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
-	Folds        string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: as scikit-learn; see docs/reference/job-spec.md."`
-	FoldSeed     string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
-	Fold         string   `group:"test" seldom:"" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
-	Split        string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
-	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
-	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
-	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
-	Name         string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
+	Data          string   `group:"what" placeholder:"FILE" help:"Data file to train on: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Dataset       string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
+	Algorithm     string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them."`
+	Spec          string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
+	Set           []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
+	Seed          string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
+	Members       string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
+	Steps         string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
+	TestFraction  string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
+	TrainFraction string   `group:"test" seldom:"" placeholder:"F" help:"Fraction of the samples for training and validation that is used (default: 1)."`
+	Folds         string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: as scikit-learn; see docs/reference/job-spec.md."`
+	FoldSeed      string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
+	Fold          string   `group:"test" seldom:"" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
+	Split         string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
+	InitFrom      string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
+	Measures      string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
+	Clip          string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
+	Name          string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
 }
 
 // Read combines the spec file and the flags.
@@ -105,7 +106,8 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 	all := []setting{
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
-		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures},
+		{"--test-fraction", "test_fraction", s.TestFraction},
+		{"--train-fraction", spec.TrainFraction, s.TrainFraction}, {"--measures", "measures", s.Measures},
 		{"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
 	}
 	for _, pair := range s.Set {

@@ -269,6 +269,9 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	case j.Split.TestFraction > 0:
 		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
 	}
+	if f := j.Split.TrainFraction; f > 0 {
+		parts = append(parts, fmt.Sprintf("--train-fraction %v", f))
+	}
 	if j.Split.Folds > 0 {
 		parts = append(parts, fmt.Sprintf("--fold %d", j.Split.Fold))
 	}

@@ -543,6 +543,9 @@ func Split(j *round.Job, group string) string {
 	default:
 		parts = append(parts, "no samples held out for testing")
 	}
+	if f := j.Split.TrainFraction; f > 0 {
+		parts = append(parts, fmt.Sprintf("%v of the other samples used", f))
+	}
 	if s := j.Split; s.ValidationFraction > 0 {
 		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction,
 			units.Count(s.ValidationMin)))

@@ -324,7 +324,7 @@ func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experime
 			"all runs",
 			errBad, j.Name, one, runs.Count(), protocol.MaxCellRecord, protocol.MaxCellRecords)
 	}
-	if j.Job.Weights != "" {
+	if j.Job.Weights != "" && !slices.ContainsFunc(runs.Rows, func(r round.CellRow) bool { return len(r.External) > 0 }) {
 		return fmt.Errorf("%w: job %s of the experiment starts from the weights of a model; only a single job can do that",
 			errBad, j.Name)
 	}

@@ -354,7 +354,8 @@ func difference(j *Job, e *protocol.SubmitEntry) string {
 func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 	all := []field{
 		{"algorithm", j.Algorithm}, {"dataset", dataset}, {"dataset's digest", j.Dataset}, {"seed", fmt.Sprint(j.Seed)},
-		{"test_fraction", fmt.Sprint(j.Split.TestFraction)}, {"folds", fmt.Sprint(j.Folds)},
+		{"test_fraction", fmt.Sprint(j.Split.TestFraction)},
+		{"train_fraction", fmt.Sprint(cmp.Or(j.Split.TrainFraction, 1))}, {"folds", fmt.Sprint(j.Folds)},
 		{"split file", cmp.Or(j.Split.Assigned, "none")},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"measures", cmp.Or(j.Measures, "ten")}, {"clip", cmp.Or(j.Clip, "none")},

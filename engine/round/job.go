@@ -133,6 +133,11 @@ type CellRow struct {
 	Params             json.RawMessage `json:"settings"`
 	ValidationFraction float64         `json:"validation_fraction,omitempty"`
 	ValidationMin      int             `json:"validation_min,omitempty"`
+	// TrainFraction is dataset.Split.TrainFraction of the row's runs.
+	TrainFraction float64 `json:"train_fraction,omitempty"`
+	// External has, for each fold as Cells.Index counts them, the digest of the predictions of another program that
+	// the run evaluates; see package external. Job.Weights has them all. It is empty in a row of an algorithm.
+	External []string `json:"external,omitempty"`
 	// Only lists the folds that the row is run for, ascending, as Cell.Index counts them;
 	// empty: all.
 	Only []int `json:"only,omitempty"`
@@ -160,6 +165,10 @@ func (c *Cells) Check(folds int, overlap bool) error {
 		return fmt.Errorf("the job has %d repeats of %d folds, but its split has %d folds", c.Repeats, c.Folds, folds)
 	}
 	for i := range c.Rows {
+		if n := len(c.Rows[i].External); n > 0 && n != c.Repeats*c.Folds {
+			return fmt.Errorf("a method has the predictions of another program for %d folds, but there are %d", n,
+				c.Repeats*c.Folds)
+		}
 		for k, at := range c.Rows[i].Only {
 			if at < 0 || at >= c.Repeats*c.Folds || k > 0 && c.Rows[i].Only[k-1] >= at {
 				return fmt.Errorf("the folds of a method are not valid or not sorted: fold %d, counted from 0, of %d", at,

@@ -110,6 +110,39 @@ func (r *Reader) Send(ctx context.Context, cl *client.Client, check, shared bool
 	return sent, err
 }
 
+// Folds calls take with each division of the data files of a spec into folds: of each dataset and repeat. The spec may
+// name predictions that do not exist yet. Errors are as for Load.
+func (r *Reader) Folds(ctx context.Context, take func(d *experiment.Dataset, m *dataset.Manifest, repeat int,
+	list *dataset.SplitList) error) error {
+	_, err := r.each(ctx, nil, r.refuseCluster, func(d *experiment.Dataset) error {
+		src, checks, err := r.open(d)
+		if err != nil {
+			return err
+		}
+		o, rows := r.Options(checks), new(folds.Rows)
+		o.Groups = func(g []uint16) { rows.Groups = g }
+		m, _, err := importer.Build(src, o)
+		if err != nil {
+			return r.located(d, err)
+		}
+		rows.Count = m.Rows
+		if rows.File, err = r.splits(d, m); err != nil {
+			return err
+		}
+		for repeat := range d.Folds.Repeats {
+			list, err := d.Folds.Divide(rows, min(repeat, max(1, d.Folds.Scheme.Repeats)-1))
+			if err != nil {
+				return r.Spec.Error(d.At, "dataset %s: %v", d.Name, err)
+			}
+			if err := take(d, m, repeat, list); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
 func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check,
 	shared bool) (sent protocol.ExperimentData, err error) {
 	var m *dataset.Manifest
@@ -138,6 +171,13 @@ func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Data
 			return sent, r.located(d, err)
 		}
 		m, sent.Dataset = set.Manifest, set.Name
+	}
+	var blob []byte
+	if sent.External, blob, err = r.external(d, m); err == nil && sent.External != nil {
+		_, err = cl.Blobs().Put(ctx, blob)
+	}
+	if err != nil {
+		return sent, err
 	}
 	list, err := r.splits(d, m)
 	if err != nil || list == nil {
@@ -226,9 +266,16 @@ func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.Plan, err = experiment.NewPlan(ctx, r.Spec, d, &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups,
-		Splits: splits})
+	data := &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups, Splits: splits}
+	list, blob, err := r.external(d, s.Data.Manifest)
+	if err == nil && list != nil {
+		s.Data.Weights = blob
+		data.External, err = experiment.NewExternal(list, blob)
+	}
 	if err != nil {
+		return nil, err
+	}
+	if s.Plan, err = experiment.NewPlan(ctx, r.Spec, d, data); err != nil {
 		return nil, err
 	}
 	s.Data.Assigned = s.Plan.Assigned

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // leastSweep is how many values of a setting make a sweep; beyond wideSweep times the least value above
@@ -106,13 +107,16 @@ func familiesOf(all []sweep) (list []family) {
 	return list
 }
 
-// family is sweeps of one algorithm by one setting that stand in one figure: they differ in one
-// other setting with numbers at most, and in settings without.
+// family is sweeps by one setting that stand in one figure: they differ in one other setting with numbers at most, and
+// in settings without. They are of one algorithm, unless the setting is trainFraction.
 type family []sweep
+
+// trainFraction is the setting that all algorithms have: how much of the training samples is used.
+const trainFraction = spec.TrainFraction
 
 // takes reports whether a sweep goes with the sweeps of the family.
 func (f family) takes(s *sweep) bool {
-	if len(f) >= mostLines || f[0].algorithm != s.algorithm || f[0].setting != s.setting {
+	if len(f) >= mostLines || f[0].setting != s.setting || f[0].algorithm != s.algorithm && s.setting != trainFraction {
 		return false
 	}
 	numbers := 0
@@ -127,18 +131,29 @@ func (f family) takes(s *sweep) bool {
 
 // lineName names a sweep of the family by the settings that differ there.
 func (f family) lineName(s *sweep) string {
-	if len(f) == 1 {
+	text := settingsText(only(s.others, differing(f)))
+	switch {
+	case len(f) == 1:
 		return s.algorithm
-	}
-	if text := settingsText(only(s.others, differing(f))); text != "" {
+	case f.several():
+		return strings.TrimSpace(s.algorithm + " " + text)
+	case text != "":
 		return text
 	}
 	return "default"
 }
 
+// several reports whether the sweeps are of several algorithms.
+func (f family) several() bool {
+	return slices.ContainsFunc(f, func(s sweep) bool { return s.algorithm != f[0].algorithm })
+}
+
 // title names the algorithm and the setting. If other families have the same algorithm and setting, it also has the
 // settings that differ.
 func (f family) title(among []family) string {
+	if f.several() {
+		return "methods by " + f[0].setting
+	}
 	text := f[0].algorithm + " by " + f[0].setting
 	var alike []sweep
 	for _, other := range among {

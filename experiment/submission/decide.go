@@ -188,6 +188,18 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 			return none, s.Error(d.Folds.At, "the folds of dataset %s: %v", d.Name, err)
 		}
 	}
+	if x := sent.External; x != nil {
+		if !blobs.Valid(x.Digest) {
+			return none, requestErrorf("the predictions for dataset %s: %.80q is not a digest", d.Name, x.Digest)
+		}
+		b, err := on.ReadSent(ctx, x.Digest)
+		if err != nil {
+			return none, fmt.Errorf("the predictions for dataset %s: %w", d.Name, err)
+		}
+		if data.External, err = experiment.NewExternal(x, b); err != nil {
+			return none, requestErrorf("the predictions for dataset %s: %v", d.Name, err)
+		}
+	}
 	p, err := experiment.NewPlan(ctx, s, d, data)
 	return Plan{p, name}, err
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -106,6 +107,11 @@ func (j *Job) AddShard(i int, rows *dataset.Rows) (added bool, err error) {
 func (j *Job) SubJob(spec *round.Job) (child *Job, err error) {
 	defer engine.Guard(&err, "setting up the fold")
 	weights := func(string, int64) ([]byte, error) { return j.Spec.WeightsFile, nil }
+	if spec.Algorithm == external.Name {
+		own := *spec
+		own.WeightsFile = j.Spec.WeightsFile
+		spec = &own
+	}
 	if child, err = open(spec, j.Data.Manifest, j.folds, weights); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ func LinearSamples(j *round.Job, m *dataset.Manifest) int {
 		return 0
 	}
 	rows := m.Rows - int(s.TestFraction*float64(m.Rows))
+	if s.TrainFraction > 0 {
+		rows = int(s.TrainFraction * float64(rows))
+	}
 	weights := int64(maxent.Evaluation(m.Features, m.Labels))
 	if rows < minLinearRows || m.Labels < 2 || weights > maxLinearWeights {
 		return 0

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -252,6 +253,11 @@ func cellJob(j *round.Job, cell round.Cell) *round.Job {
 	child.Split.Seed += uint64(cell.Repeat)
 	child.Split.Fold = j.Cells.Index(cell) % j.Split.Folds
 	child.Split.ValidationFraction, child.Split.ValidationMin = row.ValidationFraction, row.ValidationMin
+	child.Split.TrainFraction = row.TrainFraction
+	child.Weights = "" // of the predictions of all rows: a run has the digest of its own
+	if at := j.Cells.Index(cell); at < len(row.External) {
+		child.NoModel, child.Params = true, external.Params(row.External[at])
+	}
 	return &child
 }
 

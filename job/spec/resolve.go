@@ -80,6 +80,12 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.TestFraction = value.(float64) },
 	},
 	{
+		param.Param{Name: TrainFraction, Kind: param.KindFloat,
+			Doc: "fraction of the samples for training and validation that is used; the samples of a fraction are also in each " +
+				"greater fraction", Default: "1", Min: 1e-6, Max: 1},
+		func(s *protocol.Spec, value any) { s.TrainFraction = value.(float64) },
+	},
+	{
 		param.Param{Name: "folds", Kind: param.KindInt, Doc: "number of folds of cross-validation, at least 2 and at most " +
 			"the number of samples; 0: one training on all samples", Default: "0", Min: 0, Max: MaxFolds},
 		func(s *protocol.Spec, value any) { s.Folds = int(value.(int64)) },
@@ -261,7 +267,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		keep = *s.KeepPredictions
 	}
 	split := dataset.Split{
-		Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
+		Seed: seed, TestFraction: s.TestFraction, TrainFraction: trainFraction(&s), Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
 		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
 	}
 	if d, ok := a.(algorithms.Divider); ok {
@@ -328,6 +334,17 @@ func values(a algorithms.Algorithm, set map[string]string) (param.Values, error)
 	return nil, unknownKey(a, slices.Min(unknown))
 }
 
+// TrainFraction is the common key that a method of an experiment may have as well.
+const TrainFraction = "train_fraction"
+
+// trainFraction returns Split.TrainFraction: 0 if all samples are used, so that a job has one form.
+func trainFraction(s *protocol.Spec) float64 {
+	if s.TrainFraction == 1 {
+		return 0
+	}
+	return s.TrainFraction
+}
+
 // useGroups makes the groups of the dataset the folds of the spec, if it asks for them.
 func useGroups(s *protocol.Spec, m *dataset.Manifest) error {
 	const key = "group_folds"
@@ -349,6 +366,8 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	switch f := s.TestFraction; {
 	case math.IsNaN(f) || f < 0 || f >= 1:
 		return param.Errorf("test_fraction", "%v is not a number from 0 to below 1", f)
+	case !(s.TrainFraction >= 0 && s.TrainFraction <= 1):
+		return param.Errorf(TrainFraction, "%v is not a number above 0 and at most 1", s.TrainFraction)
 	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
 		return param.Errorf("test_fraction", "cannot be combined with folds, because each fold is a test set")
 	case f > 0 && m.Rows < 2:

@@ -1,0 +1,192 @@
+package datasets
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/external"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// external reads the predictions of other programs for a dataset: of each method with the key external, the files in
+// the folder with the name of the dataset. The key is a path relative to the folder of the spec. It returns nil if there are none. An error names the place of the method in
+// the spec.
+func (r *Reader) external(d *experiment.Dataset, m *dataset.Manifest) (*protocol.ExperimentExternal, []byte, error) {
+	var tables []*external.Table
+	list := new(protocol.ExperimentExternal)
+	for i := range r.Spec.Methods {
+		method := &r.Spec.Methods[i]
+		if method.External == "" {
+			continue
+		}
+		root := method.External
+		if !filepath.IsAbs(root) {
+			root = filepath.Join(filepath.Dir(r.File), root)
+		}
+		folder := filepath.Join(root, d.Name)
+		if _, err := os.Stat(root); err != nil {
+			return nil, nil, r.Spec.Error(method.At, "external: %s", files.Message(err))
+		}
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, r.Spec.Error(method.At, "external: %s", files.Message(err))
+		}
+		for _, e := range entries {
+			if !strings.EqualFold(filepath.Ext(e.Name()), ".csv") {
+				continue
+			}
+			own, err := foldOfFile(e.Name())
+			own.Method = method.Name
+			if err == nil && slices.Contains(list.Tables, own) {
+				err = errors.New("another file has the same fold")
+			}
+			path := filepath.Join(folder, e.Name())
+			var t *external.Table
+			if err == nil {
+				t, err = readTable(path, m)
+			}
+			if err != nil {
+				return nil, nil, r.Spec.Error(method.At, "external: %s: %s", path, files.Message(err))
+			}
+			list.Tables, tables = append(list.Tables, own), append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		return nil, nil, nil
+	}
+	blob := external.Encode(tables)
+	list.Digest = blobs.Sum(blob)
+	return list, blob, nil
+}
+
+// foldFile is the name of a file of predictions.
+var foldFile = regexp.MustCompile(`^(?:repeat-(\d{1,9})-)?fold-(\d{1,9})\.(?i:csv)$`)
+
+// foldOfFile returns the fold that the name of a file says.
+func foldOfFile(name string) (t protocol.ExternalTable, err error) {
+	parts := foldFile.FindStringSubmatch(name)
+	if parts == nil {
+		return t, errors.New("want a name such as fold-3.csv or repeat-1-fold-3.csv")
+	}
+	if parts[1] != "" {
+		t.Repeat, _ = strconv.Atoi(parts[1]) // at most nine digits
+	}
+	t.Fold, _ = strconv.Atoi(parts[2])
+	return t, nil
+}
+
+// readTable reads a file of predictions: a column row, with the numbers of samples in the data file from 0, and a
+// column with the degrees of each label. Files that train writes have the truth, too, and another begin of the names.
+func readTable(path string, m *dataset.Manifest) (_ *external.Table, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r := csv.NewReader(f)
+	r.ReuseRecord = true
+	header, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("the file is empty")
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, columns, err := tableColumns(header, m)
+	if err != nil {
+		return nil, err
+	}
+	t, kept, seen := &external.Table{Labels: m.Labels}, m.FileRow(), make(map[uint64]int)
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := r.FieldPos(0)
+		number, err := strconv.ParseUint(strings.TrimSpace(record[row]), 10, 32)
+		if err != nil || int64(number) >= int64(m.FileRows()) {
+			return nil, fmt.Errorf("line %d: row %.20q is not a number from 0 to %d, of a sample in the data file", line,
+				record[row], m.FileRows()-1)
+		}
+		if before, twice := seen[number]; twice {
+			return nil, fmt.Errorf("line %d: row %d is in line %d, too", line, number, before)
+		}
+		seen[number] = line
+		if kept != nil {
+			at, ok := slices.BinarySearch(kept, int(number))
+			if !ok {
+				return nil, fmt.Errorf("line %d: row %d was left out of the dataset for missing values", line, number)
+			}
+			number = uint64(at)
+		}
+		degrees := make([]float32, len(columns))
+		for c, at := range columns {
+			v, err := strconv.ParseFloat(strings.TrimSpace(record[at]), 32)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %.40q in column %s is not a number", line, record[at], header[at])
+			}
+			degrees[c] = float32(v)
+		}
+		if err := external.CheckDegrees(degrees); err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		t.Row, t.Degrees = append(t.Row, uint32(number)), append(t.Degrees, degrees...)
+	}
+	if len(t.Row) == 0 {
+		return nil, errors.New("the file has no predictions")
+	}
+	t.Sort()
+	return t, nil
+}
+
+// predictedPrefix begins the names of columns with predictions in a file that also has the truth.
+const predictedPrefix = "predicted_"
+
+// tableColumns returns the place of the column row and, by label, of the columns with degrees.
+func tableColumns(header []string, m *dataset.Manifest) (row int, columns []int, err error) {
+	names := slices.Clone(m.LabelNames)
+	for c := len(names); c < m.Labels; c++ {
+		names = append(names, fmt.Sprintf("label_%d", c))
+	}
+	own := make([]string, len(header))
+	for i, name := range header {
+		own[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+	}
+	if row = slices.Index(own, "row"); row < 0 {
+		return 0, nil, errors.New(`the column "row" is missing; it has the numbers of the samples in the data file, from 0`)
+	}
+	prefix := ""
+	if slices.ContainsFunc(own, func(name string) bool { return strings.HasPrefix(name, "true_") }) {
+		prefix = predictedPrefix
+	}
+	for _, name := range names {
+		at := slices.Index(own, prefix+name)
+		if at < 0 || at == row {
+			return 0, nil, fmt.Errorf("the column %q of a label is missing", prefix+name)
+		}
+		columns = append(columns, at)
+	}
+	for i, name := range own {
+		known := i == row || slices.Contains(columns, i) || prefix != "" && (name == "fold" || strings.HasPrefix(name, "true_"))
+		if !known {
+			return 0, nil, fmt.Errorf("the column %q is of no label; the labels are %s", name, experiment.SomeOf(names, ", "))
+		}
+	}
+	return row, columns, nil
+}
