@@ -199,3 +199,60 @@ func TestSample(t *testing.T) {
 		t.Error("a sample of all rows lacks some")
 	}
 }
+
+// TestTrainFraction: a fraction keeps its part of the rows that are not test rows, which are in each greater fraction.
+// Inner folds and validation rows are of the kept rows alone, and the test rows stay the same.
+func TestTrainFraction(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.IntRange(4, 500).Draw(t, "rows")
+		s := dataset.Split{Seed: rapid.Uint64().Draw(t, "seed"), Folds: 3, Fold: rapid.IntRange(0, 2).Draw(t, "fold")}
+		if rapid.Bool().Draw(t, "validation") {
+			s.ValidationFraction = 0.2
+		}
+		whole, err := s.Assign(rows, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := rows - datasettest.CountRole(whole, dataset.Test)
+		var before []dataset.Roles
+		for _, fraction := range []float64{0.001, 0.3, 0.5, 1} {
+			s.TrainFraction = fraction
+			roles, err := s.Assign(rows, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := rest - max(1, int(fraction*float64(rest))); datasettest.CountRole(roles, dataset.Outside) != want {
+				t.Fatalf("fraction %v of %d rows: %d are outside, want %d", fraction, rest,
+					datasettest.CountRole(roles, dataset.Outside), want)
+			}
+			for i := range roles {
+				if (roles[i] == dataset.Test) != (whole[i] == dataset.Test) {
+					t.Fatalf("row %d is tested or not by the fraction", i)
+				}
+				if before != nil && before[i] != dataset.Outside && roles[i] == dataset.Outside {
+					t.Fatalf("row %d of a smaller fraction is not in %v", i, fraction)
+				}
+			}
+			inner := s
+			inner.Inner = 2
+			within, err := inner.Assign(rows, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range roles {
+				if out := roles[i] == dataset.Outside || roles[i] == dataset.Test; out != (within[i] == dataset.Outside) {
+					t.Fatalf("row %d has role %d, and %d in the inner fold", i, roles[i], within[i])
+				}
+			}
+			before = roles
+		}
+		if !slices.Equal(before, whole) {
+			t.Fatal("the fraction 1 is not the whole")
+		}
+	})
+	for _, wrong := range []float64{-0.1, 1.1} {
+		if err := (dataset.Split{TrainFraction: wrong}).Check(); err == nil {
+			t.Errorf("the fraction %v passes", wrong)
+		}
+	}
+}

@@ -162,8 +162,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 				p.Refused[i] = method.External + " has no predictions of this dataset"
 				continue
 			}
-			row, weights = &round.CellRow{Algorithm: external.Name, Params: external.Params(""), External: tables},
-				data.External.Digest
+			row, weights = &round.CellRow{Algorithm: external.Name, Params: external.Params(slices.Max(tables)),
+				External: tables}, data.External.Digest // a run has the digest of its own predictions
 		} else if row, err = s.resolve(method, split, data.Manifest); err != nil {
 			p.Refused[i] = err.Error()
 			continue

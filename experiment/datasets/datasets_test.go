@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
@@ -152,4 +154,127 @@ func TestKeysError(t *testing.T) {
 		f.Code != errtext.WrongOption || len(f.Text) != 10 || f.Text[3].Value != "age" {
 		t.Errorf("the form %v lacks places", f)
 	}
+}
+
+// withPredictions is a spec with a method of another program, on two folds of first.csv.
+const withPredictions = "name: e\nfolds: 2\nmethods: [aa-knn, {external: theirs, name: mine}]\ndatasets: [first.csv]\n"
+
+// TestExternal: the predictions of another program for each fold are read, and mistakes name their file and line.
+func TestExternal(t *testing.T) {
+	file := func(rows []uint32, header string) string {
+		text := header + "\n"
+		for _, row := range rows {
+			text += fmt.Sprintf("%d,0.25,0.5,0.25\n", row)
+		}
+		return text
+	}
+	r, dir, _, err := newReader(t, withPredictions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := make([][]uint32, 2)
+	if err := r.Folds(t.Context(), func(d *experiment.Dataset, m *dataset.Manifest, repeat int,
+		list *dataset.SplitList) error {
+		for row, fold := range list.Assigned {
+			tested[fold] = append(tested[fold], uint32(row))
+		}
+		return nil
+	}); err != nil || len(tested[0])+len(tested[1]) != 20 {
+		t.Fatal(tested, err)
+	}
+	folder := filepath.Join(dir, "theirs", "first")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const plain = "row,label_0,label_1,label_2"
+	all := map[string]string{"fold-0.csv": file(tested[0], "\ufeffrow,label_0,label_1,label_2"),
+		"fold-1.csv": file(tested[1], "row,label_2,label_1,label_0"), "README.md": "no predictions"}
+	for name, text := range all {
+		writeText(t, folder, name, text)
+	}
+	sets, _, err := r.Load(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := sets[0].Plan.Job
+	if row := job.Cells.Rows[1]; job.Weights == "" || len(row.External) != 2 || row.External[0] == row.External[1] ||
+		len(sets[0].Data.Weights) == 0 {
+		t.Errorf("%+v", row)
+	}
+	first, err := sets[0].Plan.Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"fold-0.csv", "", "fold-0.csv: the file is empty"},
+		{"fold-0.csv", plain + "\n", "has no predictions"},
+		{"fold-0.csv", file(tested[0], "line,label_0,label_1,label_2"), `the column "row" is missing`},
+		{"fold-0.csv", file(tested[0], "row,label_0,label_1,label_3"), `the column "label_2" of a label is missing`},
+		{"fold-0.csv", plain + ",x\n1,1,0,0,0\n", `the column "x" is of no label`},
+		{"fold-0.csv", plain + "\n20,1,0,0\n", `line 2: row "20" is not a number from 0 to 19`},
+		{"fold-0.csv", plain + "\n-1,1,0,0\n", "line 2: row"},
+		{"fold-0.csv", plain + "\n1,1,0,0\n1,1,0,0\n", "line 3: row 1 is in line 2, too"},
+		{"fold-0.csv", plain + "\n1,1,0,none\n", `line 2: "none" in column label_2 is not a number`},
+		{"fold-0.csv", plain + "\n1,0.5,0.4,0\n", "line 2: the degrees sum to 0.9, not 1"},
+		{"fold-0.csv", plain + "\n1,1.5,-0.5,0\n", "line 2: degree 1.5 of label 0"},
+		{"fold-0.csv", plain + "\n1,NaN,0,0\n", "line 2: degree NaN of label 0"},
+		{"fold-0.csv", plain + "\n1,1,0\n", "wrong number of fields"},
+		{"fold-2.csv", file(tested[0], plain), "which the experiment does not run: it has 1 repeat of 2 folds"},
+		{"repeat-0-fold-1.csv", file(tested[1], plain), "another file has the same fold"},
+		{"mine.csv", file(tested[1], plain), "want a name such as fold-3.csv"},
+	} {
+		writeText(t, folder, c.name, c.text)
+		if _, _, err := r.Load(t.Context(), false); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "e.yaml:3:") {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+		if text, ok := all[c.name]; ok {
+			writeText(t, folder, c.name, text)
+		} else if err := os.Remove(filepath.Join(folder, c.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeText(t, folder, "fold-0.csv", file(tested[0], "row,label_1,label_0,label_2"))
+	if sets, _, err = r.Load(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	again, err := sets[0].Plan.Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range again { // the runs are fold 0 of both methods, then fold 1
+		if changed := i == 1; (first[i].Key != again[i].Key) != changed {
+			t.Errorf("run %d with other predictions for fold 0: changed is not %v", i, changed)
+		}
+	}
+	if err := os.Remove(filepath.Join(folder, "fold-1.csv")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Load(t.Context(), false); err == nil || !strings.Contains(err.Error(),
+		"theirs has no predictions of fold 1") {
+		t.Error(err)
+	}
+}
+
+// FuzzReadTable: a file of predictions is an error, or a table that its package takes.
+func FuzzReadTable(f *testing.F) {
+	m, _, err := importer.Build(generate.Artificial(20, 1), importer.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("row,label_0,label_1,label_2\n3,0.25,0.5,0.25\n1,1,0,0\n")
+	f.Add("\ufeffrow,fold,true_label_0,predicted_label_2,predicted_label_1,predicted_label_0\n0,2,,0,1,0\n")
+	f.Add("row\n\"")
+	f.Fuzz(func(t *testing.T, text string) {
+		var table *external.Table
+		var err error
+		allocs.AtMost(t, 64*len(text)+64<<10, "predictions", func() { table, err = readTable(strings.NewReader(text), m) })
+		if err != nil {
+			return
+		}
+		if list, err := external.Decode(external.Encode([]*external.Table{table})); err != nil ||
+			list[0].Digest() != table.Digest() {
+			t.Fatalf("%+v: %v", table, err)
+		}
+	})
 }

@@ -56,7 +56,7 @@ func (r *Reader) external(d *experiment.Dataset, m *dataset.Manifest) (*protocol
 			path := filepath.Join(folder, e.Name())
 			var t *external.Table
 			if err == nil {
-				t, err = readTable(path, m)
+				t, err = openTable(path, m)
 			}
 			if err != nil {
 				return nil, nil, r.Spec.Error(method.At, "external: %s: %s", path, files.Message(err))
@@ -88,15 +88,19 @@ func foldOfFile(name string) (t protocol.ExternalTable, err error) {
 	return t, nil
 }
 
-// readTable reads a file of predictions: a column row, with the numbers of samples in the data file from 0, and a
-// column with the degrees of each label. Files that train writes have the truth, too, and another begin of the names.
-func readTable(path string, m *dataset.Manifest) (_ *external.Table, err error) {
+func openTable(path string, m *dataset.Manifest) (_ *external.Table, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	r := csv.NewReader(f)
+	return readTable(f, m)
+}
+
+// readTable reads a file of predictions: a column row, with the numbers of samples in the data file from 0, and a
+// column with the degrees of each label. Files that train writes have the truth, too, and another begin of the names.
+func readTable(in io.Reader, m *dataset.Manifest) (*external.Table, error) {
+	r := csv.NewReader(in)
 	r.ReuseRecord = true
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
@@ -105,6 +109,7 @@ func readTable(path string, m *dataset.Manifest) (_ *external.Table, err error) 
 	if err != nil {
 		return nil, err
 	}
+	header = slices.Clone(header) // the reader uses its record again
 	row, columns, err := tableColumns(header, m)
 	if err != nil {
 		return nil, err

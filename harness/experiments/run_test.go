@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -362,6 +363,58 @@ func TestExperimentOnCluster(t *testing.T) {
 	}
 }
 
+// ownMethod is a method of experimentSpec with the predictions that writeOwnMethod writes.
+const ownMethod = "  - {external: theirs, name: mine}\n"
+
+// writeOwnMethod writes predictions of sa-bfgs for each fold of experimentSpec, by commands that know only its folds.
+func writeOwnMethod(t *testing.T, dir, spec string) {
+	t.Helper()
+	var files []struct {
+		Dataset, File string
+		Repeat, Folds int
+	}
+	cmdtest.JSON(t, &files, "experiment", "folds", spec, "--out", filepath.Join(dir, "folds"))
+	for _, f := range files {
+		folder := filepath.Join(dir, "theirs", f.Dataset)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for fold := range f.Folds {
+			cmdtest.Works(t, "train", "--local", "--data", filepath.Join(dir, f.Dataset+".csv"), "--algorithm", "sa-bfgs", "--seed",
+				"5", "--split", f.File, "--fold", strconv.Itoa(fold), "--predictions-out",
+				filepath.Join(folder, fmt.Sprintf("repeat-%d-fold-%d.csv", f.Repeat, fold)))
+		}
+	}
+	if len(files) != 3 {
+		t.Errorf("%d files of folds", len(files))
+	}
+}
+
+// TestOwnMethod: a method with the predictions of an algorithm has its measures.
+func TestOwnMethod(t *testing.T) {
+	dir := t.TempDir()
+	spec := experimentSpec(t, dir, ownMethod+"  - sa-bfgs\n")
+	writeOwnMethod(t, dir, spec)
+	table := decodedTable(t, cmdtest.Works(t, "experiment", "run", spec, "--local", "-o", "json"))
+	values := make(map[tables.Name][]float64)
+	for _, c := range table.Runs {
+		values[table.NameOf(&c)] = c.Values
+	}
+	same := 0
+	for name, own := range values {
+		if name.Method != "mine" || name.Dataset != "first" { // in second, repeats draw other validation samples
+			continue
+		}
+		name.Method = "sa-bfgs"
+		if same++; len(own) == 0 || !slices.Equal(own, values[name]) {
+			t.Errorf("%v has %v, but its predictions have %v", name, values[name], own)
+		}
+	}
+	if same != 3 {
+		t.Errorf("%d runs", same)
+	}
+}
+
 // TestSpecAsItWas: a run on a cluster reports what its spec says, and so does the report by name,
 // also where all of its runs had ended before, under other names, measures or settings.
 func TestSpecAsItWas(t *testing.T) {
@@ -420,7 +473,8 @@ func TestKilledClusterExperiment(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 3, 2)
 	more := "  - {algorithm: ldlf, settings: {steps: 300, patience: 1000, trees: 3}, grid: {depth: [4, 5, 6]}}\n"
-	spec := experimentSpec(t, dir, more)
+	spec := experimentSpec(t, dir, more+ownMethod+"  - {algorithm: aa-knn, settings: {train_fraction: 0.4}}\n")
+	writeOwnMethod(t, dir, spec)
 	want := tableOf(t, "experiment", "run", spec, "--local")
 	end := make(chan cmdtest.Ended, 1)
 	go func() {

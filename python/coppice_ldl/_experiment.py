@@ -12,7 +12,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _external
 from ._base import Estimator
 from ._errors import CoppiceError, InputError, NotFoundError, path_of, typed
 from ._folder import Folder
@@ -211,7 +211,8 @@ def experiment(
     spec : dict, or str or path
         The spec, as docs/reference/experiment-spec.md describes it, or its file. In a dict, a method may be an estimator, and
         a dataset may be a dict with ``name``, ``X`` and ``D``, and optionally ``folds``. Paths in a dict are relative to the
-        working directory.
+        working directory. An estimator of another library is an object whose `fit` takes features and distributions, and whose `predict`
+        returns distributions. A copy of it is fitted in this process for each fold, at each call.
     folder : str or path, optional
         Folder for the results of an experiment without a cluster. They stay there: runs with a result are not repeated, and
         ``Report(folder)`` reads them again (default: a temporary folder, which is deleted with the report; after an
@@ -265,6 +266,8 @@ def experiment(
                 if has_files(spec) and options.get("data") is None:
                     options["data"] = os.getcwd()
                 file = SpecFile(spec, data, options.get("data") is not None)
+                if file.own:
+                    _external.predict(spec, file.own, file.path, options.get("data"), progress)
             path = file.path if file else path_of("experiment", spec, "a spec")
             args = ["experiment", "run", "-o", "jsonl", *flags({**options, "yes": bool(replace)}), *(where or ["--local", "--dir", base, *local])]
             run([*args, "--", path], (), progress.line, progress.note)

@@ -9,7 +9,7 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from . import _checks, _inputs
+from . import _checks, _external, _inputs
 from ._base import Estimator
 from ._errors import InputError, typed, within
 from ._options import argument_of, flag_of
@@ -35,11 +35,18 @@ class SpecFile:
         self._keys: list[str] = []  # the path of the key of each line
         # Methods whose hyperparameters are parameters of an estimator.
         self._estimators = [i for i, one in enumerate(spec["methods"]) if isinstance(one, Estimator) or isinstance(one, Mapping) and "estimator" in one]
+        self.own: dict[int, Any] = {}  # the estimators of other libraries, by the number of the method
         plain = dict(spec)
         plain["methods"], plain["datasets"] = [], []
         for i, one in enumerate(spec["methods"]):
             with within(f"the spec, methods[{i}]"):
-                plain["methods"].append(_method(one))
+                estimator = one.get("estimator") if isinstance(one, Mapping) else one
+                if _external.is_own(estimator) and not isinstance(estimator, Estimator):
+                    self.own[i] = estimator
+                    rest = {key: value for key, value in one.items() if key != "estimator"} if isinstance(one, Mapping) else {}
+                    plain["methods"].append({"external": _external.folder_of(i), "name": type(estimator).__name__, **rest})
+                else:
+                    plain["methods"].append(_method(one))
         for i, one in enumerate(spec["datasets"]):
             with within(f"the spec, datasets[{i}]"):
                 plain["datasets"].append(self._dataset(one, folder, absolute))
@@ -132,7 +139,7 @@ def _check(spec: Mapping[str, Any]) -> None:
             one = one.get("estimator", "")
             if isinstance(one, str) and one:
                 raise TypeError(f"the spec, methods[{i}].estimator: {typed(one)} is not an estimator; a name is the value of the key algorithm")
-        if not isinstance(one, str):
+        if not isinstance(one, str) and not _external.is_own(one):
             _checks.estimator(f"the spec, methods[{i}]", one)
     for i, one in enumerate(spec["datasets"]):
         if not isinstance(one, (str, os.PathLike, Mapping)):
@@ -168,6 +175,8 @@ def _method(method: Any) -> Any:
     if isinstance(method, Mapping):
         if "grid" in method:
             method = {**method, "grid": _grid(method["grid"])}
+        if isinstance(method.get("external"), (str, os.PathLike)):
+            method = {**method, "external": os.path.abspath(os.fspath(method["external"]))}
         if "estimator" not in method:
             own, algorithm = method.get("settings"), method.get("algorithm")
             return {**method, "settings": settings_of(algorithm, own)} if isinstance(own, Mapping) and isinstance(algorithm, str) else method
