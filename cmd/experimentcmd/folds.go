@@ -25,6 +25,7 @@ type written struct {
 	Dataset string `json:"dataset"`
 	Repeat  int    `json:"repeat"`
 	Folds   int    `json:"folds"`
+	Only    []int  `json:"only,omitempty"` // the folds that are run; empty: all
 	Rows    int    `json:"rows"`
 	File    string `json:"file"`
 }
@@ -52,7 +53,8 @@ func (c *foldsCmd) Run(a *cli.App) error {
 		if d.Folds.Repeats > 1 {
 			name = fmt.Sprintf("%s-repeat-%d.csv", d.Name, repeat)
 		}
-		w := written{Dataset: d.Name, Repeat: repeat, Folds: list.Folds, Rows: of.Rows, File: filepath.Join(c.Out, name)}
+		w := written{Dataset: d.Name, Repeat: repeat, Folds: list.Folds, Only: d.Folds.Only, Rows: of.Rows,
+			File: filepath.Join(c.Out, name)}
 		files = append(files, w)
 		return writeFolds(a.Ctx, w.File, of, list)
 	})

@@ -92,7 +92,7 @@ class Client:
         groups : array-like of shape (n_samples,), optional
             The group of each sample, such as a person. The option ``folds="groups"`` needs it.
         **options
-            Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``split``, ``measures``,
+            Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``train_fraction``, ``split``, ``measures``,
             ``clip``, ``audit`` and ``wait``. With ``shared=True`` all users of the cluster may read the data, the model and the
             predictions; otherwise only you and admins may.
 

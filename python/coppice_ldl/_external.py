@@ -62,6 +62,8 @@ def predict(spec: Mapping[str, Any], own: Mapping[int, Any], path: str, data: Op
             out = os.path.join(folder, folder_of(i), name)
             os.makedirs(out, exist_ok=True)
             for fold, test in tests.items():
+                if fold not in division.get("only", tests):
+                    continue
                 found = _fitted(estimator, X, D, np.setdiff1d(rows, test)).predict(_rows(X, test))
                 file = f"repeat-{division['repeat']}-fold-{fold}.csv"
                 _write(os.path.join(out, file), test, _checked(found, len(test), len(labels), f"{type(estimator).__name__}, {name}, fold {fold}"), labels)
@@ -159,7 +161,7 @@ def _checked(found: Any, rows: int, labels: int, called: str) -> np.ndarray:
     return P
 
 
-def _write(path: str, rows: Sequence[int], P: np.ndarray, labels: Sequence[str]) -> None:
+def _write(path: str, rows: np.ndarray, P: np.ndarray, labels: Sequence[str]) -> None:
     """Write the predictions of a fold."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)

@@ -320,3 +320,72 @@ def test_a_pickled_report_has_its_results(tmp_path) -> None:
     shutil.rmtree(tmp_path / "f")
     with pytest.raises(coppice_ldl.NotFoundError, match="f: no such file or folder"):
         _ = pickle.loads(pickled).runs
+
+
+class Nearest:
+    """An estimator that knows nothing of scikit-learn: the distribution of the nearest training sample."""
+
+    def fit(self, X: Any, D: Any) -> None:
+        self.X, self.D = np.asarray(X), D
+
+    def predict(self, X: Any) -> Any:
+        return self.D[((np.asarray(X)[:, None] - self.X[None]) ** 2).sum(axis=2).argmin(axis=1)]
+
+
+def test_estimators_of_other_libraries(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their measures equal those of the same algorithm, for arrays, frames, files, repeats and chosen folds."""
+    X, D = make(60)
+    monkeypatch.chdir(tmp_path)
+    table = pandas.DataFrame(np.hstack([X, D]), columns=[*"abcde", *(f"label_{i}" for i in range(4))])
+    table.to_csv("sixty.csv", index=False)
+    frames = {"name": "frames", "X": pandas.DataFrame(X, index=range(100, 160)), "D": pandas.DataFrame(D, columns=list("wxyz"), index=range(100, 160))}
+    spec = {
+        "name": "own",
+        "datasets": [{"name": "arrays", "X": X, "D": D}, frames, "sixty.csv", {"file": "sixty.csv", "name": "some", "folds": {"k": 4, "only": [1, 3]}}],
+        "folds": {"k": 3, "repeats": 2},
+        "methods": [{"estimator": AAKNN(k=1, scaling="none"), "name": "ours"}, Nearest(), {"estimator": Nearest(), "name": "theirs"}],
+        "measures": ["kl", "clark"],
+    }
+    report = experiment(spec, verbose=False)
+    runs = report.runs
+    assert len(runs) == 3 * (3 * 6 + 2) and set(runs["state"]) == {"done"}
+    own, others = runs[runs["method"] == "ours"], runs[runs["method"] == "theirs"]
+    np.testing.assert_allclose(others[["kl", "clark"]], own[["kl", "clark"]], rtol=1e-5)
+    assert list(others["digest"]) == list(runs[runs["method"] == "Nearest"]["digest"])
+    assert "theirs" in report.table("latex", bare=True, against="theirs")
+
+
+class Wrong(Nearest):
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    def predict(self, X: Any) -> Any:
+        return self.change(super().predict(X))
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (lambda P: 2 * P, "are not distributions; the first has the degrees"),
+        (lambda P: P * np.nan, "are not distributions"),
+        (lambda P: P[:, :2], "want (30, 4)"),
+        (lambda P: "none", "predict returned"),
+    ],
+)
+def test_wrong_predictions(change: Any, said: str) -> None:
+    X, D = make(60)
+    spec = {"name": "own", "datasets": [{"name": "arrays", "X": X, "D": D}], "folds": 2, "methods": [Wrong(change)]}
+    with pytest.raises(InputError, match=re.escape(said)) as error:
+        experiment(spec, verbose=False)
+    assert "Wrong, arrays, fold 0" in str(error.value)
+
+
+def test_wrong_own_methods(tmp_path: pathlib.Path) -> None:
+    X, D = make(60)
+    arrays = {"name": "arrays", "X": X, "D": D}
+    with pytest.raises(InputError, match="needs label distributions"):
+        experiment({"name": "own", "datasets": [{**arrays, "D": np.arange(60) % 3, "labels": "class"}], "methods": [Nearest()]}, verbose=False)
+    with pytest.raises(InputError, match="can only have a name"):
+        experiment({"name": "own", "datasets": [arrays], "methods": [{"estimator": Nearest(), "preset": "auto"}]}, verbose=False)
+    with pytest.raises(TypeError, match="is not an estimator"):
+        experiment({"name": "own", "datasets": [arrays], "methods": [Nearest]}, verbose=False)
