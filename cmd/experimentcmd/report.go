@@ -17,7 +17,7 @@ import (
 type reportFlags struct {
 	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"Format of the report: table, md, csv, json, latex or html. -o json prints the runs instead."`
 	Out      string  `placeholder:"FILE" help:"Write the report to FILE instead of stdout."`
-	Figures  string  `placeholder:"DIR" help:"Also draw the figures of the report to folder DIR, each as .svg and .png. A report in md or latex then includes the figures."`
+	Figures  string  `placeholder:"DIR" help:"Also draw the figures of the report to folder DIR, each as .svg, .png and .pdf. A report in md or latex then includes the figures."`
 	NoTimes  bool    `help:"Leave out times, so that the reports of two runs of an experiment are equal."`
 	Sample   bool    `help:"Show sample standard deviations over folds, divided by n - 1 (default: population, divided by n)."`
 	Level    float64 `default:"0.05" placeholder:"P" help:"Significance level of the tests and of the critical difference."`

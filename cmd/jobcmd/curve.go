@@ -18,7 +18,7 @@ import (
 
 type curveCmd struct {
 	jobArg
-	Plot string `placeholder:"FILE" help:"Draw the curve to FILE: .svg or .png."`
+	Plot string `placeholder:"FILE" help:"Draw the curve to FILE: .svg, .png or .pdf."`
 }
 
 func (*curveCmd) Outputs() []string { return []string{cli.CSV} }

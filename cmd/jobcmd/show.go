@@ -322,7 +322,7 @@ type predictionsCmd struct {
 	Job string `arg:"" help:"Number or name of the job."`
 	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
 
-	Figures string `placeholder:"DIR" help:"Also draw figures to folder DIR, each as .svg and .png: predicted and true distributions of some samples, the cumulative score of numeric labels, and the confusion matrix of classes."`
+	Figures string `placeholder:"DIR" help:"Also draw figures to folder DIR, each as .svg, .png and .pdf: predicted and true distributions of some samples, the cumulative score of numeric labels, and the confusion matrix of classes."`
 
 	cli.FormatFlag
 	connect.ServerFlags

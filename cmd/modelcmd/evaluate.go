@@ -36,7 +36,7 @@ type EvaluateCmd struct {
 	Measures  string `default:"ten" enum:"ten,all" help:"Measures to print. ten: the usual measures; all: also Spearman, Jensen-Shannon, zero-one loss and error probability."`
 	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them."`
 	Out       string `placeholder:"FILE" help:"Write the measures of --per-sample to FILE: .csv, .csv.gz or .npz; - for stdout (default: stdout, as CSV)."`
-	Figures   string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg and .png: predicted and true distributions of some samples, and the confusion matrix of classes. Numeric labels add the cumulative score, and three labels on a grid a colour map."`
+	Figures   string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg, .png and .pdf: predicted and true distributions of some samples, and the confusion matrix of classes. Numeric labels add the cumulative score, and three labels on a grid a colour map."`
 
 	cli.FormatFlag
 	cli.ThreadsFlag

@@ -25,7 +25,7 @@ type FigureFile struct {
 	put func(f *figures.Figure, w io.Writer) error
 }
 
-// CreateFigure creates the file of a figure. The end of its name chooses SVG or PNG.
+// CreateFigure creates the file of a figure. The end of its name chooses SVG, PNG or PDF.
 func CreateFigure(flag, path string) (*FigureFile, error) {
 	var put func(*figures.Figure, io.Writer) error
 	switch strings.ToLower(filepath.Ext(path)) {
@@ -33,8 +33,10 @@ func CreateFigure(flag, path string) (*FigureFile, error) {
 		put = (*figures.Figure).SVG
 	case ".png":
 		put = (*figures.Figure).PNG
+	case ".pdf":
+		put = (*figures.Figure).PDF
 	default:
-		return nil, cli.Usagef("%s %s: the name of a figure's file must end in .svg or .png", flag, path)
+		return nil, cli.Usagef("%s %s: the name of a figure's file must end in .svg, .png or .pdf", flag, path)
 	}
 	out, err := cli.Create(path)
 	if err != nil {
@@ -69,7 +71,7 @@ func CheckFigures(flag, dir string) error {
 	return cli.CheckWritable(dir)
 }
 
-// WriteFigures writes each figure as SVG and as PNG. All figures are drawn before the first is written.
+// WriteFigures writes each figure as SVG, PNG and PDF. All figures are drawn before the first is written.
 func WriteFigures(a *cli.App, dir string, all []figures.Named) error {
 	if len(all) == 0 {
 		a.Note("%s: there is nothing to draw", dir)
@@ -78,15 +80,18 @@ func WriteFigures(a *cli.App, dir string, all []figures.Named) error {
 	drawn := make(map[string][]byte)
 	var names []string
 	for _, f := range all {
-		var svg, png bytes.Buffer
+		var svg, png, pdf bytes.Buffer
 		if err := f.SVG(&svg); err != nil {
 			return err
 		}
 		if err := f.PNG(&png); err != nil {
 			return err
 		}
-		drawn[f.Name+".svg"], drawn[f.Name+".png"] = svg.Bytes(), png.Bytes()
-		names = append(names, f.Name+".svg", f.Name+".png")
+		if err := f.PDF(&pdf); err != nil {
+			return err
+		}
+		drawn[f.Name+".svg"], drawn[f.Name+".png"], drawn[f.Name+".pdf"] = svg.Bytes(), png.Bytes(), pdf.Bytes()
+		names = append(names, f.Name+".svg", f.Name+".png", f.Name+".pdf")
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil && !os.IsExist(err) {
 		return fmt.Errorf("%s: cannot be made: %w", dir, err)
@@ -96,7 +101,7 @@ func WriteFigures(a *cli.App, dir string, all []figures.Named) error {
 			return err
 		}
 	}
-	a.Note("%s in %s, each as .svg and .png", units.Plural(len(all), "figure"), dir)
+	a.Note("%s in %s, each as .svg, .png and .pdf", units.Plural(len(all), "figure"), dir)
 	return nil
 }
 

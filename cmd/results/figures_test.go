@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"fmt"
 	"image/png"
 	"os"
@@ -17,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// drawnIn returns the texts of the figures of a folder by name, each of which is there as SVG and as PNG.
+// drawnIn returns the texts of the figures of a folder by name, each of which is there as SVG, PNG and PDF.
 func drawnIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	drawn, names := make(map[string]string), cmdtest.Contents(t, dir)
@@ -39,8 +40,12 @@ func drawnIn(t *testing.T, dir string) map[string]string {
 			t.Errorf("%s.png: %v", stem, err)
 		}
 		in.Close()
+		page, err := os.ReadFile(filepath.Join(dir, stem+".pdf"))
+		if err != nil || !bytes.HasPrefix(page, []byte("%PDF-")) {
+			t.Errorf("%s.pdf: %.10q, %v", stem, page, err)
+		}
 	}
-	if len(names) != 2*len(drawn) {
+	if len(names) != 3*len(drawn) {
 		t.Errorf("%s has %v", dir, names)
 	}
 	return drawn
@@ -179,7 +184,7 @@ func TestFiguresOfJob(t *testing.T) {
 		t.Errorf("the curve:\n%.300s", text)
 	}
 	if e := cmdtest.Run(t, "job", "curve", "j", "--plot", filepath.Join(dir, "curve.jpg")); e.Code != cli.ExitUsage ||
-		!strings.Contains(e.Stderr, "must end in .svg or .png") {
+		!strings.Contains(e.Stderr, "must end in .svg, .png or .pdf") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 }

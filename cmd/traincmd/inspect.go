@@ -31,8 +31,8 @@ type nodeCmd struct {
 	Seed         string   `placeholder:"N" help:"Seed of the forest (default: 1)."`
 	TestFraction string   `placeholder:"F" help:"Fraction of the samples to hold out, as for training."`
 
-	Plot       string `placeholder:"FILE" help:"Draw the gains and visits of the feature to FILE: .svg or .png."`
-	VisitsPlot string `placeholder:"FILE" help:"Draw the number of visits of each feature to FILE: .svg or .png."`
+	Plot       string `placeholder:"FILE" help:"Draw the gains and visits of the feature to FILE: .svg, .png or .pdf."`
+	VisitsPlot string `placeholder:"FILE" help:"Draw the number of visits of each feature to FILE: .svg, .png or .pdf."`
 
 	dataflags.DataFlags
 }

@@ -80,7 +80,7 @@ func TestInspectNodeRefuses(t *testing.T) {
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1)
 	constant := cmdtest.Write(t, t.TempDir(), "constant.csv", "x,label_a,label_b\n"+strings.Repeat("1,.25,.75\n", 40))
 	for _, c := range []struct{ args, want string }{
-		{"--plot a.pdf", "must end in .svg or .png"},
+		{"--plot a.eps", "must end in .svg, .png or .pdf"},
 		{"--plot a.svg --visits-plot a.svg", "--plot writes to this file"},
 		{"--set folds=3", "folds"},
 		{"--set tress=3", "tress"},

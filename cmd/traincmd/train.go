@@ -47,7 +47,7 @@ type Cmd struct {
 
 	CurveOut string `group:"write" placeholder:"FILE.csv" help:"Write the loss of every step to FILE.csv."`
 	SplitOut string `group:"write" seldom:"" placeholder:"FILE.csv" help:"Write to FILE.csv which samples are held out. --split FILE.csv holds out the same samples again."`
-	Figures  string `group:"write" placeholder:"DIR" help:"Draw the learning curve and the held-out predictions to folder DIR, as .svg and .png."`
+	Figures  string `group:"write" placeholder:"DIR" help:"Draw the learning curve and the held-out predictions to folder DIR, as .svg, .png and .pdf."`
 
 	Local      bool        `group:"cluster" help:"Train in this process, without a cluster."`
 	Memory     units.Bytes `group:"cluster" seldom:"" placeholder:"SIZE" help:"With --local: maximum memory of a task on the whole dataset (an exact fit), such as 8GiB. A job that needs more is refused (default: no limit)."`

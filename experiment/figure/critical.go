@@ -90,12 +90,35 @@ func (g *diagram) draw(c draw.Canvas) {
 	}
 	// Each model has a name, a rank, and a line from there to the axis.
 	right := c.Min.X + g.columns
+	apart := g.apart(s)
 	for i, name := range g.names {
 		x, y := s.at(g.Ranks[i]), s.axis-g.bars-(vg.Length(i)+0.5)*nameLine
-		c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
+		c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x + apart[i], Y: s.axis - cliqueLine/2}, {X: x + apart[i], Y: y},
+			{X: right + rankGap/2, Y: y}})
 		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, name)
 		c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))
 	}
+}
+
+// tieGap is the distance between the lines of models whose ranks are equal, or nearly equal.
+const tieGap = vg.Length(1.8)
+
+// apart returns how far the line of each model is from its rank. Lines that would cover each other are next to each
+// other, around the mean of their ranks; the line of the best of them, whose name is the highest, is the leftmost.
+func (g *diagram) apart(s scale) []vg.Length {
+	by := make([]vg.Length, len(g.Ranks))
+	for first := 0; first < len(g.Ranks); {
+		end := first + 1
+		for end < len(g.Ranks) && s.at(g.Ranks[end])-s.at(g.Ranks[end-1]) < tieGap {
+			end++
+		}
+		middle := (s.at(g.Ranks[first]) + s.at(g.Ranks[end-1])) / 2
+		for i := first; i < end; i++ {
+			by[i] = middle + tieGap*(vg.Length(i-first)-vg.Length(end-1-first)/2) - s.at(g.Ranks[i])
+		}
+		first = end
+	}
+	return by
 }
 
 // drawAxis draws the axis of ranks. The numbers do not overlap.

@@ -11,8 +11,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/recorder"
 )
 
 var pictures = flag.String("pictures", "", "write every figure of the tests to this folder, to look at")
@@ -71,6 +75,8 @@ func examples() map[string]figurer {
 		"critical": &CriticalDifferences{Names: []string{"ldlf", "structrf", "sa-bfgs", "rf", "mean"},
 			Ranks: []float64{1.5, 1.75, 3.125, 3.875, 4.75}, Difference: 2.16},
 		"critical-many": &many,
+		"critical-ties": &CriticalDifferences{Title: "Ties", Names: []string{"a", "b", "c", "d", "e", "f"},
+			Ranks: []float64{1.2, 3.5, 3.5, 3.5, 4.6, 4.61}, Difference: 1.1},
 		"critical-large": &CriticalDifferences{Title: "Two models, three datasets", Names: []string{"first",
 			"second, with a name that goes on and on and on"}, Ranks: []float64{1.33, 1.67}, Difference: 1.13},
 		"curve": &curve, "sweep": &sweep, "flat": &flat, "papers": &papers, "scores": scores{},
@@ -300,5 +306,77 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := CumulativeScores("", []string{"a"}, nil); !errors.Is(err, ErrData) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestPDF: a figure is one page of its size, whose letters are shapes. Equal figures are equal files.
+func TestPDF(t *testing.T) {
+	mediaBox := regexp.MustCompile(`/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]`)
+	for name, d := range examples() {
+		var files [2]bytes.Buffer
+		f, err := d.Figure()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for i := range files {
+			if err := f.PDF(&files[i]); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		text := files[0].String()
+		if name != "colours" && text != files[1].String() {
+			t.Errorf("%s: two files of a figure differ", name)
+		}
+		box := mediaBox.FindStringSubmatch(text)
+		if !strings.HasPrefix(text, "%PDF-") || strings.Count(text, "/Type /Page\n") != 1 || strings.Contains(text, "/FontDescriptor") ||
+			box == nil || box[1] != fmt.Sprintf("%.2f", f.width.Points()) {
+			t.Errorf("%s: the page is %q, the width %.2f", name, box, f.width.Points())
+		}
+	}
+}
+
+// TestShapes: the outline of each letter is where the font's width puts it, and is as high as the letter.
+func TestShapes(t *testing.T) {
+	face := ownText().Fonts.Lookup(sans, 100)
+	recorded := &recorder.Canvas{}
+	shapes{sized{recorded}}.FillString(face, vg.Point{X: 10, Y: 20}, "HH")
+	fill, ok := recorded.Actions[0].(*recorder.Fill)
+	if !ok || len(recorded.Actions) != 1 {
+		t.Fatalf("%v", recorded.Actions)
+	}
+	low, high, left, right := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for _, p := range fill.Path {
+		if p.Type == vg.CloseComp {
+			continue
+		}
+		low, high = min(low, float64(p.Pos.Y)), max(high, float64(p.Pos.Y))
+		left, right = min(left, float64(p.Pos.X)), max(right, float64(p.Pos.X))
+	}
+	width := float64(face.Width("HH"))
+	if low != 20 || high < 20+65 || high > 20+75 || left < 10 || left > 10+15 || right > 10+width || right < 10+width-15 {
+		t.Errorf("from %v, %v to %v, %v; the text is %v wide", left, low, right, high, width)
+	}
+}
+
+// sized is a canvas with a size.
+type sized struct{ vg.Canvas }
+
+func (sized) Size() (w, h vg.Length) { return 100, 100 }
+
+// TestTies: the lines of models with equal ranks are apart, in the order of their names, and around their rank.
+func TestTies(t *testing.T) {
+	g := &diagram{CriticalDifferences: &CriticalDifferences{Ranks: []float64{1, 2, 2, 2, 4, 4.01}}}
+	at := scale{from: 100, unit: 30}
+	var x []vg.Length
+	for i, by := range g.apart(at) {
+		x = append(x, at.at(g.Ranks[i])+by)
+	}
+	for i := 1; i < len(x); i++ {
+		if x[i]-x[i-1] < tieGap-1e-9 {
+			t.Errorf("the lines %d and %d are at %v and %v", i-1, i, x[i-1], x[i])
+		}
+	}
+	if x[0] != 100 || math.Abs(float64(x[2]-130)) > 1e-9 || math.Abs(float64(x[4]+x[5]-2*at.at(4.005))) > 1e-9 {
+		t.Errorf("the lines are at %v", x)
 	}
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // latexHead and latexTail stand around a report. Each table between them can be copied alone; it
-// needs the package booktabs.
+// needs the packages booktabs and longtable.
 const (
 	latexHead = `\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
-\usepackage{booktabs}
+\usepackage{booktabs,longtable}
 \usepackage{graphicx}
 \usepackage[margin=20mm]{geometry}
 \setlength{\emergencystretch}{3em}
@@ -26,6 +26,9 @@ const (
 
 // mostWaiting is how many tables and figures may wait for their place: LaTeX has room for some 50.
 const mostWaiting = 12
+
+// A table with more than mostTableLines lines breaks across pages.
+const mostTableLines = 40
 
 // Names of longName letters and other texts of longText letters are broken into lines.
 const (
@@ -43,7 +46,7 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 	out := bufio.NewWriter(w)
 	name := labelled(s.Name)
 	if s.options.Bare {
-		out.WriteString("% \\usepackage{booktabs}")
+		out.WriteString("% \\usepackage{booktabs,longtable}")
 		for _, b := range d.blocks {
 			if t, ok := b.(table); ok && t.label != "" {
 				out.WriteString("\n")
@@ -77,7 +80,7 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 				break
 			}
 			out.WriteString("\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" +
-				s.options.Pictures + "/" + b.Name + ".png}}\n\\caption{" + latex(b.Caption) + "}\n\\end{figure}\n")
+				s.options.Pictures + "/" + b.Name + ".pdf}}\n\\caption{" + latex(b.Caption) + "}\n\\end{figure}\n")
 		}
 		if floats == mostWaiting {
 			out.WriteString("\\clearpage\n")
@@ -98,19 +101,27 @@ func labelled(text string) string {
 // writeLaTeXTable writes a table of the report of a name. Its label, if it has one, is tab:NAME:LABEL.
 func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 	columns, long := latexColumns(&t)
-	fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n\\caption{%s}\n",
-		latex(t.caption))
+	caption, header := "\\caption{"+latex(t.caption)+"}", new(strings.Builder)
 	if t.label != "" {
-		fmt.Fprintf(out, "\\label{tab:%s:%s}\n", name, labelled(t.label))
+		caption += fmt.Sprintf("\n\\label{tab:%s:%s}", name, labelled(t.label))
 	}
-	fmt.Fprintf(out, "\\begin{tabular}{@{}%s@{}}\n\\toprule\n", columns)
+	header.WriteString("\\toprule\n")
 	for i, h := range t.header {
 		if i > 0 {
-			out.WriteString(" & ")
+			header.WriteString(" & ")
 		}
-		out.WriteString(noArgument(latex(h)))
+		header.WriteString(noArgument(latex(h)))
 	}
-	out.WriteString(" \\\\\n\\midrule\n")
+	header.WriteString(" \\\\\n\\midrule\n")
+	const size = "\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"
+	end := "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+	if len(t.lines) > mostTableLines {
+		fmt.Fprintf(out, "{%s\\begin{longtable}{@{}%s@{}}\n%s \\\\\n%s\\endfirsthead\n%s\\endhead\n", size, columns, caption,
+			header, header)
+		end = "\\bottomrule\n\\end{longtable}}\n"
+	} else {
+		fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering%s%s\n\\begin{tabular}{@{}%s@{}}\n%s", size, caption, columns, header)
+	}
 	for _, l := range t.lines {
 		if l.rule {
 			out.WriteString("\\midrule\n")
@@ -127,7 +138,7 @@ func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 		}
 		out.WriteString(" \\\\\n")
 	}
-	out.WriteString("\\bottomrule\n\\end{tabular}\n\\end{table}\n")
+	out.WriteString(end)
 }
 
 // noArgument braces the first letter of a text that would be an argument of the command before it: \\ and the rules of

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
@@ -22,7 +24,45 @@ func pageTables() map[string]*result.Table {
 		}
 	}
 	return map[string]*result.Table{"sample": sample(), "swept": papered(), "besides": besides(), "curved": curved(),
-		"long": long}
+		"long": long, "many": manyMethods()}
+}
+
+// manyMethods has more methods than a page has lines.
+func manyMethods() *result.Table {
+	t := sample()
+	t.Hyperparameters = nil
+	few := len(t.Methods)
+	for i := range 10 * few {
+		method := t.Methods[i%few]
+		method.Name = fmt.Sprintf("%s_%d", method.Name, i)
+		t.Methods = append(t.Methods, method)
+		for _, c := range t.Runs[:len(t.Runs):len(t.Runs)] {
+			if c.Method == i%few {
+				c.Method = few + i
+				t.Runs = append(t.Runs, c)
+			}
+		}
+	}
+	return t
+}
+
+// TestLongTables: a table that is longer than a page breaks across pages, with its header on each. The caption and the
+// label stand there once.
+func TestLongTables(t *testing.T) {
+	for name, table := range map[string]*result.Table{"many": manyMethods(), "sample": sample()} {
+		for _, bare := range []bool{false, true} {
+			text := written(t, table, "latex", Options{Bare: bare})
+			long := strings.Count(text, `\begin{longtable}`)
+			if (long > 0) != (name == "many") || long != strings.Count(text, `\end{longtable}}`) ||
+				long != strings.Count(text, `\endhead`) || 2*long+strings.Count(text, `\begin{tabular}`) !=
+				strings.Count(text, `\toprule`) || strings.Count(text, `\caption`) != strings.Count(text, `\bottomrule`) {
+				t.Errorf("%s, bare %v: %d long tables:\n%.3000s", name, bare, long, text)
+			}
+			if labels := strings.Count(text, `\label{`); labels != 0 && strings.Count(text, `\label{tab:Trees`) != labels {
+				t.Errorf("%s: %d labels", name, labels)
+			}
+		}
+	}
 }
 
 // TestPageInBrowser: on wide and on narrow screens no page is wider than the window, and in no figure do texts overlap
@@ -50,8 +90,8 @@ func TestLaTeXCompiles(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if out, err := exec.Command("kpsewhich", "booktabs.sty", "graphicx.sty").Output(); err != nil || len(out) == 0 {
-		t.Skip("LaTeX has no package booktabs or graphicx")
+	if out, err := exec.Command("kpsewhich", "booktabs.sty", "longtable.sty", "graphicx.sty").Output(); err != nil || len(out) == 0 {
+		t.Skip("LaTeX has no package booktabs, longtable or graphicx")
 	}
 	for name, table := range pageTables() {
 		dir := t.TempDir()
@@ -89,11 +129,11 @@ func writeFigures(t *testing.T, dir string, table *result.Table) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := os.Create(filepath.Join(dir, "figures", figures[i].Name+".png"))
+		out, err := os.Create(filepath.Join(dir, "figures", figures[i].Name+".pdf"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := drawn.PNG(out); err != nil {
+		if err := drawn.PDF(out); err != nil {
 			t.Fatal(err)
 		}
 		if err := out.Close(); err != nil {

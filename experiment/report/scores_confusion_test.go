@@ -63,7 +63,7 @@ func TestBeside(t *testing.T) {
 // TestPictures: formats with text alone show the pictures of a folder where there is one.
 func TestPictures(t *testing.T) {
 	for format, want := range map[string]string{"md": "](<out/02-ages-cumulative-score.svg>)",
-		"latex": `\includegraphics[width=84mm]{\detokenize{out/02-ages-cumulative-score.png}}`} {
+		"latex": `\includegraphics[width=84mm]{\detokenize{out/02-ages-cumulative-score.pdf}}`} {
 		if text := written(t, besides(), format, Options{Pictures: "out"}); !strings.Contains(text, want) {
 			t.Errorf("%s has no %q", format, want)
 		}

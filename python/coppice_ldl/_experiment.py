@@ -143,13 +143,13 @@ class Report:
             file.write(text)
 
     def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
-        """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
+        """Draw the figures of the report to a folder, each as .svg, .png and .pdf, and return their paths."""
         folder = path_of("figures", folder, "a folder")
         os.makedirs(folder, exist_ok=True)
         with Folder("coppice-figures-") as drawn:
             args = ["experiment", "report", *self._flags, "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
             notes = "\n".join(text for _, text in notes_of(run([*args, "--", self._name]).notes))
-            names = sorted(name for name in os.listdir(drawn) if name.endswith((".svg", ".png")))
+            names = sorted(name for name in os.listdir(drawn) if name.endswith((".svg", ".png", ".pdf")))
             if notes and not names:
                 warnings.warn(notes, stacklevel=2)
             return [shutil.move(os.path.join(drawn, name), os.path.join(os.fspath(folder), name)) for name in names]

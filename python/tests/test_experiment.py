@@ -88,7 +88,7 @@ def test_afternoon(survey: tuple[Any, Any], server: str, tmp_path: pathlib.Path)
     assert str(here) == table
     check_results(here, runs)
     figures = here.figures(tmp_path / "figures")
-    assert figures and {pathlib.Path(one).suffix for one in figures} == {".svg", ".png"}
+    assert figures and {pathlib.Path(one).suffix for one in figures} == {".svg", ".png", ".pdf"}
     assert all(pathlib.Path(one).stat().st_size > 500 for one in figures)
     for kind, text in (("md", "# afternoon"), ("csv", "dataset,measure,method"), ("latex", r"\begin{"), ("html", "<table")):
         assert text in here.table(kind)
