@@ -133,13 +133,30 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	for _, s := range settings {
 		flag("set", s)
 	}
-	switch f := &d.Folds; f.Way {
+	if err := c.divide(&d.Folds, repeat, flag, file); err != nil {
+		return "", err
+	}
+	flag("fold", strconv.Itoa(run.Fold))
+	flag("seed", strconv.FormatUint(c.spec.Seed+repeat, 10))
+	if more := c.spec.more(); more != "" {
+		flag("measures", more)
+	}
+	if c.spec.Clip != "" {
+		flag("clip", c.spec.Clip)
+	}
+	return shellword.Line(words), nil
+}
+
+// divide gives the flags of the folds of a repeat. file returns the path of a file of the spec.
+func (c *Commands) divide(f *Folds, repeat uint64, flag func(key, value string),
+	file func(string) (string, error)) error {
+	switch f.Way {
 	case folds.Groups:
 		flag("folds", "groups")
 	case folds.File:
 		path, err := file(f.File)
 		if err != nil {
-			return "", err
+			return err
 		}
 		flag("split", path)
 	case folds.ScikitLearn:
@@ -151,15 +168,7 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 			flag("fold_seed", strconv.FormatUint(f.Seed+repeat, 10))
 		}
 	}
-	flag("fold", strconv.Itoa(run.Fold))
-	flag("seed", strconv.FormatUint(c.spec.Seed+repeat, 10))
-	if more := c.spec.more(); more != "" {
-		flag("measures", more)
-	}
-	if c.spec.Clip != "" {
-		flag("clip", c.spec.Clip)
-	}
-	return shellword.Line(words), nil
+	return nil
 }
 
 // FileIn returns Sources.File for relative paths in a folder. If folder is empty, only absolute paths are known.

@@ -74,8 +74,8 @@ func (x *External) of(method *Method, p *Plan) ([]string, error) {
 			continue
 		}
 		if t.Repeat < 0 || t.Repeat >= p.Repeats || t.Fold < 0 || t.Fold >= p.Folds || !run(t.Fold) {
-			return nil, fmt.Errorf("%s has predictions of %s, which the experiment does not run: it has %s of %s", method.External,
-				fold(t.Repeat, t.Fold), units.Plural(p.Repeats, "repeat"), units.Plural(p.Folds, "fold"))
+			return nil, fmt.Errorf("%s has predictions of %s, which the experiment does not run: it has %s of %s",
+				method.External, fold(t.Repeat, t.Fold), units.Plural(p.Repeats, "repeat"), units.Plural(p.Folds, "fold"))
 		}
 		list[t.Repeat*p.Folds+t.Fold] = x.Predictions[i]
 	}

@@ -99,7 +99,8 @@ func TestRows(t *testing.T) {
 	model.Predict(dst, refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, model.NewScratch())
 	for i, ref := range refs {
 		row := d.Shard(int(ref.Shard)).Row[ref.Pos]
-		if slices.Contains(tested, row) != (dst[3*i] == 0.5) || slices.Contains(tested, row) == math.IsNaN(float64(dst[3*i])) {
+		is := slices.Contains(tested, row)
+		if is != (dst[3*i] == 0.5) || is == math.IsNaN(float64(dst[3*i])) {
 			t.Errorf("row %d: %v", row, dst[3*i:3*i+3])
 		}
 	}

@@ -307,6 +307,15 @@ func (r *Reader) located(d *experiment.Dataset, err error) error {
 	return r.Spec.Located(d.At, fmt.Errorf("dataset %s: %w", d.Name, &keysError{err}))
 }
 
+// external reads the predictions of other programs for a dataset; nil: there are none.
+func (r *Reader) external(d *experiment.Dataset, m *dataset.Manifest) (*protocol.ExperimentExternal, []byte, error) {
+	list, blob, about, err := readExternal(r.Spec, r.File, d, m)
+	if err != nil {
+		err = r.Spec.Error(about.At, "external: %s", files.Message(err))
+	}
+	return list, blob, err
+}
+
 // splits reads the file of folds of a dataset, if it has one. An error names the place of the file in the spec.
 func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
 	if d.Folds.Way != folds.File {

@@ -21,28 +21,29 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// external reads the predictions of other programs for a dataset: of each method with the key external, the files in
-// the folder with the name of the dataset. The key is a path relative to the folder of the spec. It returns nil if there are none. An error names the place of the method in
-// the spec.
-func (r *Reader) external(d *experiment.Dataset, m *dataset.Manifest) (*protocol.ExperimentExternal, []byte, error) {
+// readExternal reads the predictions of other programs for a dataset: of each method with the key external, the files
+// in the folder with the name of the dataset. The key is a path relative to the folder of the spec, whose file is at
+// path. It returns nil if there are none. An error is about the method that is returned.
+func readExternal(s *experiment.Spec, path string, d *experiment.Dataset,
+	m *dataset.Manifest) (_ *protocol.ExperimentExternal, blob []byte, about *experiment.Method, _ error) {
 	var tables []*external.Table
 	list := new(protocol.ExperimentExternal)
-	for i := range r.Spec.Methods {
-		method := &r.Spec.Methods[i]
+	for i := range s.Methods {
+		method := &s.Methods[i]
 		if method.External == "" {
 			continue
 		}
 		root := method.External
 		if !filepath.IsAbs(root) {
-			root = filepath.Join(filepath.Dir(r.File), root)
+			root = filepath.Join(filepath.Dir(path), root)
 		}
 		folder := filepath.Join(root, d.Name)
 		if _, err := os.Stat(root); err != nil {
-			return nil, nil, r.Spec.Error(method.At, "external: %s", files.Message(err))
+			return nil, nil, method, err
 		}
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, r.Spec.Error(method.At, "external: %s", files.Message(err))
+			return nil, nil, method, err
 		}
 		for _, e := range entries {
 			if !strings.EqualFold(filepath.Ext(e.Name()), ".csv") {
@@ -53,23 +54,23 @@ func (r *Reader) external(d *experiment.Dataset, m *dataset.Manifest) (*protocol
 			if err == nil && slices.Contains(list.Tables, own) {
 				err = errors.New("another file has the same fold")
 			}
-			path := filepath.Join(folder, e.Name())
+			file := filepath.Join(folder, e.Name())
 			var t *external.Table
 			if err == nil {
-				t, err = openTable(path, m)
+				t, err = openTable(file, m)
 			}
 			if err != nil {
-				return nil, nil, r.Spec.Error(method.At, "external: %s: %s", path, files.Message(err))
+				return nil, nil, method, fmt.Errorf("%s: %s", file, files.Message(err))
 			}
 			list.Tables, tables = append(list.Tables, own), append(tables, t)
 		}
 	}
 	if len(tables) == 0 {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
-	blob := external.Encode(tables)
+	blob = external.Encode(tables)
 	list.Digest = blobs.Sum(blob)
-	return list, blob, nil
+	return list, blob, nil, nil
 }
 
 // foldFile is the name of a file of predictions.
@@ -88,6 +89,7 @@ func foldOfFile(name string) (t protocol.ExternalTable, err error) {
 	return t, nil
 }
 
+// openTable reads a file of predictions.
 func openTable(path string, m *dataset.Manifest) (_ *external.Table, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -188,7 +190,8 @@ func tableColumns(header []string, m *dataset.Manifest) (row int, columns []int,
 		columns = append(columns, at)
 	}
 	for i, name := range own {
-		known := i == row || slices.Contains(columns, i) || prefix != "" && (name == "fold" || strings.HasPrefix(name, "true_"))
+		other := name == "fold" || strings.HasPrefix(name, "true_")
+		known := i == row || slices.Contains(columns, i) || prefix != "" && other
 		if !known {
 			return 0, nil, fmt.Errorf("the column %q is of no label; the labels are %s", name, experiment.SomeOf(names, ", "))
 		}

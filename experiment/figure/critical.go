@@ -93,7 +93,8 @@ func (g *diagram) draw(c draw.Canvas) {
 	apart := g.apart(s)
 	for i, name := range g.names {
 		x, y := s.at(g.Ranks[i]), s.axis-g.bars-(vg.Length(i)+0.5)*nameLine
-		c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x + apart[i], Y: s.axis - cliqueLine/2}, {X: x + apart[i], Y: y},
+		own := x + apart[i]
+		c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: own, Y: s.axis - cliqueLine/2}, {X: own, Y: y},
 			{X: right + rankGap/2, Y: y}})
 		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, name)
 		c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))

@@ -328,8 +328,8 @@ func TestPDF(t *testing.T) {
 			t.Errorf("%s: two files of a figure differ", name)
 		}
 		box := mediaBox.FindStringSubmatch(text)
-		if !strings.HasPrefix(text, "%PDF-") || strings.Count(text, "/Type /Page\n") != 1 || strings.Contains(text, "/FontDescriptor") ||
-			box == nil || box[1] != fmt.Sprintf("%.2f", f.width.Points()) {
+		if !strings.HasPrefix(text, "%PDF-") || strings.Count(text, "/Type /Page\n") != 1 ||
+			strings.Contains(text, "/FontDescriptor") || box == nil || box[1] != fmt.Sprintf("%.2f", f.width.Points()) {
 			t.Errorf("%s: the page is %q, the width %.2f", name, box, f.width.Points())
 		}
 	}

@@ -116,11 +116,12 @@ func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 	const size = "\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"
 	end := "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
 	if len(t.lines) > mostTableLines {
-		fmt.Fprintf(out, "{%s\\begin{longtable}{@{}%s@{}}\n%s \\\\\n%s\\endfirsthead\n%s\\endhead\n", size, columns, caption,
-			header, header)
+		fmt.Fprintf(out, "{%s\\begin{longtable}{@{}%s@{}}\n%s \\\\\n%s\\endfirsthead\n%s\\endhead\n", size, columns,
+			caption, header, header)
 		end = "\\bottomrule\n\\end{longtable}}\n"
 	} else {
-		fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering%s%s\n\\begin{tabular}{@{}%s@{}}\n%s", size, caption, columns, header)
+		fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering%s%s\n\\begin{tabular}{@{}%s@{}}\n%s", size, caption, columns,
+			header)
 	}
 	for _, l := range t.lines {
 		if l.rule {

@@ -90,7 +90,8 @@ func TestLaTeXCompiles(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if out, err := exec.Command("kpsewhich", "booktabs.sty", "longtable.sty", "graphicx.sty").Output(); err != nil || len(out) == 0 {
+	if out, err := exec.Command("kpsewhich", "booktabs.sty", "longtable.sty", "graphicx.sty").Output(); err != nil ||
+		len(out) == 0 {
 		t.Skip("LaTeX has no package booktabs, longtable or graphicx")
 	}
 	for name, table := range pageTables() {

@@ -380,8 +380,8 @@ func writeOwnMethod(t *testing.T, dir, spec string) {
 			t.Fatal(err)
 		}
 		for fold := range f.Folds {
-			cmdtest.Works(t, "train", "--local", "--data", filepath.Join(dir, f.Dataset+".csv"), "--algorithm", "sa-bfgs", "--seed",
-				"5", "--split", f.File, "--fold", strconv.Itoa(fold), "--predictions-out",
+			cmdtest.Works(t, "train", "--local", "--data", filepath.Join(dir, f.Dataset+".csv"), "--algorithm", "sa-bfgs",
+				"--seed", "5", "--split", f.File, "--fold", strconv.Itoa(fold), "--predictions-out",
 				filepath.Join(folder, fmt.Sprintf("repeat-%d-fold-%d.csv", f.Repeat, fold)))
 		}
 	}

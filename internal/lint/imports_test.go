@@ -59,6 +59,7 @@ var owners = map[string][]string{
 	"github.com/mattn/go-isatty":    {"cmd"},
 	"github.com/mattn/go-runewidth": {"internal/printable"},
 	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
+	"codeberg.org/go-pdf/fpdf":      {"experiment/figure"},
 	"gonum.org/v1/plot":             {"experiment/figure"},
 	"codeberg.org/go-fonts":         {"experiment/figure"},
 	"golang.org/x/image":            {"experiment/figure"},

@@ -81,8 +81,8 @@ var common = []key{
 	},
 	{
 		param.Param{Name: TrainFraction, Kind: param.KindFloat,
-			Doc: "fraction of the samples for training and validation that is used; the samples of a fraction are also in each " +
-				"greater fraction", Default: "1", Min: 1e-6, Max: 1},
+			Doc: "fraction of the samples for training and validation that is used; the samples of a fraction are also in " +
+				"each greater fraction", Default: "1", Min: 1e-6, Max: 1},
 		func(s *protocol.Spec, value any) { s.TrainFraction = value.(float64) },
 	},
 	{
@@ -267,7 +267,8 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		keep = *s.KeepPredictions
 	}
 	split := dataset.Split{
-		Seed: seed, TestFraction: s.TestFraction, TrainFraction: trainFraction(&s), Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
+		Seed: seed, TestFraction: s.TestFraction, TrainFraction: trainFraction(&s),
+		Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
 		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
 	}
 	if d, ok := a.(algorithms.Divider); ok {
