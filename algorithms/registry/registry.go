@@ -17,10 +17,13 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/ldlhr"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
+	"github.com/coppice-ldl/coppice/algorithms/ldlm"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
 	"github.com/coppice-ldl/coppice/algorithms/ldlsf"
 	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
@@ -53,6 +56,9 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldlldm.New(),
 		ldllrr.New(),
 		ldllc.New(),
+		ldl4c.New(),
+		ldlhr.New(),
+		ldlm.New(),
 		ptbayes.New(),
 		ptsvm.New(),
 		ldlsf.New(),

@@ -25,7 +25,12 @@ type Terms interface {
 }
 
 // Kernel is the workers' half of an evaluation and of a validation.
-type Kernel struct{ Features, Labels int }
+type Kernel struct {
+	Features, Labels int
+	// Alone is true if the terms are the whole loss of a row: they take the place of its K-L divergence, also in
+	// validations. Terms.Sums is then 0, and Terms.Add adds the loss to sums[0].
+	Alone bool
+}
 
 // Scratch is the working memory of one lane.
 type Scratch struct {
@@ -66,8 +71,17 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round
 		if s.Terms != nil {
 			s.Terms.Begin(v)
 		}
+		if k.Alone {
+			k.alone(dst.F64, u, d, v, s)
+			return true
+		}
 		k.evaluate(dst, u, d, v, derived, s)
 	case gradient.OpValidate:
+		if k.Alone {
+			s.Terms.Begin(v)
+			k.alone(dst.F64, u, d, v, s)
+			return true
+		}
 		k.EachRow(dst, u, d, v, derived, s, nil)
 	default:
 		return false
@@ -96,18 +110,29 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v r
 // it follows from what is known.
 func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
 	do func(b *blocks.Block)) float64 {
+	weights := s.readWeights(v)
+	return s.predictBlocks(u, d, do) - num.Dot64(weights, known.sums) + known.negentropy
+}
+
+// readWeights sets the weights of s.space to the weights that a round carries, and returns them.
+func (s *Scratch) readWeights(v round.Vars) []float64 {
 	weights, version := Weights(v), v.Version(varWeights)
 	s.space.read(weights, s.read && s.version == version)
 	s.read, s.version = true, version
+	return weights
+}
+
+// predictBlocks calls do with each block of a unit's rows, with its predictions in s.space.values. It returns
+// Σ ln Σ exp(s_c).
+func (s *Scratch) predictBlocks(u *round.Task, d *dataset.Data, do func(b *blocks.Block)) (logs float64) {
 	s.space.begin()
-	loss := 0.0
 	for refs := u.Rows(d); len(refs) > 0; {
 		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(s.block.Refs):]
-		loss += s.space.predict(&s.block)
+		logs += s.space.predict(&s.block)
 		do(&s.block)
 	}
-	return loss - num.Dot64(weights, known.sums) + known.negentropy
+	return logs
 }
 
 // Weights returns the effective weights that a round carries.
@@ -125,8 +150,11 @@ type known struct {
 // Bytes implements round.Derived.
 func (x *known) Bytes() int { return 8*len(x.sums) + 64 }
 
-// Derive implements round.ReduceKernel for evaluations.
+// Derive implements round.ReduceKernel for evaluations. It returns nil if k.Alone.
 func (k *Kernel) Derive(u round.Task, d *dataset.Data, s *Scratch) round.Derived {
+	if k.Alone {
+		return nil
+	}
 	n := Evaluation(k.Features, k.Labels)
 	if !u.TryReserve(8*n + 64) {
 		return nil
@@ -220,5 +248,39 @@ func (s *Scratch) addTerms(total, sums []float64, b *blocks.Block) {
 			total[c] += x
 			s.space.values[c*blocks.MaxRows+i] += x
 		}
+	}
+}
+
+// alone sums the unit's rows with terms alone: F64 holds their number and losses, and, for an evaluation, Σ x rᵀ
+// and Σ r.
+func (k *Kernel) alone(sums []float64, u *round.Task, d *dataset.Data, v round.Vars, s *Scratch) {
+	sums[0] = float64(len(u.Rows(d)))
+	loss := sums[1:fullbatch.SumsAt]
+	var outers, total []float64
+	if sums = sums[fullbatch.SumsAt:]; len(sums) > 0 {
+		outers, total = sums[:k.Features*k.Labels], sums[k.Features*k.Labels:]
+	}
+	n := k.Labels
+	s.readWeights(v)
+	s.predictBlocks(u, d, func(b *blocks.Block) {
+		p := s.space.rows(b)
+		slopes := s.slopes[:len(p)]
+		clear(slopes)
+		for i := range b.Refs {
+			s.Terms.Add(slopes[i*n:][:n], loss, p[i*n:][:n], b.Label(i))
+		}
+		if total == nil {
+			return
+		}
+		for i := range b.Refs {
+			for c, x := range slopes[i*n:][:n] {
+				total[c] += x
+				s.space.values[c*blocks.MaxRows+i] = x
+			}
+		}
+		s.space.add(outers, b)
+	})
+	if total != nil {
+		s.space.fold(outers, total[:0])
 	}
 }

@@ -1,0 +1,91 @@
+package ldlm_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/ldlm"
+	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/fittest"
+)
+
+// cases are the jobs of the golden digests and of the fuzz targets.
+var cases = []contract.Case{
+	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
+	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3)}},
+	{Name: "path", Set: param.Values{"lambda2": 1.0, "iterations": int64(50), "validation_interval": int64(7)}},
+}
+
+func FuzzRestore(f *testing.F)     { contract.FuzzRestore(f, ldlm.New(), contract.Sets(cases)...) }
+func FuzzSettings(f *testing.F)    { contract.FuzzSettings(f, ldlm.New(), contract.Sets(cases)...) }
+func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, ldlm.New(), contract.Sets(cases)...) }
+
+// TestDigests pins the bits of small jobs.
+func TestDigests(t *testing.T) {
+	fittest.Digests(t, ldlm.New(), cases, map[string]string{
+		"paper":        "392baee0a42272c8705c0316de48f8e22c9823b94e271e1ab5e2e02f5bf6e79f",
+		"auto":         "dd2a5db9714d2892703b6184aed427176fc2020b9a4d96fdf42e6a1e195f46aa",
+		"path":         "496bbc27aa29496299d50a511c8c507f067ea7aa81ef388e5f479186f2345496",
+		"paper sparse": "35f68a78f8510f11935ce28b5a12bedee01bb9148da719aaa55a2233534f4d0c",
+		"auto sparse":  "d386a2cfe9fca2378c8227e7e81d73c63a78eb76b5327ac9c564e52517b3ab06",
+		"path sparse":  "6db8062d70a1a91b655a956e882bee4e343d8c9a064e2d11d99de3ee8e785f53",
+	})
+}
+
+// top is the label of the greatest degree.
+func top(d []float64) (t int) {
+	for c, x := range d {
+		if x > d[t] {
+			t = c
+		}
+	}
+	return t
+}
+
+// loss is the objective by plain loops.
+func loss(lambda2, lambda3, rho, l2 float64) fittest.Loss {
+	return func(x, d, w [][]float64) float64 {
+		sum := 0.0
+		for i := range x {
+			p, t := fittest.Predict(x[i], w), top(d[i])
+			far, rest := 1-p[t], 0.0
+			for c, v := range p {
+				if c != t {
+					far += v
+					rest += math.Abs(v - d[i][c])
+					sum += lambda2 * math.Max(0, rho-p[t]+v)
+				}
+			}
+			order := slices.Sorted(slices.Values(append([]float64{0}, d[i]...)))
+			slices.Reverse(order)
+			sum += math.Max(0, far-rho) + lambda3*math.Max(0, rest-(order[1]-order[2]))
+		}
+		return sum/float64(len(x)) + fittest.Decay(w, l2)
+	}
+}
+
+// TestGradient has hinges of which some are active, at a point without a kink nearby.
+func TestGradient(t *testing.T) {
+	fittest.Gradient(t, ldlm.New(), param.Values{"preset": "paper", "bias": true, "lambda2": 0.7, "lambda3": 0.5, "rho": 0.4, "l2": 0.3,
+		"iterations": int64(1)}, func(tr algorithms.Trainer) *maxent.Trainer { return tr.(*maxent.Trainer) },
+		loss(0.7, 0.5, 0.4, 0.3))
+}
+
+// standard are the settings of the figures of an independent program (SciPy's L-BFGS-B, float64).
+var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standard", "l2": 0.3, "lambda2": 0.1, "lambda3": 1.0, "rho": 0.01}
+
+// TestObjectives: the fit on a fold of SJAFFE has the same course as SciPy's L-BFGS-B.
+func TestObjectives(t *testing.T) {
+	fittest.Open(t, "SJAFFE").Objectives(t, ldlm.New(), standard, loss(0.1, 1, 0.01, 0.3), false,
+		[4]float64{1.818437, 1.690009, 1.394894, 0})
+}
+
+// TestFolds: the measures on ten folds equal the measures of an independent program.
+func TestFolds(t *testing.T) {
+	fittest.Open(t, "SJAFFE").Classes(t, ldlm.New(), standard, 0.05, [2]float64{.4703, .7649})
+	fittest.Open(t, "Yeast_spo5").Classes(t, ldlm.New(), standard, 0.05, [2]float64{.5428, .6552})
+}
