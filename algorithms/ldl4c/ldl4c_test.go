@@ -26,11 +26,11 @@ func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, ldl4c.New(), co
 // TestDigests pins the bits of small jobs.
 func TestDigests(t *testing.T) {
 	fittest.Digests(t, ldl4c.New(), cases, map[string]string{
-		"paper":        "5661dbd605fea1cd797d70816a0c6ac471644a63c7bfeeba8dcb87c0487cbe35",
-		"auto":         "6b9badb4321dea229e51df41bc46a7cfe0f62abc36c9e4c961c91572fc88f4e3",
+		"paper":        "419594f7b2f60d90a5e91a295429c501e4cbdb8f5f82547c91fb4e36c63c338e",
+		"auto":         "40ce6b52d2242d8209a80596a38a84d6d1a826deadd9a33bf61052ed2796a455",
 		"path":         "85c75fa5a5890669422d01a3751d7646a4672033c41fac35567e2ddf27f0f2e6",
-		"paper sparse": "f5c13a25c88cf632b81415c5ac4e388ed02699fce73a7546bbb2417bbc63d8f7",
-		"auto sparse":  "10894dbf587877c73776db2cc83ff011b1681258678f2f0ea9e79f5b7d2612c5",
+		"paper sparse": "b2cc292e75c8ee6616b30fef14374b63cba2062640f7223f318e86e828359199",
+		"auto sparse":  "40ceb57a01b797336099ee8d17ed0164fbb3cb85114c6403b8e1526bc4d8d78b",
 		"path sparse":  "4141e795a38f8252b20584f6e79aefe3e81cbd0a6319849f5a80dceacefa2beb",
 	})
 }

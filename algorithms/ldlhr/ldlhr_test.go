@@ -26,12 +26,12 @@ func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, ldlhr.New(), co
 // TestDigests pins the bits of small jobs.
 func TestDigests(t *testing.T) {
 	fittest.Digests(t, ldlhr.New(), cases, map[string]string{
-		"paper":        "44cc9e0269ec0a49d27bd70ebb5d3d8f9d77e6e41efbaa6b9deabea3dc2e8601",
+		"paper":        "4b57639f19527beef3da8db566ce79b0f26c9161e3e8c23a8ee4a82ed141d04b",
 		"auto":         "ae0e197a054ba1225c9952902aadff3e9d6fcd0a595dc2099a995d2ede56159d",
-		"path":         "24b19a6c139c7f4f96e8f0ddc9c1ec64042084060df772fbfc7fe003efc048c3",
-		"paper sparse": "5200c838ef8ab7ca8e609f6f9c0ce045cb0d1878dc6e1cc45e548769b4f53774",
-		"auto sparse":  "288672db2c3f2214f64784c7df9fa8e8222469fe1236fe0addb2aea4295148f3",
-		"path sparse":  "f9122c2f3b9a8de7142c46409c834125937bd8a9da980d26eaa3f5111da13b99",
+		"path":         "d9d099b9c8476edb348ce08e7a5bc5a76a495775bd27b0dc5cf2a0c084ecc0a5",
+		"paper sparse": "9c050408bca9eb37d9cbd7e0600a7a9dc1609779de8fa2913a80cc4e249e64a1",
+		"auto sparse":  "5ee256e91ff1900385409fcd439ab865063b92074a2cbba64ab29ce44e7e1013",
+		"path sparse":  "73f29e76d2e38c9f8856f638a1250c4c5630a7c9042419aa924da58ea58f845d",
 	})
 }
 

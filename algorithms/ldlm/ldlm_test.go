@@ -27,12 +27,12 @@ func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, ldlm.New(), con
 // TestDigests pins the bits of small jobs.
 func TestDigests(t *testing.T) {
 	fittest.Digests(t, ldlm.New(), cases, map[string]string{
-		"paper":        "392baee0a42272c8705c0316de48f8e22c9823b94e271e1ab5e2e02f5bf6e79f",
+		"paper":        "07b321d1f8f5c2ddeedc297bfdaf082a772fdb9662fd7edd11074d7a7fe8c71e",
 		"auto":         "dd2a5db9714d2892703b6184aed427176fc2020b9a4d96fdf42e6a1e195f46aa",
 		"path":         "496bbc27aa29496299d50a511c8c507f067ea7aa81ef388e5f479186f2345496",
-		"paper sparse": "35f68a78f8510f11935ce28b5a12bedee01bb9148da719aaa55a2233534f4d0c",
-		"auto sparse":  "d386a2cfe9fca2378c8227e7e81d73c63a78eb76b5327ac9c564e52517b3ab06",
-		"path sparse":  "6db8062d70a1a91b655a956e882bee4e343d8c9a064e2d11d99de3ee8e785f53",
+		"paper sparse": "83063666c24fba2278c90c72a9550e2d3bab1490cdf0f078382b84bc79c3692d",
+		"auto sparse":  "00fe044b250ce2d9758e8e352c912116b075fb10d955ccda268612e43113bdda",
+		"path sparse":  "9e4054f124dc312849346794a82a9426255edae35e7cf57b9a8f65b0d684d64a",
 	})
 }
 

@@ -1,7 +1,8 @@
 // Package margin has what algorithms of classification by distributions share. They train the maximum-entropy model
 // of package maxent so that its greatest probability is at the label t with the greatest degree; of equal degrees, t
 // is the lowest label. The objective is the mean over samples of a loss of the prediction p, and the weight decay.
-// The loss takes the place of the K-L divergence, also in early stopping.
+// Early stopping validates by the K-L divergence, as in all algorithms, so that the probabilities of other labels are
+// not lost.
 //
 // The losses have kinks, where the derivative by |x| at 0 is 0 and the derivative of a hinge is 0. L-BFGS treats a
 // step across a kink as it treats any other.
@@ -24,17 +25,17 @@ type Loss func(slopes, p, d []float64, top int) float64
 
 // Define makes the algorithm of a definition, whose Config has a Fit, and of the loss of a job.
 func Define[C any](d learner.Definition[C], fit func(*C) *maxent.Fit, loss func(*C) Loss) algorithms.Algorithm {
-	return maxent.Define(d, fit, maxent.Added[C]{Alone: true, Terms: func(j *learner.Job[C]) maxent.Terms {
+	return maxent.Define(d, fit, maxent.Added[C]{Alone: true, Sums: 1, Terms: func(j *learner.Job[C]) maxent.Terms {
 		n := j.Manifest.Labels
 		return &terms{loss: loss(j.Config), degrees: make([]float64, n), slopes: make([]float64, n)}
 	}})
 }
 
-// Table lists the settings: own has the algorithm's. The papers choose the decay by validation.
+// Table lists the settings: own has the algorithm's. The papers choose the decay from a grid.
 func Table[C any](fit func(*C) *maxent.Fit, own ...param.Setting[C]) param.Table[C] {
-	return maxent.Table(fit, "raw features, and runs all iterations", maxent.Decayed(fit).Preset(param.Paper, 0.01).
+	return maxent.Table(fit, "raw features, and runs all iterations", maxent.Decayed(fit).Preset(param.Paper, 1e-6).
 		Says("auto: 0 with decay path or at least 5,000 samples per feature, else 0.01 if features are scaled, else "+
-			"3e-4; paper: 0.01"), own...)
+			"3e-4; paper: 1e-6"), own...)
 }
 
 // terms are the losses of rows: see maxent.Terms.
@@ -44,7 +45,7 @@ type terms struct {
 }
 
 // Sums implements maxent.Terms.
-func (t *terms) Sums() int { return 0 }
+func (t *terms) Sums() int { return 1 }
 
 // Begin implements maxent.Terms.
 func (t *terms) Begin(round.Vars) {}

@@ -49,8 +49,7 @@ type Added[C any] struct {
 	Terms func(j *learner.Job[C]) Terms
 	// Sums is Terms.Sums of the terms.
 	Sums int
-	// Alone is true if the terms take the place of the K-L divergence: see Kernel.Alone.
-	Alone bool
+	Alone bool // Objective.Alone
 	// Penalty, if set, makes Objective.Penalty.
 	Penalty func(j *learner.Job[C]) func(g, w []float64) float64
 }
@@ -80,10 +79,7 @@ func Define[C any](d learner.Definition[C], fit func(*C) *Fit, add Added[C]) alg
 	d.Trainer = func(j *learner.Job[C]) (learner.Trainer, error) {
 		f := fit(j.Config)
 		t := NewTrainer(&f.Settings, f.Search, f.L2, "", j.Manifest)
-		t.Objective.TermSums = add.Sums
-		if add.Alone {
-			t.Derived = 0
-		}
+		t.Objective.TermSums, t.Objective.Alone = add.Sums, add.Alone
 		if add.Penalty != nil {
 			t.Objective.Penalty = add.Penalty(j)
 		}

@@ -27,9 +27,7 @@ type Terms interface {
 // Kernel is the workers' half of an evaluation and of a validation.
 type Kernel struct {
 	Features, Labels int
-	// Alone is true if the terms are the whole loss of a row: they take the place of its K-L divergence, also in
-	// validations. Terms.Sums is then 0, and Terms.Add adds the loss to sums[0].
-	Alone bool
+	Alone            bool // Objective.Alone
 }
 
 // Scratch is the working memory of one lane.
@@ -71,17 +69,8 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round
 		if s.Terms != nil {
 			s.Terms.Begin(v)
 		}
-		if k.Alone {
-			k.alone(dst.F64, u, d, v, s)
-			return true
-		}
 		k.evaluate(dst, u, d, v, derived, s)
 	case gradient.OpValidate:
-		if k.Alone {
-			s.Terms.Begin(v)
-			k.alone(dst.F64, u, d, v, s)
-			return true
-		}
 		k.EachRow(dst, u, d, v, derived, s, nil)
 	default:
 		return false
@@ -110,29 +99,18 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v r
 // it follows from what is known.
 func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
 	do func(b *blocks.Block)) float64 {
-	weights := s.readWeights(v)
-	return s.predictBlocks(u, d, do) - num.Dot64(weights, known.sums) + known.negentropy
-}
-
-// readWeights sets the weights of s.space to the weights that a round carries, and returns them.
-func (s *Scratch) readWeights(v round.Vars) []float64 {
 	weights, version := Weights(v), v.Version(varWeights)
 	s.space.read(weights, s.read && s.version == version)
 	s.read, s.version = true, version
-	return weights
-}
-
-// predictBlocks calls do with each block of a unit's rows, with its predictions in s.space.values. It returns
-// Σ ln Σ exp(s_c).
-func (s *Scratch) predictBlocks(u *round.Task, d *dataset.Data, do func(b *blocks.Block)) (logs float64) {
 	s.space.begin()
+	loss := 0.0
 	for refs := u.Rows(d); len(refs) > 0; {
 		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(s.block.Refs):]
-		logs += s.space.predict(&s.block)
+		loss += s.space.predict(&s.block)
 		do(&s.block)
 	}
-	return logs
+	return loss - num.Dot64(weights, known.sums) + known.negentropy
 }
 
 // Weights returns the effective weights that a round carries.
@@ -150,11 +128,8 @@ type known struct {
 // Bytes implements round.Derived.
 func (x *known) Bytes() int { return 8*len(x.sums) + 64 }
 
-// Derive implements round.ReduceKernel for evaluations. It returns nil if k.Alone.
+// Derive implements round.ReduceKernel for evaluations.
 func (k *Kernel) Derive(u round.Task, d *dataset.Data, s *Scratch) round.Derived {
-	if k.Alone {
-		return nil
-	}
 	n := Evaluation(k.Features, k.Labels)
 	if !u.TryReserve(8*n + 64) {
 		return nil
@@ -228,16 +203,21 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 	outers, total := sums[:k.Features*k.Labels], sums[k.Features*k.Labels:]
 	dst.F64[1] = k.eachBlock(u, d, v, known, s, func(b *blocks.Block) {
 		if s.Terms != nil {
-			s.addTerms(total, own, b)
+			s.addTerms(k.Alone, total, own, b)
 		}
 		s.space.add(outers, b)
 	})
+	if k.Alone {
+		s.space.fold(outers, nil)
+		return
+	}
 	s.space.fold(outers, total)
 	num.AddScaled64(sums, -1, known.sums)
 }
 
-// addTerms adds the derivatives of a block's terms to the predictions and to total.
-func (s *Scratch) addTerms(total, sums []float64, b *blocks.Block) {
+// addTerms adds the derivatives of a block's terms to the predictions, or sets these to them if alone is true, and
+// adds them to total.
+func (s *Scratch) addTerms(alone bool, total, sums []float64, b *blocks.Block) {
 	p, n := s.space.rows(b), s.space.labels
 	slopes := s.slopes[:len(p)]
 	clear(slopes)
@@ -246,41 +226,11 @@ func (s *Scratch) addTerms(total, sums []float64, b *blocks.Block) {
 		s.Terms.Add(r, sums, p[i*n:][:n], b.Label(i))
 		for c, x := range r {
 			total[c] += x
-			s.space.values[c*blocks.MaxRows+i] += x
-		}
-	}
-}
-
-// alone sums the unit's rows with terms alone: F64 holds their number and losses, and, for an evaluation, Σ x rᵀ
-// and Σ r.
-func (k *Kernel) alone(sums []float64, u *round.Task, d *dataset.Data, v round.Vars, s *Scratch) {
-	sums[0] = float64(len(u.Rows(d)))
-	loss := sums[1:fullbatch.SumsAt]
-	var outers, total []float64
-	if sums = sums[fullbatch.SumsAt:]; len(sums) > 0 {
-		outers, total = sums[:k.Features*k.Labels], sums[k.Features*k.Labels:]
-	}
-	n := k.Labels
-	s.readWeights(v)
-	s.predictBlocks(u, d, func(b *blocks.Block) {
-		p := s.space.rows(b)
-		slopes := s.slopes[:len(p)]
-		clear(slopes)
-		for i := range b.Refs {
-			s.Terms.Add(slopes[i*n:][:n], loss, p[i*n:][:n], b.Label(i))
-		}
-		if total == nil {
-			return
-		}
-		for i := range b.Refs {
-			for c, x := range slopes[i*n:][:n] {
-				total[c] += x
+			if alone {
 				s.space.values[c*blocks.MaxRows+i] = x
+			} else {
+				s.space.values[c*blocks.MaxRows+i] += x
 			}
 		}
-		s.space.add(outers, b)
-	})
-	if total != nil {
-		s.space.fold(outers, total[:0])
 	}
 }
