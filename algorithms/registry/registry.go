@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
 	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
+	"github.com/coppice-ldl/coppice/algorithms/edllrl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
@@ -59,6 +60,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldl4c.New(),
 		ldlhr.New(),
 		ldlm.New(),
+		edllrl.New(),
 		ptbayes.New(),
 		ptsvm.New(),
 		ldlsf.New(),

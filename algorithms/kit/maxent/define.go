@@ -48,7 +48,7 @@ type Added[C any] struct {
 	// Terms, if set, makes the terms of a lane.
 	Terms func(j *learner.Job[C]) Terms
 	// Sums is Terms.Sums of the terms.
-	Sums int
+	Sums  int
 	Alone bool // Objective.Alone
 	// Penalty, if set, makes Objective.Penalty.
 	Penalty func(j *learner.Job[C]) func(g, w []float64) float64

@@ -94,6 +94,25 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v r
 	})
 }
 
+// Predict calls do with the number of each row of a unit, from 0, and its prediction p (labels) under effective weights
+// that are not the weights of a round.
+func (k *Kernel) Predict(u *round.Task, d *dataset.Data, weights []float64, s *Scratch, do func(i int, p []float64)) {
+	s.space.read(weights, false)
+	s.read = false
+	s.space.begin()
+	at := 0
+	for refs := u.Rows(d); len(refs) > 0; {
+		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
+		refs = refs[len(s.block.Refs):]
+		s.space.predict(&s.block)
+		p := s.space.rows(&s.block)
+		for i := range s.block.Refs {
+			do(at+i, p[i*k.Labels:][:k.Labels])
+		}
+		at += len(s.block.Refs)
+	}
+}
+
 // eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
 // of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
 // it follows from what is known.
