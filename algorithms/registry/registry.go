@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
 	"github.com/coppice-ldl/coppice/algorithms/ldlm"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
+	"github.com/coppice-ldl/coppice/algorithms/ldlscl"
 	"github.com/coppice-ldl/coppice/algorithms/ldlsf"
 	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
@@ -61,6 +62,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldlhr.New(),
 		ldlm.New(),
 		edllrl.New(),
+		ldlscl.New(),
 		ptbayes.New(),
 		ptsvm.New(),
 		ldlsf.New(),
