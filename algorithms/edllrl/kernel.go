@@ -17,9 +17,6 @@ const opProducts uint8 = 1
 // varHistory has the steps so far (Var.ID): of each, the effective weights at its end, then T of each group.
 const varHistory = 2
 
-// fullbatchSums is the number of values of an evaluation before the objective's.
-const fullbatchSums = fullbatch.SumsAt
-
 var _ round.ReduceKernel = (*kernel)(nil)
 
 // kernel is the workers' half.

@@ -2,6 +2,7 @@ package edllrl
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -202,7 +203,7 @@ func (t *trainer) Progress() round.Progress {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if !t.done() {
-		return nil, errNoModel(t)
+		return nil, fmt.Errorf("%s: there is no model yet: the job is at step %d of %d", Name, t.step, t.cfg.Steps)
 	}
 	o := t.objective
 	return &maxent.Model{Features: o.Features, Labels: o.Labels, Weights: o.Effective(nil, t.minimiser.Best())}, nil

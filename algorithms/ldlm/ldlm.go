@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/margin"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // Name is the word that selects the algorithm in a spec.
@@ -29,12 +30,15 @@ func New() algorithms.Algorithm {
 		About: algorithms.About{
 			Class:   "LDLM",
 			Summary: "maximum-entropy model for classification, with a label distribution margin",
-			When:    "Use it if the label with the largest probability is all that counts, or to compare with its paper.",
+			When:    "Use it if only the label with the largest probability counts: its K-L divergence is high.",
 			Paper:   `Wang and Geng 2021, "Label Distribution Learning Machine"`,
 		},
 		Doc: "LDLM of Wang and Geng 2021: a maximum-entropy model for classification, with a margin and with differences " +
 			"of degrees that cost nothing up to a bound",
-		Settings:     settings,
+		Settings: settings,
+		Fill: func(c *Config, given param.Values, m *dataset.Manifest) {
+			margin.Fill(&c.Fit, given, m)
+		},
 		StateVersion: 1,
 	}, fit, func(c *Config) margin.Loss { return c.loss })
 }
@@ -50,12 +54,12 @@ type Config struct {
 func fit(c *Config) *maxent.Fit { return &c.Fit }
 
 // settings lists what a spec may say, in the order of help texts.
-var settings = margin.Table(fit,
+var settings = margin.Unvalidated(margin.Table(fit,
 	param.Float("lambda2", "weight of the margins", 0, 1e6, 0.1, func(c *Config) *float64 { return &c.Lambda2 }),
 	param.Float("lambda3", "weight of the differences of all labels but the label with the largest degree", 0, 1e6, 1,
 		func(c *Config) *float64 { return &c.Lambda3 }),
 	param.Float("rho", "margin by which the probability of the label with the largest degree should exceed the others",
-		1e-6, 1, 0.01, func(c *Config) *float64 { return &c.Rho }).InPaper())
+		1e-6, 1, 0.01, func(c *Config) *float64 { return &c.Rho }).InPaper()))
 
 // loss is a margin.Loss.
 func (c *Config) loss(slopes, p, d []float64, top int) (sum float64) {

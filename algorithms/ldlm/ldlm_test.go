@@ -16,8 +16,9 @@ import (
 // cases are the jobs of the golden digests and of the fuzz targets.
 var cases = []contract.Case{
 	{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(12)}},
-	{Name: "auto", Set: param.Values{"decay": "fixed", "iterations": int64(12), "validation_interval": int64(3)}},
-	{Name: "path", Set: param.Values{"lambda2": 1.0, "iterations": int64(50), "validation_interval": int64(7)}},
+	{Name: "auto", Set: param.Values{"iterations": int64(12)}},
+	{Name: "path", Set: param.Values{"lambda2": 1.0, "iterations": int64(50), "validation_fraction": 0.1,
+		"validation_interval": int64(7)}},
 }
 
 func FuzzRestore(f *testing.F)     { contract.FuzzRestore(f, ldlm.New(), contract.Sets(cases)...) }
@@ -28,10 +29,10 @@ func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, ldlm.New(), con
 func TestDigests(t *testing.T) {
 	fittest.Digests(t, ldlm.New(), cases, map[string]string{
 		"paper":        "07b321d1f8f5c2ddeedc297bfdaf082a772fdb9662fd7edd11074d7a7fe8c71e",
-		"auto":         "dd2a5db9714d2892703b6184aed427176fc2020b9a4d96fdf42e6a1e195f46aa",
-		"path":         "496bbc27aa29496299d50a511c8c507f067ea7aa81ef388e5f479186f2345496",
+		"auto":         "0237016d280cf008961128537ce09be30c020e4299c580bde7155d0357d1fe74",
+		"path":         "b2434e1336cbc2a4286f5656eb212421666c1fdfe87fc45bdeea892fa8094465",
 		"paper sparse": "83063666c24fba2278c90c72a9550e2d3bab1490cdf0f078382b84bc79c3692d",
-		"auto sparse":  "00fe044b250ce2d9758e8e352c912116b075fb10d955ccda268612e43113bdda",
+		"auto sparse":  "1428f1e42d412875710a046c8aeea24f4be4f4b2b3d18f20a41ecc86c579e837",
 		"path sparse":  "9e4054f124dc312849346794a82a9426255edae35e7cf57b9a8f65b0d684d64a",
 	})
 }
@@ -70,13 +71,15 @@ func loss(lambda2, lambda3, rho, l2 float64) fittest.Loss {
 
 // TestGradient has hinges of which some are active, at a point without a kink nearby.
 func TestGradient(t *testing.T) {
-	fittest.Gradient(t, ldlm.New(), param.Values{"preset": "paper", "bias": true, "lambda2": 0.7, "lambda3": 0.5, "rho": 0.4, "l2": 0.3,
-		"iterations": int64(1)}, func(tr algorithms.Trainer) *maxent.Trainer { return tr.(*maxent.Trainer) },
+	fittest.Gradient(t, ldlm.New(), param.Values{"preset": "paper", "bias": true, "lambda2": 0.7, "lambda3": 0.5,
+		"rho": 0.4, "l2": 0.3, "iterations": int64(1)},
+		func(tr algorithms.Trainer) *maxent.Trainer { return tr.(*maxent.Trainer) },
 		loss(0.7, 0.5, 0.4, 0.3))
 }
 
 // standard are the settings of the figures of an independent program (SciPy's L-BFGS-B, float64).
-var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standard", "l2": 0.3, "lambda2": 0.1, "lambda3": 1.0, "rho": 0.01}
+var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standard", "l2": 0.3,
+	"lambda2": 0.1, "lambda3": 1.0, "rho": 0.01}
 
 // TestObjectives: the fit on a fold of SJAFFE has the same course as SciPy's L-BFGS-B.
 func TestObjectives(t *testing.T) {

@@ -112,7 +112,8 @@ type sample struct {
 
 func newSample(labels, centres int) sample {
 	v := func(n int) []float64 { return make([]float64, n) }
-	return sample{v(labels), v(labels), v(labels), v(labels), v(centres), v(centres)}
+	return sample{degrees: v(labels), p: v(labels), b: v(labels), byScores: v(labels), code: v(centres),
+		byLogs: v(centres)}
 }
 
 // read sets the label distribution and the code.

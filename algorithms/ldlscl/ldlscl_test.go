@@ -28,9 +28,11 @@ var cases = []contract.Case{
 		"lambda1": 0.1}},
 }
 
-func FuzzRestore(f *testing.F)     { contract.FuzzRestore(f, ldlscl.New(), contract.Sets(cases)...) }
-func FuzzSettings(f *testing.F)    { contract.FuzzSettings(f, ldlscl.New(), contract.Sets(cases)...) }
-func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, ldlscl.New(), contract.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, ldlscl.New(), contract.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, ldlscl.New(), contract.Sets(cases)...) }
+func FuzzDecodeModel(f *testing.F) {
+	contract.FuzzDecodeModel(f, ldlscl.New(), contract.Sets(cases)...)
+}
 
 // TestDigests pins the bits of small jobs.
 func TestDigests(t *testing.T) {

@@ -178,8 +178,8 @@ func (t *trainer) State(l *fields.List) {
 // Progress implements round.Trainer.
 func (t *trainer) Progress() round.Progress {
 	steps := uint64(t.cfg.Iterations)
-	p := round.Progress{Step: uint64(t.minimiser.Iterations()), Steps: steps, MostSteps: steps, Samples: t.samples, Loss: -1,
-		Phase: "training"}
+	p := round.Progress{Step: uint64(t.minimiser.Iterations()), Steps: steps, MostSteps: steps, Samples: t.samples,
+		Loss: -1, Phase: "training"}
 	switch {
 	case !t.fit.Done():
 		p.Phase = "scaling"

@@ -170,9 +170,9 @@ func (f *Fit) State(l *fields.List) {
 	l.Uint64(&f.have, &f.passes, &f.version)
 	l.Float64s(f.centres)
 	all := uint64(f.clusters)
-	l.Check(f.stage < stages && f.passes <= MaxPasses && (f.stage >= stageMove || f.passes == 0) && (f.stage == stageDone ||
-		f.passes < MaxPasses), "the saved state is at stage %d of clustering after %d passes, which is not possible", f.stage,
-		f.passes)
+	l.Check(f.stage < stages && f.passes <= MaxPasses && (f.stage >= stageMove || f.passes == 0) &&
+		(f.stage == stageDone || f.passes < MaxPasses),
+		"the saved state is at stage %d of clustering after %d passes, which is not possible", f.stage, f.passes)
 	l.Check(f.stage >= stageMove && f.have == all || f.stage == stageFirst && f.have < all || f.have == 0,
 		"the saved state has %d of %d first centres at stage %d, which is not possible", f.have, all, f.stage)
 	l.Check(f.stage < stageMove || f.have == all, "the saved state has %d of %d centres", f.have, all)

@@ -247,7 +247,8 @@ func (f *Folds) First(t *testing.T, a algorithms.Algorithm, given param.Values,
 
 // Objectives compares the objective of a maxent.Trainer on the first fold after 0, 1 and 10 iterations, and at
 // the end, with figures of SciPy: start and end within 1e-6 of the figure, and 2e-6 for its digits; the first iteration
-// within 1e-5, the tenth within 1e-3. The figure 0 is not compared. A jumping objective, whose searches differ, is near to 1 percent.
+// within 1e-5, the tenth within 1e-3. The figure 0 is not compared. A jumping objective, whose searches
+// differ, is near to 1 percent.
 func (f *Folds) Objectives(t *testing.T, a algorithms.Algorithm, given param.Values, slow Loss, jumps bool,
 	want [4]float64) {
 	t.Helper()
