@@ -15,14 +15,19 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/cpnn"
 	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
+	"github.com/coppice-ldl/coppice/algorithms/edllrl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
+	"github.com/coppice-ldl/coppice/algorithms/ldlhr"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
+	"github.com/coppice-ldl/coppice/algorithms/ldlm"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
+	"github.com/coppice-ldl/coppice/algorithms/ldlscl"
 	"github.com/coppice-ldl/coppice/algorithms/ldlsf"
 	"github.com/coppice-ldl/coppice/algorithms/ldsvr"
 	"github.com/coppice-ldl/coppice/algorithms/mlpregression"
@@ -54,6 +59,11 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldlldm.New(),
 		ldllrr.New(),
 		ldllc.New(),
+		ldl4c.New(),
+		ldlhr.New(),
+		ldlm.New(),
+		edllrl.New(),
+		ldlscl.New(),
 		ptbayes.New(),
 		ptsvm.New(),
 		ldlsf.New(),
@@ -153,6 +163,11 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"ldl-ldm":           {{0.1014, 0.52}, {0.0964, 1.84}, {0.0955, 10.3}},
 	"ldl-lrr":           {{0.1022, 1.76}, {0.0963, 5.78}},
 	"ldllc":             {{0.1022, 0.2}, {0.0984, 1.11}},
+	"ldl4c":             {{0.1055, 0.72}, {0.0965, 2.83}},
+	"ldl-hr":            {{0.7400, 0.33}, {0.7403, 5.46}},
+	"ldlm":              {{0.7400, 0.35}, {0.7403, 6.23}},
+	"edl-lrl":           {{0.3451, 0.41}, {0.3322, 7.76}},
+	"ldl-scl":           {{0.5733, 0.7}},
 	"pt-bayes":          {{0.2322, 0.06}, {0.1555, 0.93}},
 	"pt-svm":            {{0.1035, 11.7}},
 	"ldlsf":             {{0.4889, 0.09}, {0.4515, 0.65}},

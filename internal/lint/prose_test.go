@@ -20,6 +20,8 @@ var (
 	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	bullet   = regexp.MustCompile(`^\s*(-|\d+\.)\s`)
 	ending   = regexp.MustCompile(`[.?!:]\s+`)
+	// names is a list of names alone, which may be of any length.
+	names = regexp.MustCompile(`^\s*(\S+, )+\S+( (and|or) \S+)?\s*$`)
 )
 
 // paragraphs divides a page into texts that no sentence leaves: paragraphs, items of lists and cells of tables.
@@ -52,7 +54,7 @@ func sentences(paragraph string) []string {
 func prose(paragraphs []string) (long, hard []string) {
 	for _, p := range paragraphs {
 		for _, s := range sentences(p) {
-			if n := len(strings.Fields(s)); n > longest {
+			if n := len(strings.Fields(s)); n > longest && !names.MatchString(s) {
 				long = append(long, s)
 			}
 			if awkward.MatchString(s) {

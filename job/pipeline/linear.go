@@ -10,9 +10,12 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
+	"github.com/coppice-ldl/coppice/algorithms/ldlhr"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
 	"github.com/coppice-ldl/coppice/algorithms/ldlldm"
 	"github.com/coppice-ldl/coppice/algorithms/ldllrr"
+	"github.com/coppice-ldl/coppice/algorithms/ldlm"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/saiis"
@@ -44,7 +47,8 @@ const (
 )
 
 // linearFamily are the algorithms that train linear maximum-entropy models.
-var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name, ldllrr.Name, ldllc.Name}
+var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name, ldllrr.Name, ldllc.Name, ldl4c.Name,
+	ldlhr.Name, ldlm.Name}
 
 // LinearSamples returns how many training rows, at most, the linear baseline of a job without
 // sub-jobs is fitted to; 0: the job has none.

@@ -43,12 +43,13 @@ func (f *Fit) Fill(given param.Values, m *dataset.Manifest) {
 	f.FillL2(&f.Search, &f.L2, given, m)
 }
 
-// Added is what an algorithm adds to the mean K-L divergence and the weight decay.
+// Added is what an algorithm adds to the weight decay and, unless it is Alone, to the mean K-L divergence.
 type Added[C any] struct {
 	// Terms, if set, makes the terms of a lane.
 	Terms func(j *learner.Job[C]) Terms
 	// Sums is Terms.Sums of the terms.
-	Sums int
+	Sums  int
+	Alone bool // Objective.Alone
 	// Penalty, if set, makes Objective.Penalty.
 	Penalty func(j *learner.Job[C]) func(g, w []float64) float64
 }
@@ -78,14 +79,15 @@ func Define[C any](d learner.Definition[C], fit func(*C) *Fit, add Added[C]) alg
 	d.Trainer = func(j *learner.Job[C]) (learner.Trainer, error) {
 		f := fit(j.Config)
 		t := NewTrainer(&f.Settings, f.Search, f.L2, "", j.Manifest)
-		t.Objective.TermSums = add.Sums
+		t.Objective.TermSums, t.Objective.Alone = add.Sums, add.Alone
 		if add.Penalty != nil {
 			t.Objective.Penalty = add.Penalty(j)
 		}
 		return t, nil
 	}
 	d.Kernel = func(j *learner.Job[C]) (round.Kernel, error) {
-		k := &kernel{name: d.Name, shared: Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels}}
+		k := &kernel{name: d.Name,
+			shared: Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels, Alone: add.Alone}}
 		if add.Terms != nil {
 			k.terms = func() Terms { return add.Terms(j) }
 		}

@@ -25,7 +25,10 @@ type Terms interface {
 }
 
 // Kernel is the workers' half of an evaluation and of a validation.
-type Kernel struct{ Features, Labels int }
+type Kernel struct {
+	Features, Labels int
+	Alone            bool // Objective.Alone
+}
 
 // Scratch is the working memory of one lane.
 type Scratch struct {
@@ -89,6 +92,25 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v r
 			do(b.Rows, int(ref.Pos), p[i*k.Labels:][:k.Labels])
 		}
 	})
+}
+
+// Predict calls do with the number of each row of a unit, from 0, and its prediction p (labels) under effective weights
+// that are not the weights of a round.
+func (k *Kernel) Predict(u *round.Task, d *dataset.Data, weights []float64, s *Scratch, do func(i int, p []float64)) {
+	s.space.read(weights, false)
+	s.read = false
+	s.space.begin()
+	at := 0
+	for refs := u.Rows(d); len(refs) > 0; {
+		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
+		refs = refs[len(s.block.Refs):]
+		s.space.predict(&s.block)
+		p := s.space.rows(&s.block)
+		for i := range s.block.Refs {
+			do(at+i, p[i*k.Labels:][:k.Labels])
+		}
+		at += len(s.block.Refs)
+	}
 }
 
 // eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
@@ -200,16 +222,21 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 	outers, total := sums[:k.Features*k.Labels], sums[k.Features*k.Labels:]
 	dst.F64[1] = k.eachBlock(u, d, v, known, s, func(b *blocks.Block) {
 		if s.Terms != nil {
-			s.addTerms(total, own, b)
+			s.addTerms(k.Alone, total, own, b)
 		}
 		s.space.add(outers, b)
 	})
+	if k.Alone {
+		s.space.fold(outers, nil)
+		return
+	}
 	s.space.fold(outers, total)
 	num.AddScaled64(sums, -1, known.sums)
 }
 
-// addTerms adds the derivatives of a block's terms to the predictions and to total.
-func (s *Scratch) addTerms(total, sums []float64, b *blocks.Block) {
+// addTerms adds the derivatives of a block's terms to the predictions, or sets these to them if alone is true, and
+// adds them to total.
+func (s *Scratch) addTerms(alone bool, total, sums []float64, b *blocks.Block) {
 	p, n := s.space.rows(b), s.space.labels
 	slopes := s.slopes[:len(p)]
 	clear(slopes)
@@ -218,7 +245,11 @@ func (s *Scratch) addTerms(total, sums []float64, b *blocks.Block) {
 		s.Terms.Add(r, sums, p[i*n:][:n], b.Label(i))
 		for c, x := range r {
 			total[c] += x
-			s.space.values[c*blocks.MaxRows+i] += x
+			if alone {
+				s.space.values[c*blocks.MaxRows+i] = x
+			} else {
+				s.space.values[c*blocks.MaxRows+i] += x
+			}
 		}
 	}
 }

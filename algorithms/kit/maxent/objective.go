@@ -31,6 +31,8 @@ type Objective struct {
 	// TermSums is Terms.Sums of the kernel's terms. The first of them is the sum of the rows'
 	// terms; 0: none.
 	TermSums int
+	// Alone is true if the K-L divergences are summed, as the training loss, but are not a part of the objective.
+	Alone bool
 	// Values, if set, are those that the terms read.
 	Values []round.Var
 	// Penalty, if set, returns a penalty of W (features×labels), which the mean gains, and adds its gradient to g.
@@ -96,6 +98,9 @@ func (o *Objective) Fold(g, x []float64, rows, losses float64, sums []float64) f
 		g[i] *= share
 	}
 	f := float64(losses * share)
+	if o.Alone {
+		f = 0
+	}
 	if o.TermSums > 0 {
 		f += float64(sums[n+o.Labels] * share)
 	}
