@@ -92,6 +92,12 @@ func Demand(e *round.Enhance, m *dataset.Manifest) (bytes int64, what string) {
 		n, n)
 }
 
+// Footprint bounds the bytes of a state of a Stage, and of a message with its variable or result.
+func Footprint(m *dataset.Manifest) (state, message int64) {
+	n := int64(m.Rows) * int64(m.Labels)
+	return (1+4+8+8)*n + 8*int64(m.Rows), 8 * n
+}
+
 // Relevant sets to, with an element for each label, to 1 for relevant labels and 0 for others. It adds labels by falling
 // degree, of equal degrees the first, until the sum of the degrees exceeds the threshold. If the threshold is 0, the
 // labels that are not 0 are relevant, and Relevant returns false if their degrees differ, which logical labels never do.

@@ -70,10 +70,8 @@ func NewKernel(e *round.Enhance, m *dataset.Manifest) *Kernel {
 // Has reports whether a round belongs to the enhancement.
 func (k *Kernel) Has(u *round.Task) bool { return k != nil && u.Op >= opLabels && u.Op <= opFit }
 
-// Release frees the memory that only the rounds of the enhancement need.
-func (k *Kernel) Release() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// release frees the memory that only the rounds of the enhancement need.
+func (k *Kernel) release() {
 	k.data, k.samples, k.distances, k.bytes = nil, nil, nil, 0
 	clear(k.kept)
 }
@@ -88,6 +86,7 @@ func (k *Kernel) Data(d *dataset.Data, v round.Vars) *dataset.Data {
 	defer k.mu.Unlock()
 	if k.raw != d {
 		k.raw, k.enhanced = d, d.Relabelled(Enhanced, num.Float32s(v[at].Data))
+		k.release()
 	}
 	return k.enhanced
 }

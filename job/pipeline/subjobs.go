@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/enhance"
 )
 
 // folds runs the job once for each fold, as sub-jobs, in one gather round.
@@ -447,6 +448,11 @@ func newCellsKernel(j *round.Job, m *dataset.Manifest) (*cellsKernel, error) {
 		a, err := registry.Find(child.Algorithm)
 		if err != nil {
 			continue
+		}
+		if e := child.Enhance; e != nil {
+			if bytes, what := enhance.Demand(e, m); bytes > k.bytes {
+				k.bytes, k.what = bytes, what
+			}
 		}
 		inner, err := a.NewKernel(child, m)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/enhance"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -119,6 +120,29 @@ var common = []key{
 			"2.2e-16, as PyLDL does for K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon) or none", Default: none,
 			Words: []string{none, string(measures.PyLDL)}},
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
+	},
+	{
+		param.Param{Name: "enhance", Kind: param.KindWord,
+			Doc: "label enhancement: train on distributions that are made of logical labels; lp: label propagation; km: " +
+				"distances from centres in kernel space; glle: graph Laplacian; logical: the logical labels as they are",
+			Default: none, Words: slices.Concat([]string{none}, enhance.Methods())},
+		func(s *protocol.Spec, value any) { s.Enhance = unless(none, value) },
+	},
+	{
+		param.Param{Name: "normalise", Kind: param.KindWord,
+			Doc: "how the label enhancement makes distributions of scores: softmax, or sum (negative scores become 0, then all " +
+				"are divided by their sum)", Default: enhance.Softmax, Words: enhance.Normalisations()},
+		func(s *protocol.Spec, value any) { s.Normalise = value.(string) },
+	},
+	{
+		param.Param{Name: "binarise", Kind: param.KindFloat,
+			Doc: "threshold by which the label enhancement makes logical labels of distributions: labels by falling " +
+				"probability until their sum exceeds it; 0: the labels of the dataset are logical", Default: "0", Min: 0,
+			Max: math.Nextafter(1, 0)},
+		func(s *protocol.Spec, value any) {
+			t := value.(float64)
+			s.Binarise = &t
+		},
 	},
 }
 
@@ -246,6 +270,10 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err := checkMeasures(a.Name(), &s, m); err != nil {
 		return nil, err
 	}
+	enhanced, err := enhancement(a, &s, m)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {
 		return nil, err
@@ -276,10 +304,28 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	j := &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
-		Weights: resolved.Weights, Fill: m.Fill(),
+		Weights: resolved.Weights, Fill: m.Fill(), Enhance: enhanced,
 	}
 	j.LinearSamples = pipeline.LinearSamples(j, m)
 	return j, nil
+}
+
+// enhancement returns the label enhancement of a spec; nil: there is none.
+func enhancement(a algorithms.Algorithm, s *protocol.Spec, m *dataset.Manifest) (*round.Enhance, error) {
+	if s.Enhance == "" {
+		switch {
+		case s.Normalise != "":
+			return nil, param.Errorf("normalise", "there is no label enhancement; give the key enhance, too")
+		case s.Binarise != nil:
+			return nil, param.Errorf("binarise", "there is no label enhancement; give the key enhance, too")
+		}
+		return nil, nil
+	}
+	e := &round.Enhance{Method: s.Enhance, Normalise: cmp.Or(s.Normalise, enhance.Softmax)}
+	if s.Binarise != nil {
+		e.Binarise = *s.Binarise
+	}
+	return e, pipeline.CheckEnhance(a, e, m)
 }
 
 // checkMeasures returns an error if a spec asks for measures that its model does not have. A
@@ -400,7 +446,7 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	f, err := a.Footprint(j, m)
+	f, err := footprint(a, j, m)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -421,6 +467,16 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 	}, nil
 }
 
+// footprint is the footprint of the algorithm of a job, with its label enhancement.
+func footprint(a algorithms.Algorithm, j *round.Job, m *dataset.Manifest) (algorithms.Footprint, error) {
+	f, err := a.Footprint(j, m)
+	if err == nil && j.Enhance != nil {
+		state, message := enhance.Footprint(m)
+		f.State, f.Node = f.State+state, max(f.Node, message)
+	}
+	return f, err
+}
+
 // cellBytes is about what the outcome of a run takes without its model, and its sub-job.
 const cellBytes = 6 << 10
 
@@ -438,7 +494,7 @@ func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
 		if err != nil {
 			return all, err
 		}
-		f, err := a.Footprint(&one, m)
+		f, err := footprint(a, &one, m)
 		if err != nil {
 			return all, err
 		}
