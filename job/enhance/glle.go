@@ -33,14 +33,15 @@ const (
 type graph struct {
 	n, labels int
 
-	kernels linalg.Matrix
+	kernels []float64 // n×n
 	edges   [][]edge  // of each sample, by sample
 	degree  []float64 // the sum of the weights of the edges
 	group   []int
 	pull    [][]float64 // E_g by group, labels×labels
 	logical []float64   // by sample, then by label
 
-	scores, slope []float64 // as logical; slope is ∂/∂S, B in the paper's terms
+	scores, slope []float64    // as logical; slope is ∂/∂S, B in the paper's terms
+	turned        [2][]float64 // the same, transposed
 	traced        func(objective float64)
 }
 
@@ -64,12 +65,13 @@ func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, 
 	labels int) (*graph, error) {
 	n := samples.N
 	g := &graph{
-		n: n, labels: labels, kernels: linalg.New(n, n), edges: make([][]edge, n), degree: make([]float64, n),
+		n: n, labels: labels, kernels: make([]float64, n*n), edges: make([][]edge, n), degree: make([]float64, n),
 		logical: make([]float64, n*labels), scores: make([]float64, n*labels), slope: make([]float64, n*labels),
 	}
 	for at, l := range logical {
 		g.logical[at] = float64(l)
 	}
+	g.turned = [2][]float64{make([]float64, n*labels), make([]float64, n*labels)}
 	scratch, shard := from.NewScratch(), func(uint32) *dataset.Rows { return samples }
 	roots, ones, total := make([]float64, n), make([]float64, n), 0.0
 	num.Fill(ones, 1)
@@ -77,7 +79,7 @@ func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		row := g.kernels.V[i*n : (i+1)*n]
+		row := g.kernels[i*n : (i+1)*n]
 		from.To(row, []dataset.RowRef{{Pos: uint32(i)}}, shard, scratch)
 		affinities(roots, row, distances, 0, i)
 		total += num.Dot64(roots, ones)
@@ -92,7 +94,7 @@ func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, 
 		factor = 1 / (2 * float64(width*width))
 	}
 	for i := range n {
-		row := g.kernels.V[i*n : (i+1)*n]
+		row := g.kernels[i*n : (i+1)*n]
 		affinities(row, row, kernels, factor, i)
 		slices.SortFunc(g.edges[i], func(a, b edge) int { return cmp.Compare(a.to, b.to) })
 		g.edges[i] = slices.CompactFunc(g.edges[i], func(a, b edge) bool { return a.to == b.to })
@@ -175,7 +177,21 @@ func (g *graph) score(weights []float64) {
 	for i := range g.n {
 		copy(g.scores[i*g.labels:], weights[g.n*g.labels:])
 	}
-	linalg.AddProduct(linalg.Of(g.scores, g.n, g.labels), g.kernels, linalg.Of(weights[:g.n*g.labels], g.n, g.labels))
+	g.addKernels(g.scores, weights[:g.n*g.labels])
+}
+
+// addKernels adds the product of the kernels, a symmetric matrix, and a matrix with a row for each sample to dst. It
+// computes the transposed product, whose tiles are full.
+func (g *graph) addKernels(dst, m []float64) {
+	for at := range m {
+		i, c := at/g.labels, at%g.labels
+		g.turned[0][c*g.n+i], g.turned[1][c*g.n+i] = dst[at], m[at]
+	}
+	linalg.AddProduct(linalg.Of(g.turned[0], g.labels, g.n), linalg.Of(g.turned[1], g.labels, g.n),
+		linalg.Of(g.kernels, g.n, g.n).T())
+	for at := range dst {
+		dst[at] = g.turned[0][at%g.labels*g.n+at/g.labels]
+	}
 }
 
 // objective returns the objective at some weights, and sets slope to its gradient.
@@ -214,7 +230,7 @@ func (g *graph) objective(weights, slope []float64) (sum float64) {
 	}
 	clear(slope)
 	at := g.n * labels
-	linalg.AddProduct(linalg.Of(slope[:at], g.n, labels), g.kernels, linalg.Of(g.slope, g.n, labels))
+	g.addKernels(slope[:at], g.slope)
 	for i, b := range g.slope {
 		slope[at+i%labels] += b
 	}

@@ -3,15 +3,34 @@ package enhance
 import (
 	"context"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Options says how Run computes. None of them changes the result.
 type Options struct {
 	Executors int                    // tasks that are computed at a time
 	Progress  func(done, of float64) // if set, hears how much is done; concurrent calls are possible
+}
+
+// All returns the samples of a dataset for Run.
+func All(m *dataset.Manifest, shards []*dataset.Rows) *dataset.Data {
+	roles := make([]dataset.Roles, m.Rows)
+	num.Fill(roles, dataset.Train)
+	d := dataset.NewData(m, roles)
+	for i, rows := range shards {
+		d.SetShard(i, rows)
+	}
+	return d
+}
+
+// Labels returns the labels of the samples that All returned, by original row number, then by label.
+func Labels(d *dataset.Data) []float32 {
+	u := round.Task{Of: 1, Scope: round.Whole, Roles: Enhanced}
+	return rows.Gather(u, d, &rows.Wanted{Labels: true}).D
 }
 
 // Run enhances all samples of a dataset in this process. It returns the distributions, and the logical labels, which are
