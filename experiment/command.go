@@ -150,6 +150,11 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	if c.spec.Clip != "" {
 		flag("clip", c.spec.Clip)
 	}
+	if e := d.Enhance; e != nil {
+		flag("enhance", e.Method)
+		flag("normalise", e.Normalise)
+		flag("binarise", strconv.FormatFloat(e.Binarise, 'g', -1, 64))
+	}
 	return shellword.Line(words), nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/job/enhance"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -253,7 +254,7 @@ func (s *parser) record(e entry) {
 }
 
 // datasetKeys are the keys of a dataset that say nothing of how its file is read.
-var datasetKeys = []string{"file", "dataset", "name", "folds"}
+var datasetKeys = []string{"file", "dataset", "name", "folds", "enhance"}
 
 // ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
 var ReadingKeys = []string{
@@ -279,6 +280,8 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 					d.Name = s.text(e)
 				case "folds":
 					d.Folds = s.folds(e)
+				case "enhance":
+					d.Enhance = s.enhancement(e)
 				default:
 					d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
 				}
@@ -287,6 +290,7 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 	}) {
 		panic(mistake{})
 	}
+	named := d.Name != ""
 	switch {
 	case (d.File == "") == (d.On == ""):
 		s.fail(d.At, "a dataset is a file (key file) or a dataset on the cluster (key dataset): give exactly one of the "+
@@ -301,6 +305,9 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 			d.Name = d.Name[:dot]
 		}
 	}
+	if d.Enhance != nil && !named {
+		d.Name += "-" + d.Enhance.Method
+	}
 	if err := protocol.CheckName(d.Name); err != nil {
 		s.fail(d.At, "the dataset's name %q: %v; give the dataset another name with the key name", d.Name, err)
 	}
@@ -309,6 +316,41 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 			"name", d.Name, len(d.Name), maxName/2)
 	}
 	return d
+}
+
+// enhancement reads a label enhancement: its method, or a mapping.
+func (s *parser) enhancement(e entry) *round.Enhance {
+	x := &round.Enhance{Normalise: enhance.Softmax}
+	check := func(e entry, key string) string {
+		text := s.text(e)
+		if err := spec.Set(&protocol.Spec{}, key, text); err != nil {
+			s.fail(e.valueAt, "%v", err)
+		}
+		return text
+	}
+	if _, ok := yamltree.Scalar(e.value); ok {
+		x.Method = check(e, "enhance")
+	} else {
+		before := len(s.mistakes)
+		for _, e := range s.mapping(e.value, "a label enhancement", []string{"method", "normalise", "binarise"}) {
+			switch e.key {
+			case "method":
+				x.Method = check(e, "enhance")
+			case "normalise":
+				x.Normalise = check(e, "normalise")
+			case "binarise":
+				x.Binarise, _ = units.ParseFloat(check(e, "binarise"))
+			}
+		}
+		if x.Method == "" {
+			s.lack(before, e.valueAt, "enhance: the key method is missing: give one of %s", strings.Join(enhance.Methods(), ", "))
+		}
+	}
+	if !slices.Contains(enhance.Methods(), x.Method) {
+		s.fail(e.valueAt, "enhance: want one of %s; without an enhancement, leave the key out",
+			strings.Join(enhance.Methods(), ", "))
+	}
+	return x
 }
 
 // foldKeys are the keys of folds. A mapping has exactly one of foldWays, which says how samples are divided.

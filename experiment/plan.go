@@ -95,7 +95,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		row, err := s.resolve(&s.Methods[i], split, data.Manifest)
+		row, err := s.resolve(&s.Methods[i], d.Enhance, split, data.Manifest)
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
@@ -113,6 +113,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(),
 		Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(),
+		Enhance: d.Enhance,
 	}
 	s.Record.set(cells)
 	return p, nil
@@ -166,11 +167,15 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 }
 
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
-func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
-	j, err := spec.Resolve(protocol.Spec{
+func (s *Spec) resolve(r *Method, e *round.Enhance, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
+	submitted := protocol.Spec{
 		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
 		Measures: s.more(), Clip: s.Clip,
-	}, m)
+	}
+	if e != nil {
+		submitted.Enhance, submitted.Normalise, submitted.Binarise = e.Method, e.Normalise, &e.Binarise
+	}
+	j, err := spec.Resolve(submitted, m)
 	var about *param.Error
 	switch {
 	case errors.As(err, &about) && about.Name == "algorithm":

@@ -65,6 +65,9 @@ type Dataset struct {
 	// Options say how the file is read: names of flags without dashes, and their values.
 	Options []param.Pair
 	Folds   Folds
+	// Enhance makes distributions of logical labels, in the training part of each fold alone; nil: it trains on the
+	// labels as they are.
+	Enhance *round.Enhance
 
 	At yamltree.Place
 }
