@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,7 +151,7 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	if c.spec.Clip != "" {
 		flag("clip", c.spec.Clip)
 	}
-	if e := d.Enhance; e != nil {
+	if e := cmp.Or(row.Enhance, d.Enhance); e != nil {
 		flag("enhance", e.Method)
 		flag("normalise", e.Normalise)
 		flag("binarise", strconv.FormatFloat(e.Binarise, 'g', -1, 64))

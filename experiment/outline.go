@@ -222,7 +222,7 @@ func (s sums) firsts() []int {
 // Numbers that are settings of several kinds, such as k of aa-knn, are written in one way, also in members.
 func settingsOf(r *round.CellRow, values map[string]string) string {
 	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction,
-		ValidationMin: r.ValidationMin}
+		ValidationMin: r.ValidationMin, Enhance: r.Enhance}
 	if values != nil {
 		settings := make(map[string]any)
 		for key, value := range values {

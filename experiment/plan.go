@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -95,7 +96,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		row, err := s.resolve(&s.Methods[i], d.Enhance, split, data.Manifest)
+		row, err := s.resolve(&s.Methods[i], d, split, data.Manifest)
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
@@ -113,7 +114,6 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(),
 		Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(),
-		Enhance: d.Enhance,
 	}
 	s.Record.set(cells)
 	return p, nil
@@ -167,12 +167,16 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 }
 
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
-func (s *Spec) resolve(r *Method, e *round.Enhance, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
+func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	submitted := protocol.Spec{
 		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
 		Measures: s.more(), Clip: s.Clip,
 	}
-	if e != nil {
+	if r.Enhance != nil && d.Enhance != nil {
+		return nil, errtext.Errorf(errtext.WrongSpec, "the dataset %s and the method both name a label enhancement; name it "+
+			"once", d.Name)
+	}
+	if e := cmp.Or(r.Enhance, d.Enhance); e != nil {
 		submitted.Enhance, submitted.Normalise, submitted.Binarise = e.Method, e.Normalise, &e.Binarise
 	}
 	j, err := spec.Resolve(submitted, m)
@@ -188,7 +192,7 @@ func (s *Spec) resolve(r *Method, e *round.Enhance, of *dataset.Split, m *datase
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,
-		ValidationMin: j.Split.ValidationMin,
+		ValidationMin: j.Split.ValidationMin, Enhance: j.Enhance,
 	}, nil
 }
 

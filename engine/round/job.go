@@ -144,6 +144,8 @@ type CellRow struct {
 	Params             json.RawMessage `json:"settings"`
 	ValidationFraction float64         `json:"validation_fraction,omitempty"`
 	ValidationMin      int             `json:"validation_min,omitempty"`
+	// Enhance is Job.Enhance of the row's runs.
+	Enhance *Enhance `json:"enhance,omitempty"`
 	// Only lists the folds that the row is run for, ascending, as Cell.Index counts them;
 	// empty: all.
 	Only []int `json:"only,omitempty"`

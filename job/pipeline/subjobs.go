@@ -248,7 +248,7 @@ func Cells(j *round.Job, do func(unit int, at round.Cell, child *round.Job) erro
 func cellJob(j *round.Job, cell round.Cell) *round.Job {
 	child, row := *j, &j.Cells.Rows[cell.Row]
 	child.Cells, child.NoModel, child.PredictedRows = nil, !j.Cells.Models, j.Cells.PredictedRows
-	child.Algorithm, child.Params = row.Algorithm, row.Params
+	child.Algorithm, child.Params, child.Enhance = row.Algorithm, row.Params, row.Enhance
 	child.Seed += uint64(cell.Repeat)
 	child.Split.Seed += uint64(cell.Repeat)
 	child.Split.Fold = j.Cells.Index(cell) % j.Split.Folds

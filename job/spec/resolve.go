@@ -489,7 +489,7 @@ func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
 	folds := int64(j.Cells.Repeats) * int64(j.Cells.Folds)
 	for i := range j.Cells.Rows {
 		row, one := &j.Cells.Rows[i], *j
-		one.Cells, one.Algorithm, one.Params = nil, row.Algorithm, row.Params
+		one.Cells, one.Algorithm, one.Params, one.Enhance = nil, row.Algorithm, row.Params, row.Enhance
 		a, err := find(row.Algorithm)
 		if err != nil {
 			return all, err
