@@ -151,11 +151,7 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	if c.spec.Clip != "" {
 		flag("clip", c.spec.Clip)
 	}
-	if e := cmp.Or(row.Enhance, d.Enhance); e != nil {
-		flag("enhance", e.Method)
-		flag("normalise", e.Normalise)
-		flag("binarise", strconv.FormatFloat(e.Binarise, 'g', -1, 64))
-	}
+	words = append(words, cmp.Or(row.Enhance, d.Enhance).Flags()...)
 	return shellword.Line(words), nil
 }
 

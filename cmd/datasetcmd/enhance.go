@@ -67,12 +67,13 @@ type recovered struct {
 func (c *enhanceCmd) Run(a *cli.App) error {
 	switch {
 	case c.Binarise != nil && c.Truth != "":
-		return cli.Usagef("{binarise} compares with the labels of the file, and {truth} with another file: give only one of " +
-			"them")
+		return cli.Usagef("{binarise} compares with the labels of the file, and {truth} with another file: give only " +
+			"one of them")
 	case c.Binarise != nil && !(*c.Binarise > 0 && *c.Binarise < 1):
 		return cli.Usagef("{binarise=%v}: want a number above 0 and below 1", *c.Binarise)
 	case c.Out == "" && c.Binarise == nil && c.Truth == "":
-		return cli.Usagef("nothing to write and nothing to compare with: give {out=FILE}, {binarise=0.5} or {truth=FILE}")
+		return cli.Usagef("nothing to write and nothing to compare with: give {out=FILE}, {binarise=0.5} or " +
+			"{truth=FILE}")
 	}
 	err := cmp.Or(c.ThreadsFlag.Check(), cli.CheckNotInput("--out", c.Out, c.File, c.Truth, c.Names, c.LabelsFile))
 	if err != nil {
@@ -95,9 +96,9 @@ func (c *enhanceCmd) Run(a *cli.App) error {
 	}
 	r := &enhanced{Method: c.Method, Normalise: c.Normalise, Binarise: c.Binarise, Samples: data.Manifest.Rows}
 	began := time.Now()
-	p, logical, err := enhance.Run(a.Ctx, e, data, enhance.Options{Executors: c.Number(), Progress: func(done, of float64) {
-		m.Show(fmt.Sprintf("enhancing labels: %.0f %%", 100*done/of))
-	}})
+	p, logical, err := enhance.Run(a.Ctx, e, data, c.Number(), func(done, of int) {
+		m.Show(fmt.Sprintf("enhancing labels: %d %%", 100*done/of))
+	})
 	m.Clear()
 	var about *param.Error
 	switch {
@@ -144,13 +145,13 @@ func (c *enhanceCmd) read(a *cli.App, m *progress.Meter) (src dataset.Source, da
 		if err != nil {
 			return nil, nil, err
 		}
-		return src, enhance.All(manifest, shards), nil
+		return src, enhance.AllOf(manifest, shards), nil
 	}
 	if src, data, err = build(c.File, c.Binarise == nil); err != nil {
 		return nil, nil, nil, err
 	}
 	if by := data.Manifest.Fill(); by != "" {
-		return nil, nil, nil, cli.Usagef("{missing=%s}: want drop or a number, because the features of an enhancement have no "+
+		return nil, nil, nil, cli.Usagef("{missing=%s}: want drop or a number, because an enhancement of a file has no "+
 			"training samples", by)
 	}
 	of := data
@@ -168,12 +169,12 @@ func (c *enhanceCmd) read(a *cli.App, m *progress.Meter) (src dataset.Source, da
 				units.Plural(d.Labels, "label")))
 		}
 	}
-	return src, data, enhance.Labels(of), nil
+	return src, data, enhance.LabelsOf(of), nil
 }
 
 func (r *enhanced) text(w io.Writer) {
-	fmt.Fprintf(w, "%s enhanced by %s with %s in %s; %.2f relevant labels in a sample\n", units.Plural(r.Samples, "sample"),
-		r.Method, r.Normalise, units.Duration(r.Seconds), r.Relevant)
+	fmt.Fprintf(w, "%s enhanced by %s with %s in %s; %.2f relevant labels in a sample\n", units.Plural(r.Samples,
+		"sample"), r.Method, r.Normalise, units.Duration(r.Seconds), r.Relevant)
 	if r.Recovery != nil {
 		fmt.Fprintf(w, "\nMeans over all samples, compared with the true distributions\n")
 		header := []string{"", "Chebyshev", "Clark", "Canberra", "K-L", "reverse K-L", "Cosine", "Intersection"}

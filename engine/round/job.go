@@ -82,6 +82,27 @@ type Enhance struct {
 	Binarise float64 `json:"binarise,omitempty"`
 }
 
+// String describes the enhancement.
+func (e *Enhance) String() string {
+	text := e.Method + ", " + e.Normalise
+	if e.Binarise > 0 {
+		text += fmt.Sprintf(", binarised at %v", e.Binarise)
+	}
+	return text
+}
+
+// Flags are the flags of train that ask for the enhancement; none for nil.
+func (e *Enhance) Flags() []string {
+	if e == nil {
+		return nil
+	}
+	flags := []string{"--enhance", e.Method, "--normalise", e.Normalise}
+	if e.Binarise > 0 {
+		flags = append(flags, "--binarise", fmt.Sprint(e.Binarise))
+	}
+	return flags
+}
+
 // Check returns an error if a number of the job is out of its range. Only the job's algorithm can check Params.
 func (j *Job) Check() error {
 	if err := j.Split.Check(); err != nil {

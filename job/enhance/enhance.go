@@ -98,9 +98,9 @@ func Footprint(m *dataset.Manifest) (state, message int64) {
 	return (1+4+8+8)*n + 8*int64(m.Rows), 8 * n
 }
 
-// Relevant sets to, with an element for each label, to 1 for relevant labels and 0 for others. It adds labels by falling
-// degree, of equal degrees the first, until the sum of the degrees exceeds the threshold. If the threshold is 0, the
-// labels that are not 0 are relevant, and Relevant returns false if their degrees differ, which logical labels never do.
+// Relevant sets to, with an element for each label, to 1 for relevant labels and 0 for others. It adds labels by
+// falling degree, of equal degrees the first, until the sum of degrees exceeds the threshold. If the threshold is 0,
+// labels that are not 0 are relevant. Relevant then returns false if their degrees differ: logical labels are equal.
 func Relevant(to []byte, degrees []float32, threshold float64) (logical bool) {
 	clear(to)
 	if threshold == 0 {
@@ -131,8 +131,8 @@ func Relevant(to []byte, degrees []float32, threshold float64) (logical bool) {
 // equalDegrees is how much degrees of logical labels may differ that were divided by their sum.
 const equalDegrees = 1e-5
 
-// normalise makes a distribution of the scores of a sample. If no score is positive, sum gives the relevant labels equal
-// degrees.
+// normalise makes a distribution of the scores of a sample. If no score is positive, sum gives the relevant labels
+// equal degrees.
 func normalise(dst []float32, scores []float64, relevant []byte, how string) {
 	v := make([]float64, len(scores))
 	if how == Softmax {

@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 	} {
 		d, truth := real(t, x.set)
 		e := &round.Enhance{Method: x.method, Normalise: x.normalise, Binarise: DefaultBinarise}
-		p, _, err := Run(context.Background(), e, d, Options{Executors: 2})
+		p, _, err := Run(context.Background(), e, d, 2, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,11 +76,11 @@ func TestObjective(t *testing.T) {
 		u := round.Task{Of: 1, Op: opLabels, Scope: round.Whole, Roles: Enhanced}
 		k := NewKernel(&round.Enhance{Method: GraphLaplacian, Normalise: Softmax, Binarise: DefaultBinarise}, d.Manifest)
 		samples, from := k.prepare(u, d)
-		logical, err := k.logical(u, d)
+		logical, err := k.readLogical(u, d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := newGraph(context.Background(), samples, from, logical, d.Manifest.Labels)
+		g, err := newGraph(context.Background(), samples, from, from.NewScratch(), logical, d.Manifest.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,16 +52,16 @@ type edge struct {
 }
 
 // fitGraph returns the scores of GLLE, by sample, then by label.
-func fitGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, logical []byte, labels int,
-	progress func(steps, of int)) ([]float64, error) {
-	g, err := newGraph(ctx, samples, from, logical, labels)
+func fitGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, scratch *rows.Scratch, logical []byte,
+	labels int, progress func(steps, of int)) ([]float64, error) {
+	g, err := newGraph(ctx, samples, from, scratch, logical, labels)
 	if err != nil {
 		return nil, err
 	}
 	return g.fit(ctx, progress)
 }
 
-func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, logical []byte,
+func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, scratch *rows.Scratch, logical []byte,
 	labels int) (*graph, error) {
 	n := samples.N
 	g := &graph{
@@ -72,7 +72,7 @@ func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, 
 		g.logical[at] = float64(l)
 	}
 	g.turned = [2][]float64{make([]float64, n*labels), make([]float64, n*labels)}
-	scratch, shard := from.NewScratch(), func(uint32) *dataset.Rows { return samples }
+	shard := func(uint32) *dataset.Rows { return samples }
 	roots, ones, total := make([]float64, n), make([]float64, n), 0.0
 	num.Fill(ones, 1)
 	for i := range n {
@@ -81,7 +81,7 @@ func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, 
 		}
 		row := g.kernels[i*n : (i+1)*n]
 		from.To(row, []dataset.RowRef{{Pos: uint32(i)}}, shard, scratch)
-		affinities(roots, row, distances, 0, i)
+		affinities(roots, row, euclidean, 0, i)
 		total += num.Dot64(roots, ones)
 		for _, j := range nearest(row, i, labels+1) {
 			weight := num.Exp(-row[j] / 2)
@@ -95,7 +95,7 @@ func newGraph(ctx context.Context, samples *dataset.Rows, from *rows.Distances, 
 	}
 	for i := range n {
 		row := g.kernels[i*n : (i+1)*n]
-		affinities(row, row, kernels, factor, i)
+		affinities(row, row, gaussian, factor, i)
 		slices.SortFunc(g.edges[i], func(a, b edge) int { return cmp.Compare(a.to, b.to) })
 		g.edges[i] = slices.CompactFunc(g.edges[i], func(a, b edge) bool { return a.to == b.to })
 		for _, e := range g.edges[i] {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -29,14 +28,6 @@ const (
 	varEnhanced                        // the distributions, float32
 )
 
-// The kinds of affinities.
-const (
-	gaussian  = iota // exp(-d²/2) of different samples, 0 of a sample and itself
-	distances        // d
-	kernels          // exp(-d²·factor)
-	kinds
-)
-
 // BlockRows is how many samples a task of a pass computes the sums of.
 const BlockRows = 128
 
@@ -56,7 +47,7 @@ type Kernel struct {
 	data      *dataset.Data // that the next two are of
 	samples   *dataset.Rows
 	distances *rows.Distances
-	kept      map[int][]float64 // by task: squared distances, or affinities of the kind gaussian
+	kept      map[int][]float64 // by task: squared distances, or affinities of the kind gaussianOfOthers
 	bytes     int               // of kept
 
 	raw, enhanced *dataset.Data // see Data
@@ -91,28 +82,31 @@ func (k *Kernel) Data(d *dataset.Data, v round.Vars) *dataset.Data {
 	return k.enhanced
 }
 
+// NewScratch implements round.Kernel.
+func (k *Kernel) NewScratch() any { return nil }
+
 // Gather implements round.GatherKernel for the rounds of the enhancement.
-func (k *Kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars) ([]byte, error) {
+func (k *Kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	switch u.Op {
 	case opLabels:
-		return k.logical(u, d)
+		return k.readLogical(u, d)
 	case opPass:
 		return k.pass(ctx, u, d, v)
 	}
 	samples, from := k.prepare(u, d)
-	labels, err := k.logical(u, d)
+	labels, err := k.readLogical(u, d)
 	if err != nil {
 		return nil, err
 	}
-	scores, err := fitGraph(ctx, samples, from, labels, k.labels, k.Fitted)
+	scores, err := fitGraph(ctx, samples, from, from.NewScratch(), labels, k.labels, k.Fitted)
 	if err != nil {
 		return nil, err
 	}
 	return num.Bytes64(scores), nil
 }
 
-// logical returns the logical labels of the samples, by original row number.
-func (k *Kernel) logical(u round.Task, d *dataset.Data) ([]byte, error) {
+// readLogical returns the logical labels of the samples, by original row number.
+func (k *Kernel) readLogical(u round.Task, d *dataset.Data) ([]byte, error) {
 	r := rows.Gather(u, d, &rows.Wanted{Labels: true})
 	if r.N == 0 {
 		return nil, algorithms.ErrNoRows
@@ -178,9 +172,9 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 				refs = append(refs, dataset.RowRef{Pos: uint32(at + i)})
 			}
 			from.To(squares[:rows*n], refs, shard, scratch)
-			if kind == gaussian {
+			if kind == gaussianOfOthers {
 				for i := range rows {
-					affinities(squares[i*n:(i+1)*n], squares[i*n:(i+1)*n], gaussian, factor, at+i)
+					affinities(squares[i*n:(i+1)*n], squares[i*n:(i+1)*n], gaussianOfOthers, factor, at+i)
 				}
 			}
 			if block != nil {
@@ -191,7 +185,7 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 		}
 		for i := range rows {
 			weights := squares[i*n : (i+1)*n]
-			if kind != gaussian {
+			if kind != gaussianOfOthers {
 				affinities(row, weights, kind, factor, at+i)
 				weights = row
 			}
@@ -208,23 +202,6 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 		k.mu.Unlock()
 	}
 	return num.Bytes64(sums), nil
-}
-
-// affinities sets dst to the affinities of a kind between sample at and all samples, of the squared distances.
-func affinities(dst, squares []float64, kind int, factor float64, at int) {
-	if kind == distances {
-		for j, d := range squares {
-			dst[j] = math.Sqrt(d)
-		}
-		return
-	}
-	for j, d := range squares {
-		dst[j] = -float64(d * factor)
-	}
-	num.Exps(dst, dst)
-	if kind == gaussian {
-		dst[at] = 0
-	}
 }
 
 // encodePass returns the bytes of varPass; the matrix is by column.

@@ -10,14 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Options says how Run computes. None of them changes the result.
-type Options struct {
-	Executors int                    // tasks that are computed at a time
-	Progress  func(done, of float64) // if set, hears how much is done; concurrent calls are possible
-}
-
-// All returns the samples of a dataset for Run.
-func All(m *dataset.Manifest, shards []*dataset.Rows) *dataset.Data {
+// AllOf returns the samples of a dataset for Run.
+func AllOf(m *dataset.Manifest, shards []*dataset.Rows) *dataset.Data {
 	roles := make([]dataset.Roles, m.Rows)
 	num.Fill(roles, dataset.Train)
 	d := dataset.NewData(m, roles)
@@ -27,27 +21,26 @@ func All(m *dataset.Manifest, shards []*dataset.Rows) *dataset.Data {
 	return d
 }
 
-// Labels returns the labels of the samples that All returned, by original row number, then by label.
-func Labels(d *dataset.Data) []float32 {
+// LabelsOf returns the labels of the samples that AllOf returned, by original row number, then by label.
+func LabelsOf(d *dataset.Data) []float32 {
 	u := round.Task{Of: 1, Scope: round.Whole, Roles: Enhanced}
 	return rows.Gather(u, d, &rows.Wanted{Labels: true}).D
 }
 
-// Run enhances all samples of a dataset in this process. It returns the distributions, and the logical labels, which are
-// 0 or 1, both by original row number, then by label.
-func Run(ctx context.Context, e *round.Enhance, d *dataset.Data, o Options) (enhanced []float32, logical []byte,
-	err error) {
+// Run enhances all samples of a dataset in this process, with so many tasks at a time. It returns the distributions,
+// and the logical labels, which are 0 or 1, both by original row number, then by label. progress, if set, hears how
+// much is done.
+func Run(ctx context.Context, e *round.Enhance, d *dataset.Data, executors int, progress func(done, of int)) (
+	enhanced []float32, logical []byte, err error) {
 	if err := Check(e, d.Manifest); err != nil {
 		return nil, nil, err
 	}
 	s, k := NewStage(e, d.Manifest), NewKernel(e, d.Manifest)
-	x := engine.NewLocal(gatherer{k}, d, o.Executors, nil)
-	if report := o.Progress; report != nil {
-		k.Fitted = func(steps, of int) { report(float64(steps), float64(of)) }
-	}
+	x := engine.NewLocal(k, d, executors, nil)
+	k.Fitted = progress
 	observe := func(uint64, round.Trainer) error {
-		if done, of := s.Passes(); of > 0 && o.Progress != nil {
-			o.Progress(float64(done), float64(of))
+		if done, of := s.Passes(); of > 0 && progress != nil {
+			progress(done, of)
 		}
 		return nil
 	}
@@ -66,7 +59,7 @@ type alone struct {
 
 // Next implements round.Trainer.
 func (a *alone) Next() (*round.Round, error) {
-	if a.stage.Done() {
+	if a.stage.Ended() {
 		return nil, nil
 	}
 	a.stage.Next(&a.round)
@@ -75,14 +68,3 @@ func (a *alone) Next() (*round.Round, error) {
 
 // Fold implements round.Trainer.
 func (a *alone) Fold(r *round.Result) error { return a.stage.Fold(r) }
-
-// gatherer is the kernel of the stage alone.
-type gatherer struct{ *Kernel }
-
-// NewScratch implements round.Kernel.
-func (gatherer) NewScratch() any { return nil }
-
-// Gather implements round.GatherKernel.
-func (g gatherer) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
-	return g.Kernel.Gather(ctx, u, d, v)
-}

@@ -13,8 +13,8 @@ import (
 )
 
 // The label propagation of the paper is D ← αPD + (1-α)L, whose limit is the solution of (I - αP)D = (1-α)L. The
-// eigenvalues of P are in [-1, 1]. So Chebyshev's semi-iteration reaches the limit, to an error of 2^-50, in propagations
-// passes instead of 50.
+// eigenvalues of P are in [-1, 1]. So Chebyshev's semi-iteration reaches the limit, to an error of 2^-50, in 27 passes
+// instead of 50.
 const (
 	alpha        = 0.5
 	propagations = 27
@@ -40,10 +40,10 @@ type Stage struct {
 // NewStage returns the stage of an enhancement that Check accepts.
 func NewStage(e *round.Enhance, m *dataset.Manifest) *Stage { return &Stage{of: e, manifest: m} }
 
-// Done reports whether the last round has ended.
-func (s *Stage) Done() bool { return s == nil || s.enhanced != nil }
+// Ended reports whether the last round has ended.
+func (s *Stage) Ended() bool { return s == nil || s.enhanced != nil }
 
-// Distributions returns the distributions, by original row number, once Done.
+// Distributions returns the distributions, by original row number, once the stage has ended.
 func (s *Stage) Distributions() []float32 { return s.enhanced }
 
 // Variable is what Kernel.Data needs.
@@ -70,8 +70,8 @@ func (s *Stage) Phase() string {
 	return "label enhancement"
 }
 
-// samples returns the number of samples, once their logical labels are known.
-func (s *Stage) samples() int { return len(s.logical) / s.manifest.Labels }
+// count returns the number of samples, once their logical labels are known.
+func (s *Stage) count() int { return len(s.logical) / s.manifest.Labels }
 
 // Next describes the next round.
 func (s *Stage) Next(r *round.Round) {
@@ -84,20 +84,20 @@ func (s *Stage) Next(r *round.Round) {
 		r.Op = opFit
 		return
 	}
-	r.Op, r.Tasks = opPass, (s.samples()+BlockRows-1)/BlockRows
-	kind, factor, columns := s.columns()
+	r.Op, r.Tasks = opPass, (s.count()+BlockRows-1)/BlockRows
+	kind, factor, columns := s.matrix()
 	s.vars[0] = round.Var{ID: varPass, Version: s.passes + 1, Data: encodePass(kind, factor, columns)}
 	r.Vars = s.vars[:]
 }
 
-// columns returns the affinities of the next pass and the matrix, by column.
-func (s *Stage) columns() (kind int, factor float64, columns []float64) {
-	n := s.samples()
+// matrix returns the affinities of the next pass and the matrix, by column.
+func (s *Stage) matrix() (kind int, factor float64, columns []float64) {
+	n := s.count()
 	switch {
 	case s.passes == 0:
-		kind = gaussian
+		kind = gaussianOfOthers
 		if s.of.Method == KernelDistance {
-			kind = distances
+			kind = euclidean
 		}
 		columns = make([]float64, n)
 		num.Fill(columns, 1)
@@ -110,13 +110,13 @@ func (s *Stage) columns() (kind int, factor float64, columns []float64) {
 		for at, l := range s.logical {
 			columns[at%s.manifest.Labels*n+at/s.manifest.Labels] = float64(l)
 		}
-		return kernels, factor, columns
+		return gaussian, factor, columns
 	}
 	columns = make([]float64, len(s.point))
 	for at, d := range s.point {
 		columns[at] = d * s.scale[at%n]
 	}
-	return gaussian, 0.5, columns
+	return gaussianOfOthers, 0.5, columns
 }
 
 // Fold takes the result of the round.
@@ -124,7 +124,7 @@ func (s *Stage) Fold(res *round.Result) error {
 	if s.logical == nil {
 		return s.foldLogical(res.Gathered[0])
 	}
-	n, labels := s.samples(), s.manifest.Labels
+	n, labels := s.count(), s.manifest.Labels
 	width := labels
 	if s.of.Method != GraphLaplacian && s.passes == 0 {
 		width = 1
@@ -197,7 +197,7 @@ func (s *Stage) foldLogical(b []byte) error {
 
 // propagate takes the sums of one pass of label propagation.
 func (s *Stage) propagate(sums []float64) {
-	n, labels := s.samples(), s.manifest.Labels
+	n, labels := s.count(), s.manifest.Labels
 	if s.passes == 1 {
 		s.omega = 1
 	} else if s.passes == 2 {
@@ -254,12 +254,12 @@ func (s *Stage) foldKernels(sums []float64) {
 }
 
 // finish makes distributions of the scores.
-func (s *Stage) finish(score func(i, c int) float64) {
+func (s *Stage) finish(scoreOf func(i, c int) float64) {
 	labels := s.manifest.Labels
 	enhanced, scores := make([]float32, len(s.logical)), make([]float64, labels)
-	for i := range s.samples() {
+	for i := range s.count() {
 		for c := range scores {
-			scores[c] = score(i, c)
+			scores[c] = scoreOf(i, c)
 		}
 		normalise(enhanced[i*labels:(i+1)*labels], scores, s.logical[i*labels:(i+1)*labels], s.of.Normalise)
 	}

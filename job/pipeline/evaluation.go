@@ -111,7 +111,7 @@ func (t *evaluation) prepared(r *round.Round) *round.Round {
 	if t.fill != nil {
 		t.round.Vars = append(t.round.Vars, t.fill.variable())
 	}
-	if t.enhance != nil && t.enhance.Done() {
+	if t.enhance != nil && t.enhance.Ended() {
 		t.round.Vars = append(t.round.Vars, t.enhance.Variable())
 	}
 	return &t.round

@@ -203,7 +203,7 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 		return s.(*scratch).predictRows(k, m, u, k.filledData(d, v), v), nil
 	}
 	if k.enhance.Has(&u) {
-		return k.enhance.Gather(ctx, u, k.filledData(d, v), v)
+		return k.enhance.Gather(ctx, u, k.filledData(d, v), v, nil)
 	}
 	inner, ok := k.inner.(round.GatherKernel)
 	if !ok {

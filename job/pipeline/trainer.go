@@ -92,7 +92,7 @@ func CheckEnhance(a algorithms.Algorithm, e *round.Enhance, m *dataset.Manifest)
 		return err
 	}
 	if a.Name() == ensemble.Name {
-		return param.Errorf("enhance", "the jobs of an %s are tested on the true distributions of training samples, which an "+
+		return param.Errorf("enhance", "the jobs of an %s are tested on true distributions of training samples, which an "+
 			"enhancement must not see; choose another algorithm, or train on the file of {coppice dataset enhance}", a.Name())
 	}
 	plan, err := PlanOf(a.Name(), m.Labels, m.LabelType)
@@ -108,7 +108,7 @@ func (t *single) Next() (*round.Round, error) {
 	case !t.fill.done():
 		t.fill.next(t.sharded())
 		return &t.round, nil
-	case !t.enhance.Done():
+	case !t.enhance.Ended():
 		t.enhance.Next(&t.round)
 		return t.prepared(&t.round), nil
 	case t.phase == phaseTrain:
@@ -126,7 +126,7 @@ func (t *single) Fold(res *round.Result) error {
 	switch {
 	case !t.fill.done():
 		return t.fill.fold(res.Sum.F64)
-	case !t.enhance.Done():
+	case !t.enhance.Ended():
 		return t.enhance.Fold(res)
 	case t.phase == phaseTrain:
 		return t.inner.Fold(res)
@@ -143,7 +143,7 @@ func (t *single) Progress() round.Progress {
 		p.Phase = "evaluation"
 	} else if !t.fill.done() {
 		p.Phase = "missing values"
-	} else if !t.enhance.Done() {
+	} else if !t.enhance.Ended() {
 		p.Phase = t.enhance.Phase()
 	}
 	return p
@@ -175,7 +175,7 @@ func (t *single) RoundProgress(units []round.TaskProgress) round.Progress {
 
 // reporter returns the algorithm's TaskReporter while it trains; else nil.
 func (t *single) reporter() round.TaskReporter {
-	if t.phase != phaseTrain || !t.fill.done() || !t.enhance.Done() {
+	if t.phase != phaseTrain || !t.fill.done() || !t.enhance.Ended() {
 		return nil
 	}
 	g, _ := t.inner.(round.TaskReporter)
@@ -184,7 +184,7 @@ func (t *single) reporter() round.TaskReporter {
 
 // TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
 func (t *single) TakeResult(unit int, part []byte) error {
-	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() && t.enhance.Done() {
+	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() && t.enhance.Ended() {
 		return k.TakeResult(unit, part)
 	}
 	return nil
