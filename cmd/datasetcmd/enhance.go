@@ -198,15 +198,18 @@ func (r *enhanced) text(w io.Writer) {
 // relabelled is a source with other labels.
 type relabelled struct {
 	dataset.Source
-	place  map[int]int // of each row of the file among the samples
+	place  map[int]int // of each row of the file among the samples; nil if no row is left out
 	labels []float32   // by sample, then by label
 	of     int         // labels of a sample
 }
 
 func newRelabelled(src dataset.Source, m *dataset.Manifest, labels []float32) *relabelled {
-	r := &relabelled{Source: src, place: make(map[int]int), labels: labels, of: m.Labels}
-	for i, row := range m.FileRow() {
-		r.place[row] = i
+	r := &relabelled{Source: src, labels: labels, of: m.Labels}
+	if rows := m.FileRow(); rows != nil {
+		r.place = make(map[int]int)
+		for i, row := range rows {
+			r.place[row] = i
+		}
 	}
 	return r
 }
@@ -215,9 +218,12 @@ func newRelabelled(src dataset.Source, m *dataset.Manifest, labels []float32) *r
 func (r *relabelled) Scan(f func(*dataset.Row) error) error {
 	degrees := make([]float64, r.of)
 	return r.Source.Scan(func(row *dataset.Row) error {
-		at, ok := r.place[row.Number]
-		if !ok { // it is left out for missing values
-			return f(row)
+		at := row.Number
+		if r.place != nil {
+			var ok bool
+			if at, ok = r.place[at]; !ok { // it is left out for missing values
+				return f(row)
+			}
 		}
 		for c := range degrees {
 			degrees[c] = float64(r.labels[at*r.of+c])

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -49,13 +50,14 @@ type Kernel struct {
 	distances *rows.Distances
 	kept      map[int][]float64 // by task: squared distances, or affinities of the kind gaussianOfOthers
 	bytes     int               // of kept
+	limit     int               // of bytes
 
 	raw, enhanced *dataset.Data // see Data
 }
 
 // NewKernel returns the kernel of an enhancement that Check accepts.
 func NewKernel(e *round.Enhance, m *dataset.Manifest) *Kernel {
-	return &Kernel{of: e, labels: m.Labels, kept: make(map[int][]float64)}
+	return &Kernel{of: e, labels: m.Labels, kept: make(map[int][]float64), limit: KeptBytes}
 }
 
 // Has reports whether a round belongs to the enhancement.
@@ -114,13 +116,19 @@ func (k *Kernel) readLogical(u round.Task, d *dataset.Data) ([]byte, error) {
 	labels := make([]byte, r.N*k.labels)
 	for i := range r.N {
 		to := labels[i*k.labels : (i+1)*k.labels]
-		at := func() int { return d.Manifest.FileRow()[r.Row[i]] }
+		refused := func(text string) error {
+			row := []uint32{r.Row[i]}
+			if err := d.Manifest.ToFile(row); err != nil {
+				return err
+			}
+			return errtext.Errorf(errtext.WrongData, "row %d (counted from 0) %s", row[0], text)
+		}
 		if !Relevant(to, r.Label(i), k.of.Binarise) {
-			return nil, fmt.Errorf("row %d (counted from 0) has relevant labels with different probabilities, so its labels "+
-				"are a distribution; a threshold makes them logical, such as binarise 0.5", at())
+			return nil, refused("has relevant labels with different probabilities, so its labels are a distribution; " +
+				"{binarise=0.5} makes logical labels of distributions")
 		}
 		if !slices.Contains(to, 1) {
-			return nil, fmt.Errorf("row %d (counted from 0) has no relevant label", at())
+			return nil, refused("has no relevant label")
 		}
 	}
 	return labels, nil
@@ -152,7 +160,7 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 	k.mu.Lock()
 	block := k.kept[u.ID]
 	known := block != nil
-	if size := 8 * n * (last - first); !known && k.bytes+size <= KeptBytes && size > 0 {
+	if size := 8 * n * (last - first); !known && k.bytes+size <= k.limit && size > 0 {
 		block = make([]float64, n*(last-first))
 		k.kept[u.ID], k.bytes = nil, k.bytes+size // the place is taken, but a second executor computes its own
 	}
