@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/enhance"
 )
@@ -100,12 +101,14 @@ func (c *enhanceCmd) Run(a *cli.App) error {
 		m.Show(fmt.Sprintf("enhancing labels: %d %%", 100*done/of))
 	})
 	m.Clear()
-	var about *param.Error
-	switch {
-	case errors.As(err, &about):
+	if about, ok := errors.AsType[*param.Error](err); ok {
 		return cli.BadData(fmt.Errorf("%s: %s", c.File, about.Reason))
-	case err != nil:
-		return cli.BadData(fmt.Errorf("%s: %w", c.File, err))
+	}
+	if about, ok := errors.AsType[*errtext.Error](err); ok { // without the round and the task
+		return cli.BadData(errtext.Errorf(errtext.WrongData, "%s: %w", c.File, about))
+	}
+	if err != nil {
+		return err
 	}
 	r.Seconds = time.Since(began).Seconds()
 	for _, l := range logical {

@@ -116,7 +116,7 @@ func (k *Kernel) readLogical(u round.Task, d *dataset.Data) ([]byte, error) {
 	labels := make([]byte, r.N*k.labels)
 	for i := range r.N {
 		to := labels[i*k.labels : (i+1)*k.labels]
-		refused := func(text string) error {
+		refused := func(text errtext.Text) error {
 			row := []uint32{r.Row[i]}
 			if err := d.Manifest.ToFile(row); err != nil {
 				return err
@@ -124,8 +124,8 @@ func (k *Kernel) readLogical(u round.Task, d *dataset.Data) ([]byte, error) {
 			return errtext.Errorf(errtext.WrongData, "row %d (counted from 0) %s", row[0], text)
 		}
 		if !Relevant(to, r.Label(i), k.of.Binarise) {
-			return nil, refused("has relevant labels with different probabilities, so its labels are a distribution; " +
-				"{binarise=0.5} makes logical labels of distributions")
+			return nil, refused(errtext.Sprintf("has relevant labels with different probabilities, so its labels are a " +
+				"distribution; {binarise=0.5} makes logical labels of distributions"))
 		}
 		if !slices.Contains(to, 1) {
 			return nil, refused("has no relevant label")
