@@ -42,7 +42,8 @@ func TestEnhance(t *testing.T) {
 	var r enhanced
 	cmdtest.JSON(t, &r, "dataset", "enhance", file, "--method", "logical", "--normalise", "sum", "--out", out)
 	want := "1,0,0 0.5,0.5,0 0,0,1 0,0.5,0.5"
-	if got := strings.Join(labelsOf(t, out), " "); got != want || r.Samples != 4 || r.Relevant != 1.5 || r.Recovery != nil {
+	if got := strings.Join(labelsOf(t, out), " "); got != want || r.Samples != 4 || r.Relevant != 1.5 ||
+		r.Recovery != nil {
 		t.Errorf("labels %s, want %s; %+v", got, want, r)
 	}
 	cmdtest.JSON(t, &r, "dataset", "enhance", file, "--method", "km", "--truth", out, "--threads", "3")

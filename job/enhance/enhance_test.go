@@ -118,8 +118,9 @@ func TestObjective(t *testing.T) {
 		course    []float64
 		share     float64
 	}{
-		"SJAFFE":     {574.7867136800394, 153423.63527122748, []float64{212.9093, 195.7513, 188.6916, 183.1805, 178.0626}, .05},
-		"Yeast_spo5": {5030.478471594928, 14407256.787090767, []float64{1635.237}, .005},
+		"SJAFFE": {at: 574.7867136800394, slope: 153423.63527122748,
+			course: []float64{212.9093, 195.7513, 188.6916, 183.1805, 178.0626}, share: .05},
+		"Yeast_spo5": {at: 5030.478471594928, slope: 14407256.787090767, course: []float64{1635.237}, share: .005},
 	} {
 		g := graphOf(t, real(t, set))
 		weights, slope, sum := make([]float64, (g.n+1)*g.labels), make([]float64, (g.n+1)*g.labels), 0.0

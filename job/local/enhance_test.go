@@ -131,7 +131,8 @@ func TestEnhanceRefused(t *testing.T) {
 	j := resolve(t, d, enhanced(protocol.Spec{}, enhance.LabelPropagation))
 	ensemble := *j
 	ensemble.Algorithm = "ensemble"
-	if _, err := pipeline.New(&ensemble, d.Manifest, nil); err == nil || !strings.Contains(err.Error(), "true distributions") {
+	if _, err := pipeline.New(&ensemble, d.Manifest, nil); err == nil ||
+		!strings.Contains(err.Error(), "true distributions") {
 		t.Errorf("ensemble: %v", err)
 	}
 	logical := *j.Enhance
