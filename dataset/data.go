@@ -22,6 +22,9 @@ type Data struct {
 
 	of   *Data     // the data that has these shards, or nil
 	fill []float64 // what takes the place of missing features, by feature; nil: they stay
+	// of the rows with one of some roles, by original row number: other labels; nil: all rows keep their labels
+	labels   []float32
+	relabels Roles
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
 
@@ -52,6 +55,32 @@ func (d *Data) Filled(values []float64) *Data {
 	return f
 }
 
+// Relabelled returns d with other label distributions for the rows of some roles: one for each row, by original row
+// number. Exact numbers and intervals stay. It takes the memory of the labels of all shards.
+func (d *Data) Relabelled(roles Roles, labels []float32) *Data {
+	f := NewData(d.Manifest, d.roles)
+	f.of, f.relabels, f.labels = d, roles, slices.Clone(labels)
+	return f
+}
+
+// relabelled returns shard i with the labels of Relabelled.
+func (d *Data) relabelled(raw *Rows) *Rows {
+	r := *raw
+	r.D = slices.Clone(raw.D)
+	place := make([]int, len(d.roles)) // of each original row among the rows with other labels
+	for row := 1; row < len(place); row++ {
+		if place[row] = place[row-1]; d.roles[row-1]&d.relabels != 0 {
+			place[row]++
+		}
+	}
+	for i, row := range r.Row {
+		if d.roles[row]&d.relabels != 0 {
+			copy(r.Label(i), d.labels[place[row]*r.Labels:])
+		}
+	}
+	return &r
+}
+
 // Sample returns d with n of its training rows, or with all if there are fewer. The key draws
 // them. All other rows are Outside.
 func (d *Data) Sample(n int, key num.Key) *Data {
@@ -70,19 +99,24 @@ func (d *Data) Sample(n int, key num.Key) *Data {
 	return s
 }
 
-// filled returns shard i with its missing features filled, if fill is set.
-func (d *Data) filled(i int) *Rows {
+// changed returns shard i with its missing features filled, or with other labels, if these are set.
+func (d *Data) changed(i int) *Rows {
 	raw := d.of.Shard(i)
-	if d.fill == nil {
+	if d.fill == nil && d.labels == nil {
 		return raw
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.shards[i].Load()
-	if r == nil {
+	switch {
+	case r != nil:
+		return r
+	case d.fill != nil:
 		r = raw.filled(d.fill)
-		d.shards[i].Store(r)
+	default:
+		r = d.relabelled(raw)
 	}
+	d.shards[i].Store(r)
 	return r
 }
 
@@ -106,7 +140,7 @@ func (d *Data) Shard(i int) *Rows {
 	case r != nil:
 		return r
 	case d.of != nil:
-		return d.filled(i)
+		return d.changed(i)
 	}
 	panic(fmt.Sprintf("dataset: shard %d is not at hand", i))
 }
@@ -118,7 +152,7 @@ func (d *Data) Role(row uint32) Roles { return d.roles[row] }
 // of shard and position. The result is shared: do not write to it. It is
 // computed once for each argument list.
 func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
-	if d.fill != nil { // the rows are the same
+	if d.fill != nil || d.labels != nil { // the rows are the same
 		return d.of.Select(lo, hi, roles)
 	}
 	key := selectionKey{lo, hi, roles}

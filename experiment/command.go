@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -144,6 +145,7 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	if c.spec.Clip != "" {
 		flag("clip", c.spec.Clip)
 	}
+	words = append(words, cmp.Or(row.Enhance, d.Enhance).Flags()...)
 	return shellword.Line(words), nil
 }
 

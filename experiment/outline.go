@@ -54,6 +54,10 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			method.Budget = r.Budget.String()
 		}
 		settings := maps.Clone(r.Settings)
+		if e := r.Enhance; e != nil {
+			settings["enhance"], settings["normalise"] = e.Method, e.Normalise
+			settings["binarise"] = strconv.FormatFloat(e.Binarise, 'g', -1, 64)
+		}
 		if delete(settings, "preset"); len(settings) > 0 {
 			method.Settings = settings
 		}
@@ -65,9 +69,14 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		if m.LabelType.Classes && len(m.LabelNames) <= result.MaxConfusion {
 			classes = m.LabelNames
 		}
+		enhanced := ""
+		if p.Dataset.Enhance != nil {
+			enhanced = p.Dataset.Enhance.String()
+		}
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
+			Enhance: enhanced,
 		})
 		o.Sets = append(o.Sets, Set{Repeats: p.Repeats, Refused: p.Refused, Job: p.Job, Methods: p.Methods, Tested: p.Tested,
 			Only: p.OnlyFolds})
@@ -222,7 +231,8 @@ func (s sums) firsts() []int {
 // Numbers that are settings of several kinds, such as k of aa-knn, are written in one way, also in members.
 func settingsOf(r *round.CellRow, values map[string]string) string {
 	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction,
-		ValidationMin: r.ValidationMin, TrainFraction: r.TrainFraction, External: r.External}
+		ValidationMin: r.ValidationMin, TrainFraction: r.TrainFraction, External: r.External,
+		Enhance: r.Enhance}
 	if values != nil {
 		settings := make(map[string]any)
 		for key, value := range values {

@@ -253,7 +253,7 @@ func (s *parser) record(e entry) {
 }
 
 // datasetKeys are the keys of a dataset that say nothing of how its file is read.
-var datasetKeys = []string{"file", "dataset", "name", "folds"}
+var datasetKeys = []string{"file", "dataset", "name", "folds", "enhance"}
 
 // ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
 var ReadingKeys = []string{
@@ -279,6 +279,8 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 					d.Name = s.text(e)
 				case "folds":
 					d.Folds = s.folds(e)
+				case "enhance":
+					d.Enhance = s.enhancement(e)
 				default:
 					d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
 				}
@@ -287,6 +289,7 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 	}) {
 		panic(mistake{})
 	}
+	named := d.Name != ""
 	switch {
 	case (d.File == "") == (d.On == ""):
 		s.fail(d.At, "a dataset is a file (key file) or a dataset on the cluster (key dataset): give exactly one of the "+
@@ -300,6 +303,9 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 		if dot := strings.LastIndexByte(d.Name, '.'); dot > 0 {
 			d.Name = d.Name[:dot]
 		}
+	}
+	if d.Enhance != nil && !named {
+		d.Name += "-" + d.Enhance.Method
 	}
 	if err := protocol.CheckName(d.Name); err != nil {
 		s.fail(d.At, "the dataset's name %q: %v; give the dataset another name with the key name", d.Name, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var keysOfMethod = []string{"algorithm", "external", "name", "preset", "settings", "grid", "search", "choose", "budget"}
+var keysOfMethod = []string{"algorithm", "external", "name", "preset", "settings", "grid", "search", "choose", "budget", "enhance"}
 
 // methods reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search. An item with a mistake is no method.
@@ -71,6 +71,9 @@ func (s *parser) methods(n ast.Node) {
 	}
 	if e, ok := at["budget"]; ok {
 		s.try(func() { r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} }) // of all points together
+	}
+	if e, ok := at["enhance"]; ok {
+		s.try(func() { r.Enhance = s.enhancement(e) })
 	}
 	var points [][]param.Pair
 	s.try(func() { points = s.points(&r, at) })
@@ -182,7 +185,9 @@ func (s *reader) filled(r *Method, settings []param.Pair) string {
 func (s *parser) addMethod(r Method, settings []param.Pair) {
 	switch {
 	case r.Name == "":
-		r.Name = methodName(r.Algorithm, settings)
+		if r.Name = methodName(r.Algorithm, settings); r.Enhance != nil {
+			r.Name += ", " + r.Enhance.Method
+		}
 	default: // of a grid each point has a name of its own
 		r.Name = s.filled(&r, settings)
 	}

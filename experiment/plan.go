@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -164,7 +165,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			}
 			row, weights = &round.CellRow{Algorithm: external.Name, Params: external.Params(slices.Max(tables)),
 				External: tables}, data.External.Digest // a run has the digest of its own predictions
-		} else if row, err = s.resolve(method, split, data.Manifest); err != nil {
+		} else if row, err = s.resolve(method, d, split, data.Manifest); err != nil {
 			p.Refused[i] = err.Error()
 			continue
 		}
@@ -234,7 +235,7 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 }
 
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
-func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
+func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	asked := protocol.Spec{
 		Algorithm: r.Algorithm, Set: maps.Clone(r.Settings), Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
 		Measures: s.more(), Clip: s.Clip,
@@ -244,6 +245,13 @@ func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*roun
 		if err := spec.Set(&asked, spec.TrainFraction, share); err != nil {
 			return nil, err
 		}
+	}
+	if r.Enhance != nil && d.Enhance != nil {
+		return nil, errtext.Errorf(errtext.WrongSpec, "the dataset %s and the method both name a label enhancement; name it "+
+			"once", d.Name)
+	}
+	if e := cmp.Or(r.Enhance, d.Enhance); e != nil {
+		asked.Enhance, asked.Normalise, asked.Binarise = e.Method, e.Normalise, &e.Binarise
 	}
 	j, err := spec.Resolve(asked, m)
 	var about *param.Error
@@ -258,7 +266,7 @@ func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*roun
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,
-		ValidationMin: j.Split.ValidationMin, TrainFraction: j.Split.TrainFraction,
+		ValidationMin: j.Split.ValidationMin, TrainFraction: j.Split.TrainFraction, Enhance: j.Enhance,
 	}, nil
 }
 

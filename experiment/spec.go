@@ -65,6 +65,9 @@ type Dataset struct {
 	// Options say how the file is read: names of flags without dashes, and their values.
 	Options []param.Pair
 	Folds   Folds
+	// Enhance makes distributions of logical labels, in the training part of each fold alone; nil: training is on the
+	// labels as they are. A method may have one, too, but not together.
+	Enhance *round.Enhance
 
 	At yamltree.Place
 }
@@ -87,6 +90,7 @@ type Method struct {
 	Algorithm string
 	Settings  map[string]string // the preset is one of them, and spec.TrainFraction may be
 	Budget    *Budget           // other methods may share it; nil: none
+	Enhance   *round.Enhance    // as of a Dataset
 	// Candidates are the names of the settings that runs choose among; empty: they do not choose.
 	Candidates []string
 

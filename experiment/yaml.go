@@ -14,8 +14,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/job/enhance"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // MaxBytes bounds the text of a spec of an experiment.
@@ -274,4 +279,40 @@ func (s *reader) duration(e entry) time.Duration {
 			mostBudget.Hours())
 	}
 	return d
+}
+
+// enhancement reads a label enhancement: its method, or a mapping.
+func (s *reader) enhancement(e entry) *round.Enhance {
+	x := &round.Enhance{Normalise: enhance.Softmax}
+	check := func(e entry, key string) string {
+		text := s.text(e)
+		if err := spec.Set(&protocol.Spec{}, key, text); err != nil {
+			s.fail(e.valueAt, "%v", err)
+		}
+		return text
+	}
+	if _, ok := yamltree.Scalar(e.value); ok {
+		x.Method = check(e, "enhance")
+	} else {
+		before := len(s.mistakes)
+		for _, e := range s.mapping(e.value, "a label enhancement", []string{"method", "normalise", "binarise"}) {
+			switch e.key {
+			case "method":
+				x.Method = check(e, "enhance")
+			case "normalise":
+				x.Normalise = check(e, "normalise")
+			case "binarise":
+				x.Binarise, _ = units.ParseFloat(check(e, "binarise"))
+			}
+		}
+		if x.Method == "" {
+			s.lack(before, e.valueAt, "enhance: the key method is missing: give one of %s",
+				strings.Join(enhance.Methods(), ", "))
+		}
+	}
+	if !slices.Contains(enhance.Methods(), x.Method) {
+		s.fail(e.valueAt, "enhance: want one of %s; without an enhancement, leave the key out",
+			strings.Join(enhance.Methods(), ", "))
+	}
+	return x
 }

@@ -69,6 +69,11 @@ type Spec struct {
 	// PyLDL does before they are compared; else they are empty.
 	Measures string `json:"measures,omitempty"`
 	Clip     string `json:"clip,omitempty"`
+	// Enhance is the method of a label enhancement of the training samples, empty if there is none. Normalise and
+	// Binarise are its settings; empty and nil are their defaults.
+	Enhance   string   `json:"enhance,omitempty"`
+	Normalise string   `json:"normalise,omitempty"`
+	Binarise  *float64 `json:"binarise,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
 	Set map[string]string `json:"settings,omitempty"`
 }

@@ -26,6 +26,7 @@ type Cmd struct {
 	Share    shareCmd    `cmd:"" help:"Let all users of a cluster read one of your datasets."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
 	Convert  convertCmd  `cmd:"" help:"Write a data file as .npz, without changes to its dataset."`
+	Enhance  enhanceCmd  `cmd:"" help:"Make label distributions of logical labels, and compare them with the true distributions."`
 	Generate generateCmd `cmd:"" help:"Write a generated dataset to a file."`
 	Patches  patchesCmd  `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
 }

@@ -48,6 +48,9 @@ type SpecFlags struct {
 	InitFrom      string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
 	Measures      string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
 	Clip          string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
+	Enhance       string   `group:"what" seldom:"" placeholder:"METHOD" help:"Label enhancement: train on distributions that are made of logical labels by lp, km, glle or logical. Test samples keep their labels; see docs/guides/enhance-labels.md."`
+	Normalise     string   `group:"what" seldom:"" placeholder:"HOW" help:"With --enhance: how distributions are made of scores: softmax or sum (default: softmax)."`
+	Binarise      string   `group:"what" seldom:"" placeholder:"T" help:"With --enhance: make logical labels of distributions: labels by falling probability until their sum exceeds T. Papers use 0.5 (default: the labels of the data are logical)."`
 	Name          string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
 }
 
@@ -109,6 +112,8 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 		{"--test-fraction", "test_fraction", s.TestFraction},
 		{"--train-fraction", spec.TrainFraction, s.TrainFraction}, {"--measures", "measures", s.Measures},
 		{"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
+		{"--enhance", "enhance", s.Enhance}, {"--normalise", "normalise", s.Normalise},
+		{"--binarise", "binarise", s.Binarise},
 	}
 	for _, pair := range s.Set {
 		all = append(all, setting{flag: "--set", value: pair})

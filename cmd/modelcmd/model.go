@@ -275,6 +275,7 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	if j.Split.Folds > 0 {
 		parts = append(parts, fmt.Sprintf("--fold %d", j.Split.Fold))
 	}
+	parts = append(parts, j.Enhance.Flags()...)
 	for _, pair := range results.KeyValues(settings) {
 		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
 			parts = append(parts, "--init-from WEIGHTS")

@@ -25,8 +25,16 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// conditions say what else the measures depend on.
+type conditions struct {
+	Enhance *round.Enhance `json:"enhance,omitempty"` // the label enhancement of training samples; nil: none
+	Clip    string         `json:"clip,omitempty"`    // how probabilities were clipped
+}
+
 // Result is the result of `coppice train`.
 type Result struct {
+	conditions
+
 	Job           string          `json:"job"`
 	Algorithm     string          `json:"algorithm"`
 	Dataset       string          `json:"dataset"`
@@ -47,7 +55,6 @@ type Result struct {
 	Measures    measures.Report    `json:"measures"`
 	pipeline.Baselines
 	Added       *pipeline.Added `json:"added,omitempty"` // measures of classes, ordinal labels or numbers
-	Clip        string          `json:"clip,omitempty"`  // how probabilities were clipped
 	ModelDigest string          `json:"model_digest"`
 	Model       string          `json:"model,omitempty"`       // file, or command to download it
 	Predictions string          `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
@@ -129,7 +136,8 @@ func New(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples,
 		Seconds: seconds, Loss: lossJSON(o.Loss),
-		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Added: o.Added, Clip: j.Clip,
+		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Added: o.Added,
+		conditions:  conditions{j.Enhance, j.Clip},
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture, HeldOut: o.Rows.Test,
 	}
@@ -200,6 +208,9 @@ func (r *Result) Text(w io.Writer) {
 		{"time", speed},
 		{"training loss", progress.Loss(float64(r.Loss))},
 		{"samples", Samples(r.Rows, len(r.Folds))},
+	}
+	if r.Enhance != nil {
+		lines = append(lines, [2]string{"labels", "enhanced for training (" + r.Enhance.String() + ")"})
 	}
 	if r.GainEvaluations > 0 {
 		lines = append(lines, [2]string{"gains", units.Count(r.GainEvaluations) + " evaluated"})

@@ -361,6 +361,9 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 		{"measures", cmp.Or(j.Measures, "ten")}, {"clip", cmp.Or(j.Clip, "none")},
 		{"audit", fmt.Sprintf("%d of a million tasks", ppm)}, {"arithmetic version", fmt.Sprint(j.Numerics)},
 	}
+	if j.Enhance != nil {
+		all = append(all, field{"enhance", j.Enhance.String()})
+	}
 	return append(all, settingsOf(j.Params)...)
 }
 

@@ -35,6 +35,8 @@ type Job struct {
 	// Fill says by what the missing features of the dataset are filled: dataset.FillMean or
 	// dataset.FillMedian of the training rows; empty: there are none.
 	Fill string `json:"fill,omitempty"`
+	// Enhance, if set, trains on distributions that are made of logical labels: see package enhance.
+	Enhance *Enhance `json:"enhance,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"settings"`
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows
@@ -69,6 +71,36 @@ func (j *Job) WithWeights(b []byte) (*Job, error) {
 	with := *j
 	with.WeightsFile = b
 	return &with, nil
+}
+
+// Enhance says how the labels of the training and validation samples become distributions. Test samples keep theirs.
+type Enhance struct {
+	Method    string `json:"method"`
+	Normalise string `json:"normalise"`
+	// Binarise, if above 0, makes logical labels of distributions first: labels by falling degree until their sum
+	// exceeds it. 0: the labels are logical.
+	Binarise float64 `json:"binarise,omitempty"`
+}
+
+// String describes the enhancement.
+func (e *Enhance) String() string {
+	text := e.Method + ", " + e.Normalise
+	if e.Binarise > 0 {
+		text += fmt.Sprintf(", binarised at %v", e.Binarise)
+	}
+	return text
+}
+
+// Flags are the flags of train that ask for the enhancement; none for nil.
+func (e *Enhance) Flags() []string {
+	if e == nil {
+		return nil
+	}
+	flags := []string{"--enhance", e.Method, "--normalise", e.Normalise}
+	if e.Binarise > 0 {
+		flags = append(flags, "--binarise", fmt.Sprint(e.Binarise))
+	}
+	return flags
 }
 
 // Check returns an error if a number of the job is out of its range. Only the job's algorithm can check Params.
@@ -138,6 +170,8 @@ type CellRow struct {
 	// External has, for each fold as Cells.Index counts them, the digest of the predictions of another program that
 	// the run evaluates; see package external. Job.Weights has them all. It is empty in a row of an algorithm.
 	External []string `json:"external,omitempty"`
+	// Enhance is Job.Enhance of the row's runs.
+	Enhance *Enhance `json:"enhance,omitempty"`
 	// Only lists the folds that the row is run for, ascending, as Cell.Index counts them;
 	// empty: all.
 	Only []int `json:"only,omitempty"`

@@ -62,6 +62,8 @@ type Dataset struct {
 	// rows into tested and other ones it is: folds of one number test the same rows. Empty: each fold
 	// tests other rows than all others.
 	Divisions []int `json:"divisions,omitempty"`
+	// Enhance says which label enhancement makes the labels of training samples; empty: none.
+	Enhance string `json:"enhance,omitempty"`
 	// Same is the name of an earlier dataset with the same runs: it is this one under another name.
 	Same string `json:"same_as,omitempty"`
 	// Axis says what the labels are, if runs have predictions.
@@ -243,6 +245,10 @@ func (t *Table) SameNotes() (list []string) {
 		if d.Same != "" {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two "+
 				"datasets once.", d.Same, d.Name))
+		} else if d.Enhance != "" {
+			list = append(list, fmt.Sprintf("Dataset %s: the labels of training samples are made logical and enhanced (%s); "+
+				"test samples keep their labels. Ranks count it like any other dataset.",
+				d.Name, d.Enhance))
 		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool {
 			return d.Digest != "" && b.Digest == d.Digest
 		}); b >= 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/job/enhance"
 )
 
 // The pipeline's own operations and variables. Algorithms have smaller numbers.
@@ -41,8 +42,9 @@ type evaluation struct {
 	job      *round.Job
 	manifest *dataset.Manifest
 	plan     *measures.Plan
-	fill     *fill   // nil: the job fills no missing values
-	linear   *linear // nil: the job has no linear baseline
+	fill     *fill          // nil: the job fills no missing values
+	enhance  *enhance.Stage // nil: the job trains on the labels of the dataset
+	linear   *linear        // nil: the job has no linear baseline
 
 	phase  uint8
 	mean   []float64 // mean label distribution of the rows trained on, and median if a number is predicted, once known
@@ -68,7 +70,7 @@ func (t *evaluation) next(trained algorithms.Trainer) (*round.Round, error) {
 	if t.phase == phaseLinear {
 		r, err := t.linear.next()
 		if err != nil || r != nil {
-			return t.filling(r), err
+			return t.prepared(r), err
 		}
 		t.phase = phaseEvaluate
 	}
@@ -77,6 +79,9 @@ func (t *evaluation) next(trained algorithms.Trainer) (*round.Round, error) {
 	case phaseMean:
 		r.Op, r.Kind, r.Roles = opMean, "label mean", dataset.AllRows
 		r.How = round.Sums(3 + t.manifest.Labels)
+		if t.enhance != nil {
+			r.Vars = []round.Var{t.enhance.Variable()}
+		}
 		if t.plan.Number { // of each task its sums and all of its rows' numbers, since a median is no sum
 			r.How = &round.Gather{}
 			r.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
@@ -95,13 +100,20 @@ func (t *evaluation) next(trained algorithms.Trainer) (*round.Round, error) {
 	return r, nil
 }
 
-// filling returns a round of the algorithm or of the linear baseline with what kernels fill missing values with.
-func (t *evaluation) filling(r *round.Round) *round.Round {
-	if t.fill == nil || r == nil {
+// prepared returns a round of the algorithm or of the linear baseline with what kernels fill missing values with, and
+// with the distributions that are made of logical labels.
+func (t *evaluation) prepared(r *round.Round) *round.Round {
+	if t.fill == nil && t.enhance == nil || r == nil {
 		return r
 	}
 	t.round = *r
-	t.round.Vars = append(slices.Clone(r.Vars), t.fill.variable())
+	t.round.Vars = slices.Clone(r.Vars)
+	if t.fill != nil {
+		t.round.Vars = append(t.round.Vars, t.fill.variable())
+	}
+	if t.enhance != nil && t.enhance.Ended() {
+		t.round.Vars = append(t.round.Vars, t.enhance.Variable())
+	}
 	return &t.round
 }
 
@@ -262,6 +274,7 @@ func (t *evaluation) fields(l *fields.List) {
 	l.Byte(&t.phase)
 	l.Uint64(&t.counts[0], &t.counts[1], &t.counts[2])
 	t.fill.state(l)
+	t.enhance.State(l)
 	means := t.manifest.Labels
 	if t.plan.Number {
 		means++ // the median

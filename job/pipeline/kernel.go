@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/job/enhance"
 )
 
 var (
@@ -29,6 +30,10 @@ type kernel struct {
 	// predicted is round.Job.PredictedRows, and seed is the seed of the split, which draws them.
 	predicted int
 	seed      uint64
+
+	enhance *enhance.Kernel // nil: the job has no label enhancement
+	demand  int64           // of a task of the enhancement, in bytes
+	what    string          // that it takes them for
 
 	fills       bool // missing features are filled
 	raw, filled *dataset.Data
@@ -79,8 +84,16 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
-		fills: j.Fill != ""}, nil
+	k := &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
+		fills: j.Fill != ""}
+	if j.Enhance != nil {
+		if err := CheckEnhance(a, j.Enhance, m); err != nil {
+			return nil, err
+		}
+		k.enhance = enhance.NewKernel(j.Enhance, m)
+		k.demand, k.what = enhance.Demand(j.Enhance, m)
+	}
+	return k, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -93,19 +106,35 @@ var (
 	errChunks = errors.New("the algorithm cannot build its model from chunks")
 )
 
-// Demand implements round.Demanding: the demand of the algorithm, for tasks of folds too.
+// Demand implements round.Demanding: the demand of the algorithm or of the label enhancement, for tasks of folds too.
 func (k *kernel) Demand() (bytes int64, what string) {
 	if inner, ok := k.inner.(round.Demanding); ok {
-		return inner.Demand()
+		bytes, what = inner.Demand()
 	}
-	return 0, ""
+	if k.demand > bytes {
+		return k.demand, k.what
+	}
+	return bytes, what
+}
+
+// prepared are the samples of a job as the algorithm sees them.
+func (k *kernel) prepared(d *dataset.Data, v round.Vars) *dataset.Data {
+	return k.enhanced(k.filledData(d, v), v)
+}
+
+// enhanced has the distributions that are made of logical labels, if the round has them.
+func (k *kernel) enhanced(d *dataset.Data, v round.Vars) *dataset.Data {
+	if k.enhance == nil {
+		return d
+	}
+	return k.enhance.Data(d, v)
 }
 
 // Derive implements round.ReduceKernel.
 func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (round.Derived, error) {
 	own := s.(*scratch)
 	if k.linear.has(&u) {
-		u, d, s := k.linear.sampled(u, k.filledData(d, v), &own.linear)
+		u, d, s := k.linear.sampled(u, k.prepared(d, v), &own.linear)
 		return k.linear.Derive(u, d, v, s)
 	}
 	inner, ok := k.inner.(round.ReduceKernel)
@@ -113,7 +142,7 @@ func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (rou
 		return nil, errSum
 	}
 	own.lend(&u)
-	return inner.Derive(u, k.filledData(d, v), v, own.inner)
+	return inner.Derive(u, k.prepared(d, v), v, own.inner)
 }
 
 // Run implements round.ReduceKernel.
@@ -124,7 +153,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		k.releaseMemory()
 	}
 	if k.linear.has(&u) {
-		u, d, s := k.linear.sampled(u, k.filledData(d, v), &own.linear)
+		u, d, s := k.linear.sampled(u, k.prepared(d, v), &own.linear)
 		return k.linear.Run(dst, u, d, v, derived, s)
 	}
 	switch u.Op {
@@ -135,7 +164,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		countDigits(dst.F64, u, d, v)
 		return nil
 	case opMean:
-		sumLabels(dst.F64, u, d)
+		sumLabels(dst.F64, u, k.enhanced(d, v))
 		return nil
 	case opEvaluate:
 		m, err := k.evaluatedModel(v)
@@ -150,7 +179,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return errSum
 	}
 	own.lend(&u)
-	return inner.Run(dst, u, k.filledData(d, v), v, derived, own.inner)
+	return inner.Run(dst, u, k.prepared(d, v), v, derived, own.inner)
 }
 
 func (k *kernel) releaseMemory() {
@@ -173,11 +202,14 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 		}
 		return s.(*scratch).predictRows(k, m, u, k.filledData(d, v), v), nil
 	}
+	if k.enhance.Has(&u) {
+		return k.enhance.Gather(ctx, u, k.filledData(d, v), v, nil)
+	}
 	inner, ok := k.inner.(round.GatherKernel)
 	if !ok {
 		return nil, errGather
 	}
-	return inner.Gather(ctx, u, k.filledData(d, v), v, s.(*scratch).inner)
+	return inner.Gather(ctx, u, k.prepared(d, v), v, s.(*scratch).inner)
 }
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of

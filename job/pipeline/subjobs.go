@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/enhance"
 )
 
 // folds runs the job once for each fold, as sub-jobs, in one gather round.
@@ -248,7 +249,7 @@ func Cells(j *round.Job, do func(unit int, at round.Cell, child *round.Job) erro
 func cellJob(j *round.Job, cell round.Cell) *round.Job {
 	child, row := *j, &j.Cells.Rows[cell.Row]
 	child.Cells, child.NoModel, child.PredictedRows = nil, !j.Cells.Models, j.Cells.PredictedRows
-	child.Algorithm, child.Params = row.Algorithm, row.Params
+	child.Algorithm, child.Params, child.Enhance = row.Algorithm, row.Params, row.Enhance
 	child.Seed += uint64(cell.Repeat)
 	child.Split.Seed += uint64(cell.Repeat)
 	child.Split.Fold = j.Cells.Index(cell) % j.Split.Folds
@@ -453,6 +454,11 @@ func newCellsKernel(j *round.Job, m *dataset.Manifest) (*cellsKernel, error) {
 		a, err := registry.Find(child.Algorithm)
 		if err != nil {
 			continue
+		}
+		if e := child.Enhance; e != nil {
+			if bytes, what := enhance.Demand(e, m); bytes > k.bytes {
+				k.bytes, k.what = bytes, what
+			}
 		}
 		inner, err := a.NewKernel(child, m)
 		if err != nil {

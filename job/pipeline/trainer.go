@@ -8,13 +8,16 @@ import (
 	"io"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/job/enhance"
 )
 
 // single trains one model and evaluates it.
@@ -67,6 +70,12 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if j.Fill != "" {
 		t.fill = &fill{by: j.Fill, manifest: m}
 	}
+	if j.Enhance != nil {
+		if err := CheckEnhance(a, j.Enhance, m); err != nil {
+			return nil, err
+		}
+		t.enhance = enhance.NewStage(j.Enhance, m)
+	}
 	if t.linear, err = newLinear(j, m); err != nil {
 		return nil, err
 	}
@@ -77,16 +86,35 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	return t, err
 }
 
+// CheckEnhance returns an error if an algorithm cannot be trained with a label enhancement on a dataset.
+func CheckEnhance(a algorithms.Algorithm, e *round.Enhance, m *dataset.Manifest) error {
+	if err := enhance.Check(e, m); err != nil {
+		return err
+	}
+	if a.Name() == ensemble.Name {
+		return param.Errorf("enhance", "the jobs of an %s are tested on true distributions of training samples, which an "+
+			"enhancement must not see; choose another algorithm, or train on the file of {coppice dataset enhance}", a.Name())
+	}
+	plan, err := PlanOf(a.Name(), m.Labels, m.LabelType)
+	if err == nil && plan.Number {
+		return param.Errorf("enhance", "%s predicts numbers, not distributions", a.Name())
+	}
+	return err
+}
+
 // Next implements round.Trainer.
 func (t *single) Next() (*round.Round, error) {
 	switch {
 	case !t.fill.done():
 		t.fill.next(t.sharded())
 		return &t.round, nil
+	case !t.enhance.Ended():
+		t.enhance.Next(&t.round)
+		return t.prepared(&t.round), nil
 	case t.phase == phaseTrain:
 		r, err := t.inner.Next()
 		if err != nil || r != nil {
-			return t.filling(r), err
+			return t.prepared(r), err
 		}
 		t.phase = phaseMean
 	}
@@ -98,6 +126,8 @@ func (t *single) Fold(res *round.Result) error {
 	switch {
 	case !t.fill.done():
 		return t.fill.fold(res.Sum.F64)
+	case !t.enhance.Ended():
+		return t.enhance.Fold(res)
 	case t.phase == phaseTrain:
 		return t.inner.Fold(res)
 	}
@@ -113,6 +143,8 @@ func (t *single) Progress() round.Progress {
 		p.Phase = "evaluation"
 	} else if !t.fill.done() {
 		p.Phase = "missing values"
+	} else if !t.enhance.Ended() {
+		p.Phase = t.enhance.Phase()
 	}
 	return p
 }
@@ -143,7 +175,7 @@ func (t *single) RoundProgress(units []round.TaskProgress) round.Progress {
 
 // reporter returns the algorithm's TaskReporter while it trains; else nil.
 func (t *single) reporter() round.TaskReporter {
-	if t.phase != phaseTrain || !t.fill.done() {
+	if t.phase != phaseTrain || !t.fill.done() || !t.enhance.Ended() {
 		return nil
 	}
 	g, _ := t.inner.(round.TaskReporter)
@@ -152,7 +184,7 @@ func (t *single) reporter() round.TaskReporter {
 
 // TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
 func (t *single) TakeResult(unit int, part []byte) error {
-	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() {
+	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() && t.enhance.Ended() {
 		return k.TakeResult(unit, part)
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/enhance"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -125,6 +126,29 @@ var common = []key{
 			"2.2e-16, as PyLDL does for K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon) or none", Default: none,
 			Words: []string{none, string(measures.PyLDL)}},
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
+	},
+	{
+		param.Param{Name: "enhance", Kind: param.KindWord,
+			Doc: "label enhancement: train on distributions that are made of logical labels; lp: label propagation; km: " +
+				"distances from centres in kernel space; glle: graph Laplacian; logical: the logical labels as they are",
+			Default: none, Words: slices.Concat([]string{none}, enhance.Methods())},
+		func(s *protocol.Spec, value any) { s.Enhance = unless(none, value) },
+	},
+	{
+		param.Param{Name: "normalise", Kind: param.KindWord,
+			Doc: "how the label enhancement makes distributions of scores: softmax, or sum (negative scores become 0, then " +
+				"all are divided by their sum)", Default: enhance.Softmax, Words: enhance.Normalisations()},
+		func(s *protocol.Spec, value any) { s.Normalise = value.(string) },
+	},
+	{
+		param.Param{Name: "binarise", Kind: param.KindFloat,
+			Doc: "threshold by which the label enhancement makes logical labels of distributions: labels by falling " +
+				"probability until their sum exceeds it; 0: the labels of the dataset are logical", Default: "0", Min: 0,
+			Max: math.Nextafter(1, 0)},
+		func(s *protocol.Spec, value any) {
+			t := value.(float64)
+			s.Binarise = &t
+		},
 	},
 }
 
@@ -252,6 +276,10 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err := checkMeasures(a.Name(), &s, m); err != nil {
 		return nil, err
 	}
+	enhanced, err := enhancement(a, &s, m)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {
 		return nil, err
@@ -283,7 +311,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	j := &round.Job{
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
-		Weights: resolved.Weights, Fill: m.Fill(),
+		Weights: resolved.Weights, Fill: m.Fill(), Enhance: enhanced,
 	}
 	j.LinearSamples = pipeline.LinearSamples(j, m)
 	return j, nil
@@ -391,85 +419,6 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 		return param.Errorf("fold", "there is no fold %d: folds are numbered 0 to %d", *s.Fold, s.Folds-1)
 	}
 	return nil
-}
-
-// Memory is an estimate, in bytes, of the memory of a job on the leader.
-type Memory struct {
-	// State is the training state and the copy of it that is being committed, and the weights
-	// that training begins from. For a job of folds, which has its training states on workers, it is the outcomes of the
-	// folds.
-	State int64
-	// Tree is the greatest size of the partials in the reduction tree.
-	Tree int64
-	// Message bounds the largest message between leader and workers: a value, a partial,
-	// or a fold's training state.
-	Message int64
-}
-
-// copies is the greatest number of copies of held-out predictions in memory: collected
-// results, decoded, merged, and in a commit.
-const copies = 4
-
-// Estimate estimates a job's memory on the leader from the resolved job and the shape of its
-// dataset. It does not include memory on workers.
-func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
-	if j.Cells != nil {
-		return estimateCells(j, m)
-	}
-	a, err := find(j.Algorithm)
-	if err != nil {
-		return Memory{}, err
-	}
-	f, err := a.Footprint(j, m)
-	if err != nil {
-		return Memory{}, err
-	}
-	kept := int64(0)
-	if n := pipeline.PredictionBytes(j, m, int(j.Split.TestFraction*float64(m.Rows))); n <= j.Predictions {
-		kept = copies * n
-	}
-	if j.Folds > 0 {
-		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State}, nil
-	}
-	linear, err := pipeline.LinearFootprint(j, m)
-	if err != nil {
-		return Memory{}, err
-	}
-	return Memory{
-		State: 2*(f.State+linear.State) + f.Weights + kept, Tree: max(f.Node*f.Nodes, linear.Node*linear.Nodes),
-		Message: max(f.Node, linear.Node),
-	}, nil
-}
-
-// cellBytes is about what the outcome of a run takes without its model, and its sub-job.
-const cellBytes = 6 << 10
-
-// estimateCells estimates a job of runs: the outcomes of all, with the models if these are
-// kept.
-func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
-	if err := j.Cells.Check(j.Split.Folds, j.Split.Overlap); err != nil {
-		return all, err
-	}
-	folds := int64(j.Cells.Repeats) * int64(j.Cells.Folds)
-	for i := range j.Cells.Rows {
-		row, one := &j.Cells.Rows[i], *j
-		one.Cells, one.Algorithm, one.Params = nil, row.Algorithm, row.Params
-		a, err := find(row.Algorithm)
-		if err != nil {
-			return all, err
-		}
-		f, err := a.Footprint(&one, m)
-		if err != nil {
-			return all, err
-		}
-		size := cellBytes + pipeline.RecordBytes(j, m)
-		if j.Cells.Models {
-			size += 2 * f.Model
-		}
-		all.State += folds * size
-		all.Message = max(all.Message, f.State)
-	}
-	return all, nil
 }
 
 // presetKey is the setting that selects among the defaults of an algorithm.

@@ -16,6 +16,7 @@ from ._base import Estimator
 from ._binary import binary
 from ._build import VERSION as __version__
 from ._client import Client, Job
+from ._enhance import enhance
 from ._errors import (
     ConflictError,
     CoppiceError,
@@ -53,6 +54,7 @@ __all__ = [
     "binary",
     "close",
     "datasets",
+    "enhance",
     "experiment",
     "load",
     "metrics",

@@ -42,9 +42,10 @@ _ARRAYS = ("drop", "feature_columns", "names", "shape", "tolerance")  # which ap
 OPTIONS = {
     "job list": ("after", "limit", "mine", "owner", "sort", "state"),
     "model list": ("limit",),
-    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "measures", "shared", "split", "test_fraction", "train_fraction", "wait", *_ARRAYS),
+    "job submit": ("audit", "binarise", "clip", "enhance", "fold", "fold_seed", "folds", "measures", "normalise", "shared", "split", "test_fraction", "train_fraction", "wait", *_ARRAYS),
     "dataset import": ("shared", "wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
+    "dataset enhance": (),
     "dataset generate": ("density", "features", "grid", "labels"),
     "experiment run": ("data", "keep_models", "no_budget", "record", "record_again", "retry_failed", "shared", "wait"),
     "experiment report": ("against", "all_tests", "bare", "level", "no_times", "sample", "transpose"),
@@ -68,6 +69,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     },
     "dataset import": {**_CLUSTER, "data": "give X"},
     "dataset convert": {"data": "give path", **dict.fromkeys(("out", "store"), "load writes no file")},
+    "dataset enhance": {
+        **{name: f"give {name}" for name in ("method", "normalise", "binarise")},
+        **dict.fromkeys((*READING, *_FILES), "give arrays"),
+        **dict.fromkeys(("format", "out"), "enhance returns an array"),
+        "threads": "give n_jobs",
+        "truth": "the functions of metrics compare distributions",
+    },
     "dataset generate": {"kind": "give kind", "rows": "give rows", "seed": "give seed", **dict.fromkeys(("format", "out"), "generate writes no file")},
     "experiment run": {
         **dict.fromkeys(("level", "no_times", "sample", "all_tests"), "give it to a method of the report"),
