@@ -22,6 +22,8 @@ type Data struct {
 
 	of   *Data     // the data that has these shards, or nil
 	fill []float64 // what takes the place of missing features, by feature; nil: they stay
+	mask Mask      // hides degrees, drawn by seed
+	seed uint64
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
 
@@ -52,6 +54,14 @@ func (d *Data) Filled(values []float64) *Data {
 	return f
 }
 
+// Masked returns d as a training sees it, whose split has a mask and a seed: degrees of training and validation rows are
+// missing. It takes the memory of the labels.
+func (d *Data) Masked(k Mask, seed uint64) *Data {
+	m := NewData(d.Manifest, d.roles)
+	m.of, m.mask, m.seed = d, k, seed
+	return m
+}
+
 // Sample returns d with n of its training rows, or with all if there are fewer. The key draws
 // them. All other rows are Outside.
 func (d *Data) Sample(n int, key num.Key) *Data {
@@ -70,17 +80,22 @@ func (d *Data) Sample(n int, key num.Key) *Data {
 	return s
 }
 
-// filled returns shard i with its missing features filled, if fill is set.
+// filled returns shard i with its missing features filled, if fill is set, or with its mask.
 func (d *Data) filled(i int) *Rows {
 	raw := d.of.Shard(i)
-	if d.fill == nil {
+	if d.fill == nil && !d.mask.Any() {
 		return raw
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.shards[i].Load()
 	if r == nil {
-		r = raw.filled(d.fill)
+		if r = raw; d.fill != nil {
+			r = r.filled(d.fill)
+		}
+		if d.mask.Any() {
+			r = r.masked(d.mask, d.seed, d.roles)
+		}
 		d.shards[i].Store(r)
 	}
 	return r
@@ -118,7 +133,7 @@ func (d *Data) Role(row uint32) Roles { return d.roles[row] }
 // of shard and position. The result is shared: do not write to it. It is
 // computed once for each argument list.
 func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
-	if d.fill != nil { // the rows are the same
+	if d.fill != nil || d.mask.Any() { // the rows are the same
 		return d.of.Select(lo, hi, roles)
 	}
 	key := selectionKey{lo, hi, roles}

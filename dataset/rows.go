@@ -21,8 +21,11 @@ type Rows struct {
 	// Start holds N+1 offsets into X and Index of a sparse block.
 	Start []uint32
 
-	// D holds N×Labels label degrees, row-major; each row sums to one.
+	// D holds N×Labels label degrees, row-major; each row sums to one. With Incomplete, some are MissingDegree and the
+	// others of their row sum to at most one.
 	D []float32
+	// Incomplete says that degrees may be missing.
+	Incomplete bool
 	// Row holds the original number of each row (from 0): in the dataset, see
 	// Manifest.FileRow, or, in what Blocks gives, in the file.
 	Row []uint32
@@ -100,6 +103,9 @@ func (r *Rows) Check() error {
 			return fmt.Errorf("dataset: the block is damaged: the interval of sample %d is %v to %v, which is not possible",
 				i/2, low, high)
 		}
+	}
+	if err := r.checkDegrees(); err != nil {
+		return err
 	}
 	if r.Sparse {
 		return r.checkSparse()

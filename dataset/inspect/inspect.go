@@ -213,6 +213,7 @@ type inspector struct {
 	turned      int      // images
 	read        int
 	missing     MissingSummary
+	lacking     int // rows with a missing feature or name of an image
 	nonFinite   nonFiniteValues
 	limit       float64          // distance from 1 of a sum that passes
 	singleLabel bool             // labels are made from one age or class
@@ -288,6 +289,9 @@ func (s *inspector) countMissing(r *dataset.Row) {
 	}
 	if features+labels > 0 || r.Lack == dataset.LacksImage {
 		s.missing.Rows++
+		if labels == 0 || features > 0 {
+			s.lacking++
+		}
 	}
 }
 
@@ -295,10 +299,18 @@ func (s *inspector) addLabels(r *dataset.Row) {
 	if len(r.Labels) == 0 {
 		return
 	}
-	sum, negative := 0.0, false
+	sum, negative, partial := 0.0, false, false
 	for i, v := range r.Labels {
 		s.labels[i].Add(v)
+		if s.info.LabelType.Incomplete && math.IsNaN(v) {
+			partial = true
+			continue
+		}
 		sum, negative = sum+v, negative || v < 0
+	}
+	if partial && sum <= 1+s.limit && !negative {
+		s.rows++
+		return
 	}
 	if len(r.Labels) == 1 {
 		s.single.Add(r.Targets()[0])
@@ -402,8 +414,12 @@ func (s *inspector) faults() (lines []string) {
 	if s.read == 0 {
 		lines = append(lines, "no samples")
 	}
-	if s.missing.Rows > 0 {
-		lines = append(lines, s.missing.fault())
+	missing := s.missing
+	if s.info.LabelType.Incomplete {
+		missing.Labels, missing.Rows = 0, s.lacking
+	}
+	if missing.Rows > 0 {
+		lines = append(lines, missing.fault(&s.info))
 	}
 	if l := s.single; !s.singleLabel && l.Seen > 0 && (l.Low != 1 || l.High != 1) {
 		lines = append(lines, l.Single(&s.info).String())
@@ -441,10 +457,13 @@ func (s *inspector) faults() (lines []string) {
 }
 
 // fault says how many values are missing, and which options accept them.
-func (m *MissingSummary) fault() string {
+func (m *MissingSummary) fault(info *dataset.Info) string {
 	hint := dataset.Missing{}.Hint(dataset.OfFeature)
 	if m.Labels > 0 || m.Images > 0 {
 		hint = dataset.DropHint
+		if m.Labels > 0 && info.Labels > 1 && !info.LabelType.Classes && info.LabelType.Scale == nil {
+			hint += dataset.IncompleteHint
+		}
 	}
 	var parts []string
 	for _, c := range []struct {
