@@ -103,6 +103,26 @@ func Output(name string) algorithms.Output {
 	return a.Predicts()
 }
 
+// Incomplete lists the algorithms that learn from labels in which degrees are missing, in the order of All.
+func Incomplete() (names []string) {
+	for _, name := range Names() {
+		if LearnsFromIncomplete(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// LearnsFromIncomplete reports whether an algorithm learns from labels in which degrees are missing.
+func LearnsFromIncomplete(name string) bool {
+	a, err := Find(name)
+	if err != nil {
+		return false
+	}
+	p, ok := a.(algorithms.Partial)
+	return ok && p.LearnsFromIncomplete()
+}
+
 // Model decodes a model file into its file and model.
 func Model(b []byte) (*modelfile.File, algorithms.Model, error) {
 	f, err := modelfile.Decode(b)

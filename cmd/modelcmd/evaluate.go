@@ -243,7 +243,7 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 		return nil
 	})
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
-	if !e.plan.Number {
+	if !e.plan.Number && !e.plan.Gaps(model) {
 		e.Against = measures.CompareWithBaseline(e.Rows, differences)
 	}
 	return err

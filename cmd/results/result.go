@@ -316,7 +316,7 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	beat, lines := "mean baseline", []measureLine(nil)
 	if added != nil && added.MedianPredictor != nil {
 		beat = "median baseline"
-	} else {
+	} else if !gaps(added) {
 		for i, m := range measures.All {
 			lines = append(lines, measureLine{measure: m.Title, model: model[i], baseline: mean[i], higher: m.HigherIsBetter})
 		}
@@ -337,6 +337,11 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	if added != nil {
 		writeScores(w, added)
 	}
+}
+
+// gaps reports whether labels have missing degrees, so that there are only the errors of the others.
+func gaps(a *pipeline.Added) bool {
+	return a != nil && a.Model != nil && a.Model.Observed != nil && a.Model.Observed.Missing > 0
 }
 
 // WriteAgainst writes a warning if a model is not better than the mean baseline on samples. a may be nil.
@@ -381,6 +386,9 @@ func addedLines(m, b *measures.Added) (lines []measureLine) {
 		}
 	}
 	switch {
+	case m.Observed != nil && b.Observed != nil:
+		lines = append(lines, measureLine{measure: "MAE, observed degrees", model: m.Observed.MAE, baseline: b.Observed.MAE,
+			higher: false})
 	case m.Classes != nil && b.Classes != nil:
 		m, b := m.Classes, b.Classes
 		lines = append(lines, []measureLine{

@@ -254,7 +254,7 @@ func valueOf(key uint32) float32 {
 	return math.Float32frombits(^key)
 }
 
-// filledData are the rows of a job as the algorithm sees them.
+// filledData are the rows of a job with their missing features filled.
 func (k *kernel) filledData(d *dataset.Data, v round.Vars) *dataset.Data {
 	if !k.fills {
 		return d

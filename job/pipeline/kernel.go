@@ -33,6 +33,10 @@ type kernel struct {
 	fills       bool // missing features are filled
 	raw, filled *dataset.Data
 
+	mask         dataset.Mask // of the job's split
+	partial      bool         // degrees may be missing where the algorithm learns
+	whole, hides *dataset.Data
+
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel
 	bytes  []byte           // that model was decoded from
@@ -80,7 +84,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 		return nil, err
 	}
 	return &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
-		fills: j.Fill != ""}, nil
+		fills: j.Fill != "", mask: j.Split.Mask, partial: incomplete(j, m)}, nil
 }
 
 // NewScratch implements round.Kernel.
@@ -113,7 +117,7 @@ func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, s any) (rou
 		return nil, errSum
 	}
 	own.lend(&u)
-	return inner.Derive(u, k.filledData(d, v), v, own.inner)
+	return inner.Derive(u, k.learnedData(d, v), v, own.inner)
 }
 
 // Run implements round.ReduceKernel.
@@ -135,7 +139,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		countDigits(dst.F64, u, d, v)
 		return nil
 	case opMean:
-		sumLabels(dst.F64, u, d)
+		sumLabels(dst.F64, u, k.maskedData(d), k.partial)
 		return nil
 	case opEvaluate:
 		m, err := k.evaluatedModel(v)
@@ -150,7 +154,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return errSum
 	}
 	own.lend(&u)
-	return inner.Run(dst, u, k.filledData(d, v), v, derived, own.inner)
+	return inner.Run(dst, u, k.learnedData(d, v), v, derived, own.inner)
 }
 
 func (k *kernel) releaseMemory() {
@@ -177,12 +181,13 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 	if !ok {
 		return nil, errGather
 	}
-	return inner.Gather(ctx, u, k.filledData(d, v), v, s.(*scratch).inner)
+	return inner.Gather(ctx, u, k.learnedData(d, v), v, s.(*scratch).inner)
 }
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of
-// the label degrees of the rows that are not test rows.
-func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
+// the label degrees of the rows that are not test rows. If degrees may be missing, the numbers of the others follow, by
+// label.
+func sumLabels(dst []float64, u round.Task, d *dataset.Data, partial bool) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
 		switch d.Role(shard.Row[ref.Pos]) {
@@ -194,8 +199,14 @@ func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
 		default:
 			dst[0]++
 		}
-		for c, degree := range shard.Label(int(ref.Pos)) {
-			dst[3+c] += float64(degree)
+		label := shard.Label(int(ref.Pos))
+		for c, degree := range label {
+			if !partial {
+				dst[3+c] += float64(degree)
+			} else if degree == degree {
+				dst[3+c] += float64(degree)
+				dst[3+len(label)+c]++
+			}
 		}
 	}
 }
@@ -204,7 +215,7 @@ func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
 // rows that are not test rows, as float64.
 func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 	sums := make([]float64, 3+d.Manifest.Labels)
-	sumLabels(sums, u, d)
+	sumLabels(sums, u, d, false)
 	for _, ref := range u.Rows(d) {
 		if rows := d.Shard(int(ref.Shard)); d.Role(rows.Row[ref.Pos]) != dataset.Test {
 			sums = append(sums, k.plan.Type.Scale.Number(rows, int(ref.Pos)))

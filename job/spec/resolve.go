@@ -286,9 +286,12 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 // submission may be of any client: its words are checked here as well.
 func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) error {
 	plan, err := pipeline.PlanOf(algorithm, m.Labels, m.LabelType)
+	learns := pipeline.CheckLearns(algorithm, m, dataset.Mask{})
 	switch {
 	case err != nil:
 		return param.Errorf("algorithm", "%v", err)
+	case learns != nil:
+		return param.Errorf("algorithm", "%v", learns)
 	case s.Measures != pipeline.TenMeasures && s.Measures != pipeline.AllMeasures:
 		return param.Errorf("measures", "got %.20q, want %s or %s", s.Measures, ten, pipeline.AllMeasures)
 	case s.Clip != string(measures.NoClip) && s.Clip != string(measures.PyLDL):

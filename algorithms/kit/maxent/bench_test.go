@@ -27,7 +27,7 @@ func BenchmarkEvaluation(b *testing.B) {
 			}
 			m, shards := datatest.Build(b, src)
 			d := datatest.Data(b, m, shards, dataset.Split{Seed: 5}, nil)
-			k := &Kernel{m.Features, m.Labels}
+			k := &Kernel{Features: m.Features, Labels: m.Labels}
 			s := k.NewScratch(nil)
 			u := round.Task{Of: 1, Op: fullbatch.OpEvaluate, Roles: dataset.Train}
 			derived := k.Derive(u, d, s)

@@ -85,7 +85,8 @@ func Define[C any](d learner.Definition[C], fit func(*C) *Fit, add Added[C]) alg
 		return t, nil
 	}
 	d.Kernel = func(j *learner.Job[C]) (round.Kernel, error) {
-		k := &kernel{name: d.Name, shared: Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels}}
+		k := &kernel{name: d.Name, shared: Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels,
+			Incomplete: j.Incomplete()}}
 		if add.Terms != nil {
 			k.terms = func() Terms { return add.Terms(j) }
 		}

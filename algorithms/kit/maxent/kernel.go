@@ -25,7 +25,11 @@ type Terms interface {
 }
 
 // Kernel is the workers' half of an evaluation and of a validation.
-type Kernel struct{ Features, Labels int }
+type Kernel struct {
+	Features, Labels int
+	// Incomplete says that degrees may be missing: see merged.
+	Incomplete bool
+}
 
 // Scratch is the working memory of one lane.
 type Scratch struct {
@@ -38,12 +42,16 @@ type Scratch struct {
 	block   blocks.Block
 	known   known     // of a unit without a derived value
 	slopes  []float64 // MaxRows×labels: derivatives of the terms
+	merged  *merged   // nil: labels are complete
 	scaling scaling.Scratch
 }
 
 // NewScratch makes the working memory of a lane; terms may be nil.
 func (k *Kernel) NewScratch(terms Terms) *Scratch {
 	s := &Scratch{Terms: terms, space: newSpace(k.Features, k.Labels)}
+	if k.Incomplete {
+		s.merged = newMerged(k.Labels)
+	}
 	if terms != nil {
 		s.slopes = make([]float64, blocks.MaxRows*k.Labels)
 	}
@@ -93,7 +101,7 @@ func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v r
 
 // eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
 // of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
-// it follows from what is known.
+// it follows from what is known. Missing degrees add what merged says.
 func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
 	do func(b *blocks.Block)) float64 {
 	weights, version := Weights(v), v.Version(varWeights)
@@ -104,7 +112,11 @@ func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *
 	for refs := u.Rows(d); len(refs) > 0; {
 		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(s.block.Refs):]
-		loss += s.space.predict(&s.block)
+		s.space.score(&s.block)
+		if s.merged != nil {
+			loss += s.merged.read(s.space.values, &s.block)
+		}
+		loss += s.space.distribute(&s.block)
 		do(&s.block)
 	}
 	return loss - num.Dot64(weights, known.sums) + known.negentropy
@@ -159,7 +171,9 @@ func (k *Kernel) know(x *known, u *round.Task, d *dataset.Data, s *Scratch) {
 		b := blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(b.Refs):]
 		for i := range b.Refs {
-			Degrees(degrees, b.Label(i))
+			if missing := s.merged.degrees(degrees, b.Label(i)); missing > 0 {
+				x.negentropy += float64(missing * num.Log(missing))
+			}
 			for c, x := range degrees {
 				s.space.values[c*blocks.MaxRows+i] = x
 				total[c] += x
@@ -201,6 +215,9 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 	dst.F64[1] = k.eachBlock(u, d, v, known, s, func(b *blocks.Block) {
 		if s.Terms != nil {
 			s.addTerms(total, own, b)
+		}
+		if s.merged != nil {
+			s.merged.subtract(s.space.values, total)
 		}
 		s.space.add(outers, b)
 	})

@@ -164,7 +164,7 @@ func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bi
 	const l2 = 0.03
 	tr := NewTrainer(&Settings{Scaling: kind, Bias: bias, ValidationFraction: 0.2, ValidationInterval: 1, Patience: 1,
 		Iterations: 9}, Search{}, l2, "", m)
-	k := &Kernel{m.Features, m.Labels}
+	k := &Kernel{Features: m.Features, Labels: m.Labels}
 	s := k.NewScratch(nil)
 	tr.Start()
 	for tr.Phase == fullbatch.PhaseScaling {
