@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
+	"github.com/coppice-ldl/coppice/algorithms/incomldl"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
@@ -56,6 +57,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ptbayes.New(),
 		ptsvm.New(),
 		ldlsf.New(),
+		incomldl.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),

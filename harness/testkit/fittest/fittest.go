@@ -38,6 +38,13 @@ func Problem(t testing.TB, o generate.Options) (*dataset.Manifest, []*dataset.Ro
 // on three, and cut after every round.
 func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want map[string]string) {
 	t.Helper()
+	MaskedDigests(t, a, dataset.Mask{}, cases, want)
+}
+
+// MaskedDigests is Digests where a mask hides degrees of the training samples.
+func MaskedDigests(t *testing.T, a algorithms.Algorithm, mask dataset.Mask, cases []contract.Case,
+	want map[string]string) {
+	t.Helper()
 	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2},
 		{Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := Problem(t, o)
@@ -46,8 +53,8 @@ func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want m
 			if m.Sparse {
 				name += " sparse"
 			}
-			j := contract.Job(t, a, c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
-			d := datatest.Data(t, m, shards, j.Split, nil)
+			j := contract.Job(t, a, c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1, Mask: mask})
+			d := masked(datatest.Data(t, m, shards, j.Split, nil), j.Split)
 			one := contract.Digest(t, a, contract.Train(t, a, j, d, 1, nil))
 			if one != want[name] {
 				t.Errorf("%q: %q,", name, one)
@@ -310,6 +317,21 @@ func (f *Folds) Measures(t *testing.T, a algorithms.Algorithm, given param.Value
 	of := f.measured(t, a, given)
 	for i, name := range six {
 		f.compare(t, of, name, share, want[i])
+	}
+}
+
+// Recovery is Measures of a model that is trained on all samples with the mask, on the same samples without it.
+func (f *Folds) Recovery(t *testing.T, a algorithms.Algorithm, given param.Values, share float64, want [6]float64) {
+	t.Helper()
+	j := contract.Job(t, a, given, f.Manifest, dataset.Split{Seed: 1, Mask: f.Mask})
+	o, err := local.Run(t.Context(), j, &local.Data{Manifest: f.Manifest, Shards: f.shards}, local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range six {
+		if want[i] > 0 {
+			f.compare(t, o.Measures, name, share, want[i])
+		}
 	}
 }
 

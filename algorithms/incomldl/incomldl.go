@@ -1,0 +1,115 @@
+// Package incomldl is IncomLDL of Xu and Zhou 2017, "Incomplete Label Distribution Learning", by ADMM (IncomLDL-a): a
+// linear function of low rank, for labels in which degrees are missing.
+//
+// With a row x_i for each sample (its last value is 1, for a bias), its degrees D and a mask O, which is 1 where a degree
+// is known, W minimises
+//
+//	½‖O∘(XW - D)‖² + λ‖XW‖_tr,  the rows of XW are distributions
+//
+// where ‖·‖_tr is the sum of the singular values. A step of ADMM (section 4.2 of the paper) is
+//
+//	M = argmin ½‖O∘(M - D)‖² + ½ρ‖M - Z + Λ/ρ‖², the rows of M are distributions
+//	W = (XᵀX + ε I)⁻¹ XᵀM
+//	Z = the threshold of XW + Λ/ρ at λ/ρ (package eigen),  Λ ← Λ + ρ (XW - Z)
+//
+// The paper solves a quadratic program for each row of M. Here it is a projection on the simplex, which is exact. The
+// paper has the pseudo-inverse of X, with which W interpolates where features outnumber samples; ε replaces it.
+//
+// Z and Λ have a row for each sample, but no worker keeps them. They begin at 0, and a step multiplies them by matrices
+// from the right. So Z = XH and Λ = ρXG, where H and G are of the size of W: the leader has them, and all norms follow
+// from XᵀX. A round sums XᵀM, and depends on W's size alone. The prediction is the nearest point of the simplex to xW.
+//
+// There are no validation samples. The paper chooses λ by inner folds.
+package incomldl
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+)
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "incomldl"
+
+// New returns the algorithm.
+func New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name: Name,
+		About: algorithms.About{
+			Class:   "IncomLDL",
+			Summary: "linear function of low rank, for incomplete labels",
+			When:    "Use it to compare with its paper; sa-bfgs has a lower K-L divergence on incomplete labels.",
+			Paper:   `Xu and Zhou 2017, "Incomplete Label Distribution Learning"`,
+		},
+		Doc:        "IncomLDL of Xu and Zhou 2017: a linear function by least squares, whose predictions have a low rank",
+		Predicts:   algorithms.Distribution,
+		Incomplete: true,
+		Settings:   settings,
+		Fill:       (*Config).fill,
+		Fits:       func(_ *Config, m *dataset.Manifest) error { return simplex.Fits(m) },
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return newTrainer(j.Config, j.Manifest), nil
+		},
+		StateVersion: 1,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return &kernel{columns: j.Config.columns(j.Manifest), labels: j.Manifest.Labels, rho: j.Config.Rho}, nil
+		},
+		Model: simplex.Decode,
+		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint {
+			q := int64(m.Features + 1)
+			weights, gram := 8*q*int64(m.Labels), 8*q*(q+1)/2
+			return algorithms.Footprint{Model: weights + 64, Nodes: int64(len(m.Shards)),
+				Node:  max(gram, weights, 8*int64(scaling.MostSums(c.Scaling, m))) + 64,
+				State: 5*gram + 12*weights + 256}
+		},
+	})
+}
+
+// Config holds the settings of a job, which settings describes.
+type Config struct {
+	Preset     string
+	Scaling    string
+	Bias       bool
+	Lambda     float64
+	Rho        float64
+	Ridge      float64
+	Iterations int
+	Absolute   float64
+	Relative   float64
+}
+
+// settings lists what a spec may say, in the order of help texts.
+var settings = param.Table[Config]{
+	param.Word("preset", "auto standardises dense features, and has a greater ridge; paper uses raw features",
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
+	param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(param.Paper, false),
+	param.Float("lambda", "weight of the sum of the singular values of all predictions", 0, 1e6, 0.1,
+		func(c *Config) *float64 { return &c.Lambda }),
+	param.Float("rho", "weight of the constraints in a step of ADMM; it decides how fast the steps converge", 1e-9, 1e9, 1,
+		func(c *Config) *float64 { return &c.Rho }).InPaper(),
+	param.Float("ridge", "added to the diagonal of the products of the features, as a fraction of its mean", 1e-14, 1e6,
+		0.1, func(c *Config) *float64 { return &c.Ridge }).Preset(param.Paper, 1e-6),
+	param.Int("iterations", "maximum number of steps of ADMM", 1, 10_000, 100,
+		func(c *Config) *int { return &c.Iterations }).InPaper(),
+	param.Float("absolute", "absolute tolerance of the primal and the dual residual, for the root mean square of a degree",
+		0, 1, 1e-4, func(c *Config) *float64 { return &c.Absolute }).InPaper(),
+	param.Float("relative", "relative tolerance of both residuals", 0, 1, 1e-2,
+		func(c *Config) *float64 { return &c.Relative }).InPaper(),
+}
+
+// fill computes what depends on the data and was not given.
+func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if c.Preset == param.Auto {
+		param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
+	}
+}
+
+// columns are what the function reads of a sample.
+func (c *Config) columns(m *dataset.Manifest) simplex.Columns {
+	return simplex.Columns{Features: m.Features, Bias: c.Bias}
+}
