@@ -35,6 +35,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/saiis"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
+	"github.com/coppice-ldl/coppice/algorithms/winldl"
 )
 
 // All lists every algorithm, in the order of help texts.
@@ -58,6 +59,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ptsvm.New(),
 		ldlsf.New(),
 		incomldl.New(),
+		winldl.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
