@@ -34,12 +34,12 @@ type kernel struct {
 	cfg     *Config
 
 	mu   sync.Mutex
-	kept map[int]*state // by task; nil: none
+	kept map[int]*state // by task, unless a lane has it
 }
 
 // state is what a task keeps of its samples after a step: samples×labels.
 type state struct {
-	step      uint64
+	step      uint64 // math.MaxUint64: there is none yet
 	z, lambda []float64
 }
 
@@ -74,14 +74,13 @@ func (k *kernel) ReleaseMemory() {
 	k.kept = nil
 }
 
-// take returns the state of a task before a step, which nobody else has then, or nil.
-func (k *kernel) take(task int, step uint64) *state {
+// take returns the state of a task, which nobody else has then, or a new one.
+func (k *kernel) take(task, samples int) *state {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	x := k.kept[task]
-	delete(k.kept, task)
-	if x != nil && x.step >= step {
-		return nil
+	if delete(k.kept, task); x == nil || len(x.z) != samples*k.labels {
+		x = &state{step: math.MaxUint64, z: make([]float64, samples*k.labels), lambda: make([]float64, samples*k.labels)}
 	}
 	return x
 }
@@ -110,12 +109,13 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	case opProducts:
 		k.products(dst.F64, refs, d, &scale, s)
 	case opStart:
-		k.keep(u.ID, k.start(dst.F64, refs, d, v, &scale, s))
+		x := k.take(u.ID, len(refs))
+		k.start(dst.F64, x, refs, d, v, &scale, s)
+		k.keep(u.ID, x)
 	case opStep:
-		to := u.Steps[0]
-		x := k.take(u.ID, to)
-		if x == nil {
-			x = k.start(nil, refs, d, v, &scale, s)
+		to, x := u.Steps[0], k.take(u.ID, len(refs))
+		if x.step >= to {
+			k.start(nil, x, refs, d, v, &scale, s)
 		}
 		for x.step+1 < to {
 			k.step(nil, x, refs, d, v, &scale, s)
@@ -146,10 +146,11 @@ func (k *kernel) products(sums []float64, refs []dataset.RowRef, d *dataset.Data
 	}
 }
 
-// start makes the state before the first step, and adds XᵀZ to sums unless it is nil.
-func (k *kernel) start(sums []float64, refs []dataset.RowRef, d *dataset.Data, v round.Vars, scale *scaling.Values,
-	s *scratch) *state {
-	x := &state{z: make([]float64, len(refs)*k.labels), lambda: make([]float64, len(refs)*k.labels)}
+// start sets a state to what it is before the first step, and adds XᵀZ to sums unless it is nil.
+func (k *kernel) start(sums []float64, x *state, refs []dataset.RowRef, d *dataset.Data, v round.Vars,
+	scale *scaling.Values, s *scratch) {
+	x.step = 0
+	clear(x.lambda)
 	means := num.Float64s(v.Get(varMeans))
 	for i, ref := range refs {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
@@ -164,7 +165,6 @@ func (k *kernel) start(sums []float64, refs []dataset.RowRef, d *dataset.Data, v
 			simplex.AddOuter(sums, s.row, z)
 		}
 	}
-	return x
 }
 
 // step moves a state by one step, and adds what opStep sums to sums unless it is nil.

@@ -2,14 +2,20 @@ package winldl_test
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/winldl"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/fittest"
+	"github.com/coppice-ldl/coppice/job/local"
 )
 
 // cases are the jobs of the golden digests and of the fuzz targets.
@@ -83,5 +89,82 @@ func TestFolds(t *testing.T) {
 		f := fittest.Open(t, c.name)
 		f.Mask = dataset.Mask{Rate: c.rate, Golden: true}
 		f.Measures(t, winldl.New(), param.Values{"preset": "paper"}, 0.02, c.want)
+	}
+}
+
+// TestReplay: a worker that did not compute the steps before, or computes a step again, returns the same sums.
+func TestReplay(t *testing.T) {
+	m, shards := fittest.Problem(t, generate.Options{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2})
+	mask := dataset.Mask{Rate: 0.5}
+	j := contract.Job(t, winldl.New(), param.Values{"iterations": int64(6)}, m, dataset.Split{Seed: 5, Mask: mask})
+	d := datatest.Data(t, m, shards, j.Split, nil).Masked(mask, 5)
+	newKernel := func() round.ReduceKernel {
+		k, err := winldl.New().NewKernel(j, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.(round.ReduceKernel)
+	}
+	steady := newKernel()
+	tr, err := winldl.New().NewTrainer(j, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for steps := 0; ; {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			if steps < 6 {
+				t.Errorf("only %d steps", steps)
+			}
+			return
+		}
+		sum := make([]float64, r.Reduce().Shape.F64)
+		for task := range r.Tasks {
+			run := func(k round.ReduceKernel) []float64 {
+				var p round.Partial
+				p.Reset(r.Reduce().Shape)
+				if err := k.Run(&p, r.Task(task), d, r.Vars, nil, k.NewScratch()); err != nil {
+					t.Fatal(err)
+				}
+				return p.F64
+			}
+			first := run(steady)
+			for name, again := range map[string][]float64{"again": run(steady), "by another worker": run(newKernel())} {
+				if !slices.Equal(first, again) {
+					t.Fatalf("round %q, task %d, computed %s: other sums", r.Kind, task, name)
+				}
+			}
+			for i, x := range first {
+				sum[i] += x
+			}
+		}
+		if r.Kind == "step" {
+			steps++
+		}
+		if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: sum}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnseen: a label that is missing in all training samples is refused by name.
+func TestUnseen(t *testing.T) {
+	m, shards := fittest.Problem(t, generate.Options{Rows: 40, Features: 3, Labels: 3, Density: 1, Seed: 2})
+	m.LabelNames = []string{"joy", "fear", "anger"}
+	for _, r := range shards {
+		r.Incomplete = true
+		for i := range r.N {
+			copy(r.Label(i)[1:], []float32{dataset.MissingDegree, dataset.MissingDegree})
+		}
+	}
+	m.LabelType.Incomplete, m.MissingDegrees = true, 80
+	j := contract.Job(t, winldl.New(), nil, m, dataset.Split{})
+	o := local.Options{}
+	_, err := local.Run(t.Context(), j, &local.Data{Manifest: m, Shards: shards}, o)
+	if err == nil || !strings.Contains(err.Error(), "the label fear is missing in every training sample") {
+		t.Errorf("error %v", err)
 	}
 }
