@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -95,6 +97,48 @@ type Mask struct {
 	Golden bool `json:"golden,omitempty"`
 }
 
+// ParseMask reads what Mask.String writes: a rate such as 0.5 or golden:0.5, unlabelled:0.1, or two with a comma between
+// them. An empty text is no mask.
+func ParseMask(text string) (k Mask, err error) {
+	if text == "" {
+		return k, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		kind, value, named := strings.Cut(strings.TrimSpace(part), ":")
+		if !named {
+			kind, value = "rate", kind
+		}
+		x, err := strconv.ParseFloat(value, 64)
+		to := &k.Rate
+		if kind == "unlabelled" {
+			to = &k.Unlabelled
+		}
+		if err != nil || !(x > 0 && x < 1) || *to != 0 || kind == "rate" && named ||
+			kind != "rate" && kind != "golden" && kind != "unlabelled" {
+			return Mask{}, fmt.Errorf("want a fraction above 0 and below 1, golden:FRACTION, unlabelled:FRACTION, or " +
+				"two of them, such as 0.5,unlabelled:0.1")
+		}
+		*to, k.Golden = x, k.Golden || kind == "golden"
+	}
+	return k, nil
+}
+
+// String writes the mask as ParseMask reads it.
+func (k Mask) String() string {
+	var parts []string
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	switch {
+	case k.Golden:
+		parts = append(parts, "golden:"+number(k.Rate))
+	case k.Rate > 0:
+		parts = append(parts, number(k.Rate))
+	}
+	if k.Unlabelled > 0 {
+		parts = append(parts, "unlabelled:"+number(k.Unlabelled))
+	}
+	return strings.Join(parts, ",")
+}
+
 // Any reports whether the mask hides anything.
 func (k Mask) Any() bool { return k != Mask{} }
 
@@ -117,14 +161,14 @@ const (
 	maskUnlabelled = "mask/unlabelled"
 )
 
-// Hide replaces the hidden degrees of a sample, which has this number, by MissingDegree; then it repairs the sample.
-// It returns how many degrees are missing.
+// Hide replaces the hidden degrees of a sample, which has this number, by MissingDegree. It returns how many are missing.
+// Repair is left to the caller.
 func (k Mask) Hide(label []float32, seed uint64, row int) int {
 	if k.Unlabelled > 0 && uniform(num.NewKey(seed, maskUnlabelled), row, 0) < k.Unlabelled {
 		for c := range label {
 			label[c] = MissingDegree
 		}
-		return Repair(label)
+		return len(label)
 	}
 	key := num.NewKey(seed, maskDegrees)
 	for c := range label {
@@ -138,7 +182,7 @@ func (k Mask) Hide(label []float32, seed uint64, row int) int {
 			label[c] = MissingDegree
 		}
 	}
-	return Repair(label)
+	return CountMissing(label)
 }
 
 // uniform is a random number from 0 to below 1 of a sample and a label.
@@ -163,6 +207,7 @@ func (r *Rows) masked(k Mask, seed uint64, roles []Roles) *Rows {
 	for i, row := range r.Row {
 		if roles[row]&(Train|Validation) != 0 {
 			k.Hide(m.Label(i), seed, int(row))
+			Repair(m.Label(i))
 		}
 	}
 	return &m

@@ -150,6 +150,9 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	if c.spec.Clip != "" {
 		flag("clip", c.spec.Clip)
 	}
+	if d.Mask.Any() {
+		flag("mask", d.Mask.String())
+	}
 	return shellword.Line(words), nil
 }
 

@@ -66,6 +66,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
+	split.Mask = d.Mask
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,
 		Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
@@ -169,11 +170,11 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	j, err := spec.Resolve(protocol.Spec{
 		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
-		Measures: s.more(), Clip: s.Clip,
+		Measures: s.more(), Clip: s.Clip, Mask: of.Mask.String(),
 	}, m)
 	var about *param.Error
 	switch {
-	case errors.As(err, &about) && about.Name == "algorithm":
+	case errors.As(err, &about) && (about.Name == "algorithm" || about.Name == "mask"):
 		return nil, errtext.Errorf(errtext.WrongSpec, "%s", about.Reason)
 	case err != nil:
 		return nil, err

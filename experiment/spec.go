@@ -65,6 +65,8 @@ type Dataset struct {
 	// Options say how the file is read: names of flags without dashes, and their values.
 	Options []param.Pair
 	Folds   Folds
+	// Mask hides degrees of the training samples of each run.
+	Mask dataset.Mask
 
 	At yamltree.Place
 }

@@ -67,6 +67,8 @@ type Spec struct {
 	// PyLDL does before they are compared; else they are empty.
 	Measures string `json:"measures,omitempty"`
 	Clip     string `json:"clip,omitempty"`
+	// Mask is dataset.Mask.String of the degrees that training does not see; empty: it sees all.
+	Mask string `json:"mask,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
 	Set map[string]string `json:"settings,omitempty"`
 }

@@ -27,6 +27,7 @@ type Cmd struct {
 	Delete   deleteCmd   `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
 	Convert  convertCmd  `cmd:"" help:"Write a data file as .npz, without changes to its dataset."`
 	Generate generateCmd `cmd:"" help:"Write a generated dataset to a file."`
+	Mask     maskCmd     `cmd:"" help:"Write a data file without some of its label degrees, for experiments with incomplete labels."`
 	Patches  patchesCmd  `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
 }
 

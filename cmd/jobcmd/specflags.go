@@ -47,6 +47,7 @@ type SpecFlags struct {
 	InitFrom     string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
 	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
 	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
+	Mask         string   `group:"test" seldom:"" placeholder:"F" help:"Hide degrees of the training samples, for experiments with incomplete labels: each with probability F, golden:F for the same degrees whatever the seed, unlabelled:F for all degrees of a sample. Measures are of whole labels."`
 	Name         string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
 }
 
@@ -106,7 +107,7 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 		{"--algorithm", "algorithm", s.Algorithm}, {"--dataset", "dataset", s.Dataset},
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
 		{"--test-fraction", "test_fraction", s.TestFraction}, {"--measures", "measures", s.Measures},
-		{"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
+		{"--clip", "clip", s.Clip}, {"--mask", "mask", s.Mask}, division, {"--fold", "fold", s.Fold},
 	}
 	for _, pair := range s.Set {
 		all = append(all, setting{flag: "--set", value: pair})

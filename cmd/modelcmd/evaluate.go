@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -378,8 +379,16 @@ func rowNames(p *measures.Plan) (names []string) {
 	return names
 }
 
-// rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it.
+// rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it. If degrees are missing,
+// they are NaN.
 func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []float64 {
+	if dataset.CountMissing(label) > 0 {
+		dst = dst[:0]
+		for range rowNames(p) {
+			dst = append(dst, math.NaN())
+		}
+		return dst
+	}
 	ten := measures.ClippedRow(label, predicted, p.Clip)
 	dst = append(dst[:0], ten[:]...)
 	if p.More {

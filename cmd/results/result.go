@@ -201,6 +201,9 @@ func (r *Result) Text(w io.Writer) {
 		{"training loss", progress.Loss(float64(r.Loss))},
 		{"samples", Samples(r.Rows, len(r.Folds))},
 	}
+	if r.Split.Mask.Any() {
+		lines = append(lines, [2]string{"mask", r.Split.Mask.String() + "; measures are of whole labels"})
+	}
 	if r.GainEvaluations > 0 {
 		lines = append(lines, [2]string{"gains", units.Count(r.GainEvaluations) + " evaluated"})
 	}
@@ -334,6 +337,11 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 			cli.Measure(l.baseline.Std), better))
 	}
 	t.Render()
+	if gaps(added) {
+		o := added.Model.Observed
+		fmt.Fprintf(w, "%s of %s degrees are missing. Measures of distributions need complete labels.\n",
+			units.Count(o.Missing), units.Count(o.Missing+o.Degrees))
+	}
 	if added != nil {
 		writeScores(w, added)
 	}

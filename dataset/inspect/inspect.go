@@ -301,11 +301,11 @@ func (s *inspector) addLabels(r *dataset.Row) {
 	}
 	sum, negative, partial := 0.0, false, false
 	for i, v := range r.Labels {
-		s.labels[i].Add(v)
-		if s.info.LabelType.Incomplete && math.IsNaN(v) {
+		if s.info.LabelType.Incomplete && math.IsNaN(v) { // counted
 			partial = true
 			continue
 		}
+		s.labels[i].Add(v)
 		sum, negative = sum+v, negative || v < 0
 	}
 	if partial && sum <= 1+s.limit && !negative {

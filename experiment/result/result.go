@@ -58,6 +58,8 @@ type Dataset struct {
 	Labels   int    `json:"labels"`
 	Folds    int    `json:"folds"` // of one repeat
 	Digest   string `json:"digest"`
+	// Mask says which degrees of the training samples runs do not see; empty: they see all.
+	Mask string `json:"mask,omitempty"`
 	// Divisions numbers, for each fold of each repeat (by repeat, then by fold), which division of the
 	// rows into tested and other ones it is: folds of one number test the same rows. Empty: each fold
 	// tests other rows than all others.

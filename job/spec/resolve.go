@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -120,6 +121,14 @@ var common = []key{
 			Words: []string{none, string(measures.PyLDL)}},
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
 	},
+	{
+		param.Param{Name: "mask", Kind: param.KindText, Doc: "degrees that are hidden in the training, for experiments with " +
+			"incomplete labels; measures are of whole labels. A number is the probability that a degree is hidden, " +
+			"golden:FRACTION hides the same degrees whatever the seed, and unlabelled:FRACTION hides all degrees of a sample",
+			Default: "none", Form: "none, or a fraction above 0 and below 1, golden:FRACTION, unlabelled:FRACTION, or two of " +
+				"them with a comma between them", Check: checkMask},
+		func(s *protocol.Spec, value any) { s.Mask = unless(none, value) },
+	},
 }
 
 // ten and none are the defaults of measures and clip, which a spec stores as an empty text.
@@ -225,6 +234,18 @@ func checkSeed(text string) error {
 	return nil
 }
 
+// checkMask returns an error if a text is neither a mask nor none.
+func checkMask(text string) error {
+	if text == none {
+		return nil
+	}
+	mask, err := dataset.ParseMask(text)
+	if err == nil && !mask.Any() {
+		err = errors.New("it is empty")
+	}
+	return err
+}
+
 // Resolve makes the job of a spec on a dataset. Every setting of the job has a value: the
 // model is a function of job and dataset, bit for bit. Errors about one key are
 // *param.Error.
@@ -246,6 +267,15 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err := checkMeasures(a.Name(), &s, m); err != nil {
 		return nil, err
 	}
+	mask, err := dataset.ParseMask(s.Mask)
+	if err != nil {
+		return nil, param.Errorf("mask", "%v", err)
+	}
+	if mask.Any() {
+		if err := pipeline.CheckLearns(a.Name(), m, mask); err != nil {
+			return nil, param.Errorf("mask", "%v", err)
+		}
+	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {
 		return nil, err
@@ -262,7 +292,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	}
 	split := dataset.Split{
 		Seed: seed, TestFraction: s.TestFraction, Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
-		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
+		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin, Mask: mask,
 	}
 	if d, ok := a.(algorithms.Divider); ok {
 		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {
