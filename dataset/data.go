@@ -54,8 +54,8 @@ func (d *Data) Filled(values []float64) *Data {
 	return f
 }
 
-// Masked returns d as a training sees it, whose split has a mask and a seed: degrees of training and validation rows are
-// missing. It takes the memory of the labels.
+// Masked returns d as a training sees it, whose split has a mask and a seed: degrees of training and validation rows
+// are missing. It takes the memory of the labels.
 func (d *Data) Masked(k Mask, seed uint64) *Data {
 	m := NewData(d.Manifest, d.roles)
 	m.of, m.mask, m.seed = d, k, seed
@@ -158,4 +158,17 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 	d.selection[key] = refs
 	d.mu.Unlock()
 	return refs
+}
+
+// masked returns r with the hidden degrees of the training and validation rows missing.
+func (r *Rows) masked(k Mask, seed uint64, roles []Roles) *Rows {
+	m := *r
+	m.Incomplete, m.D = true, slices.Clone(r.D)
+	for i, row := range r.Row {
+		if roles[row]&(Train|Validation) != 0 {
+			k.Hide(m.Label(i), seed, int(row))
+			Repair(m.Label(i))
+		}
+	}
+	return &m
 }

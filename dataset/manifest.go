@@ -37,8 +37,6 @@ type Manifest struct {
 	// HasValues and HasIntervals: the rows in the shards have a Value, an Interval.
 	HasValues    bool `json:"has_values,omitempty"`
 	HasIntervals bool `json:"has_intervals,omitempty"`
-	// MissingDegrees is how many label degrees of incomplete labels are missing.
-	MissingDegrees int64 `json:"missing_degrees,omitempty"`
 
 	// Shape says that the features of a row are an image; like names it is not part of the
 	// digest. An algorithm that reads it writes it into Job.Params.
@@ -120,11 +118,6 @@ func (m *Manifest) Check() error {
 	}
 	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
 		return fmt.Errorf("dataset: the labels in the manifest are not possible: %w", errors.Join(err, ErrFormat))
-	}
-	if m.LabelType.Incomplete != (m.MissingDegrees > 0) || m.MissingDegrees < 0 ||
-		m.MissingDegrees > int64(m.Rows)*int64(m.Labels) {
-		return fmt.Errorf("dataset: the manifest is damaged: %d missing label degrees are not possible: %w", m.MissingDegrees,
-			ErrFormat)
 	}
 	if m.Groups != nil {
 		if err := m.Groups.check(m.Rows); err != nil {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -174,4 +175,39 @@ func PositiveZero(v float64) float32 {
 		return 0
 	}
 	return x
+}
+
+// ObservedSlack is how far above 1 the degrees of a sample that are not missing may sum: the tolerance of complete
+// labels, and the rounding of the degrees to float32.
+const ObservedSlack = 2e-4
+
+// checkDegrees returns an error if a degree of r is missing although its labels are complete, or if the degrees of
+// incomplete labels are not possible.
+func (r *Rows) checkDegrees() error {
+	if !r.Incomplete {
+		if i := slices.IndexFunc(r.D, func(d float32) bool { return d != d }); i >= 0 {
+			return fmt.Errorf("dataset: the block is damaged: label %d of sample %d is missing, but the labels are complete",
+				i%r.Labels, i/r.Labels)
+		}
+		return nil
+	}
+	for i := range r.N {
+		sum, missing := 0.0, 0
+		for c, d := range r.Label(i) {
+			switch {
+			case d != d && math.Float32bits(d) == math.Float32bits(MissingDegree):
+				missing++
+			case !(d >= 0 && d <= 1+ObservedSlack) || math.Float32bits(d) == 1<<31:
+				return fmt.Errorf("dataset: the block is damaged: the degree %v of label %d of sample %d is not possible", d, c, i)
+			default:
+				sum += float64(d)
+			}
+		}
+		if missing == 1 || sum > 1+ObservedSlack || missing == 0 && sum < 1-ObservedSlack {
+			return fmt.Errorf("dataset: the block is damaged: %d missing degrees of sample %d do not fit the sum %v of the "+
+				"others",
+				missing, i, sum)
+		}
+	}
+	return nil
 }

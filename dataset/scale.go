@@ -133,7 +133,8 @@ func (t *LabelType) String(labels int) string {
 // Same tells whether two types are equal.
 func (t *LabelType) Same(other *LabelType) bool {
 	a, b := t.Scale, other.Scale
-	return t.Classes == other.Classes && t.Incomplete == other.Incomplete && (a == nil) == (b == nil) && (a == nil || *a == *b)
+	return t.Classes == other.Classes && t.Incomplete == other.Incomplete &&
+		(a == nil) == (b == nil) && (a == nil || *a == *b)
 }
 
 // Greatest returns the label of the greatest share, of equal ones the lowest.

@@ -66,7 +66,8 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			classes = m.LabelNames
 		}
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
-			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(), Mask: p.Dataset.Mask.String(),
+			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
+			Mask:      p.Dataset.Mask.String(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 		})
 		o.Sets = append(o.Sets, Set{Repeats: p.Repeats, Refused: p.Refused, Job: p.Job, Methods: p.Methods, Tested: p.Tested,

@@ -74,8 +74,8 @@ func objective(x, d, w [][]float64, lambda float64) (sum float64) {
 	return sum + lambda*eigen.TraceNorm(gram)
 }
 
-// TestObjectives: the objective on the first fold of SJAFFE, in which 80 % of the degrees are missing, after 1, 2 and 10
-// steps equals NumPy's.
+// TestObjectives: the objective on the first fold of SJAFFE, in which 80 % of the degrees are missing, after 1, 2 and
+// 10 steps equals NumPy's.
 func TestObjectives(t *testing.T) {
 	f := fittest.Open(t, "SJAFFE")
 	f.Mask = dataset.Mask{Rate: 0.8, Golden: true}

@@ -43,7 +43,8 @@ var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standar
 // without any.
 func TestMergedGradient(t *testing.T) {
 	for _, mask := range []dataset.Mask{{Rate: 0.5}, {Rate: 0.8, Unlabelled: 0.2}, {Rate: 0.4, Golden: true}} {
-		fittest.MaskedGradient(t, sabfgs.New(), param.Values{"preset": "paper", "bias": true, "l2": 0.3, "iterations": int64(1)}, mask,
+		set := param.Values{"preset": "paper", "bias": true, "l2": 0.3, "iterations": int64(1)}
+		fittest.MaskedGradient(t, sabfgs.New(), set, mask,
 			func(tr algorithms.Trainer) *maxent.Trainer { return tr.(*maxent.Trainer) }, merged(0.3))
 	}
 }

@@ -197,3 +197,8 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	}
 	return simplex.NewModel(t.stepWeights(t.known), t.features, t.labels, t.fit.Values()), nil
 }
+
+// errUnseen says that a label has no degree.
+func errUnseen(label string) error {
+	return fmt.Errorf("%s: the label %s is missing in every training sample", Name, label)
+}

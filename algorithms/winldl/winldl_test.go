@@ -55,8 +55,8 @@ func TestMaskedDigests(t *testing.T) {
 	})
 }
 
-// TestObjectives: the objective on the first fold of SJAFFE, in which 80 % of the degrees are missing, after 1, 2 and 10
-// steps equals NumPy's.
+// TestObjectives: the objective on the first fold of SJAFFE, in which 80 % of the degrees are missing, after 1, 2 and
+// 10 steps equals NumPy's.
 func TestObjectives(t *testing.T) {
 	f := fittest.Open(t, "SJAFFE")
 	f.Mask = dataset.Mask{Rate: 0.8, Golden: true}
@@ -160,7 +160,7 @@ func TestUnseen(t *testing.T) {
 			copy(r.Label(i)[1:], []float32{dataset.MissingDegree, dataset.MissingDegree})
 		}
 	}
-	m.LabelType.Incomplete, m.MissingDegrees = true, 80
+	m.LabelType.Incomplete = true
 	j := contract.Job(t, winldl.New(), nil, m, dataset.Split{})
 	o := local.Options{}
 	_, err := local.Run(t.Context(), j, &local.Data{Manifest: m, Shards: shards}, o)

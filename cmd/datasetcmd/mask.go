@@ -103,7 +103,8 @@ func (c *maskCmd) Run(a *cli.App) error {
 }
 
 func (r *masked) text(w io.Writer) {
-	fmt.Fprintf(w, "%s of %s are missing (%.1f %%); %s without any, %s whose only missing degree follows from the others\n",
+	fmt.Fprintf(w, "%s of %s are missing (%.1f %%); %s without any, %s whose only missing degree follows from the "+
+		"others\n",
 		units.Count(r.Missing), units.Plural(int(r.Degrees), "degree"), 100*float64(r.Missing)/float64(r.Degrees),
 		units.Plural(r.Empty, "sample"), units.Plural(r.Repaired, "sample"))
 	r.written.text(w)

@@ -41,7 +41,7 @@ type Checker struct {
 	NonZeros int
 	rescaled int // rows, so far, whose labels summed to 1 within the tolerance only
 	Missing  int // degrees of the row that are missing
-	repaired int // rows, so far, of which one degree was missing
+	repaired int // rows, so far, with one missing degree
 
 	spare []float32 // the values in the other storage form, see stored
 }
@@ -174,8 +174,8 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	return nil
 }
 
-// checkObserved converts the labels of a row in which degrees are missing: the others are in [0, 1] and sum to at most 1,
-// and stay as they are. If only one is missing, it becomes 1 less the others.
+// checkObserved converts the labels of a row in which degrees are missing: the others are in [0, 1] and sum to at most
+// 1, and stay as they are. If only one is missing, it becomes 1 less the others.
 func (c *Checker) checkObserved(r *dataset.Row) error {
 	sum := 0.0
 	for i, d := range r.Labels {

@@ -225,7 +225,7 @@ type Stats struct {
 	meanLabel []float64       // of the degrees that are not missing, divided by its sum if some are
 	observed  []int           // degrees of each label that are not missing
 	missing   int64           // degrees
-	repaired  int             // rows of which one degree was missing
+	repaired  int             // rows with one missing degree
 	groups    *dataset.Groups // without their rows; nil: there are none
 	leftOut   dataset.LeftOut
 	lastOut   int // the last row in leftOut; -1: none
@@ -379,7 +379,7 @@ func (s *Stats) manifest() *dataset.Manifest {
 		Missing: s.Info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.Info.CountedFrom, Reading: s.Info.Reading,
 	}
 	// Without a missing degree, the dataset is complete, whatever the file was declared to be.
-	m.MissingDegrees, m.LabelType.Incomplete = s.missing, s.missing > 0
+	m.LabelType.Incomplete = s.missing > 0
 	m.Shards = make([]dataset.ShardRef, dataset.ShardCount(m.Rows, m.ContentBytes()))
 	return m
 }
@@ -388,7 +388,8 @@ func (s *Stats) manifest() *dataset.Manifest {
 // that has the row's values as float32.
 func Scan(src dataset.Source, o *Options, phase string, of int, f func(*dataset.Row, *Checker) error) error {
 	if o.Normalize && src.Info().LabelType.Incomplete {
-		return dataset.OptionErrorf("{normalize} cannot be used with {labels=incomplete}: degrees that are known stay as they are")
+		return dataset.OptionErrorf("{normalize} cannot be used with {labels=incomplete}: degrees that are known stay as " +
+			"they are")
 	}
 	c, done := &Checker{info: src.Info(), normalize: o.Normalize, tolerance: cmp.Or(o.Tolerance, DefaultTolerance)}, 0
 	return src.Scan(func(r *dataset.Row) error {

@@ -74,6 +74,12 @@ type MissingSummary struct {
 	Rows   int `json:"samples"`          // with a missing feature, label or name of an image
 }
 
+// missingCount also counts the samples with a missing feature or name of an image.
+type missingCount struct {
+	MissingSummary
+	lacking int
+}
+
 // Inspect reads a data file and describes it. The file may have no labels. Missing values
 // are counted, whatever o.Missing says. A CSV file that can be read in several ways, or in none without other
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the
@@ -212,8 +218,7 @@ type inspector struct {
 	uneven      rowTally // rows whose labels do not sum to 1
 	turned      int      // images
 	read        int
-	missing     MissingSummary
-	lacking     int // rows with a missing feature or name of an image
+	missing     missingCount
 	nonFinite   nonFiniteValues
 	limit       float64          // distance from 1 of a sum that passes
 	singleLabel bool             // labels are made from one age or class
@@ -290,7 +295,7 @@ func (s *inspector) countMissing(r *dataset.Row) {
 	if features+labels > 0 || r.Lack == dataset.LacksImage {
 		s.missing.Rows++
 		if labels == 0 || features > 0 {
-			s.lacking++
+			s.missing.lacking++
 		}
 	}
 }
@@ -362,7 +367,7 @@ func (t *rowTally) add(row int) {
 // finish returns the inspection.
 func (s *inspector) finish() *Inspection {
 	found := &Inspection{
-		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
+		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing.MissingSummary,
 		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels,
 		FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
 		Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
@@ -414,9 +419,9 @@ func (s *inspector) faults() (lines []string) {
 	if s.read == 0 {
 		lines = append(lines, "no samples")
 	}
-	missing := s.missing
+	missing := s.missing.MissingSummary
 	if s.info.LabelType.Incomplete {
-		missing.Labels, missing.Rows = 0, s.lacking
+		missing.Labels, missing.Rows = 0, s.missing.lacking
 	}
 	if missing.Rows > 0 {
 		lines = append(lines, missing.fault(&s.info))

@@ -34,8 +34,8 @@ type Stats struct {
 }
 
 // New returns the rows of src, which checks accept, without the degrees that the options hide. Rows that src leaves out
-// do not appear, and the others are numbered anew, as a dataset numbers them. An error says that the labels are not complete
-// distributions, or that a label would have no degree in any sample.
+// do not appear, and the others are numbered anew, as a dataset numbers them. An error says that the labels are not
+// complete distributions, or that a label would have no degree in any sample.
 func New(src dataset.Source, checks importer.Options, o Options) (dataset.Source, *Stats, error) {
 	info := src.Info()
 	t := info.LabelType

@@ -201,7 +201,8 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 
 func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, kind: o.Labels.Kind, unseen: o.CSV.Unseen,
+		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, kind: o.Labels.Kind,
+		unseen:   o.CSV.Unseen,
 		encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
 	}
 	in, closer, err := openText(path, o.Encoding)

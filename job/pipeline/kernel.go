@@ -328,3 +328,21 @@ func (l *lent) Do(n int, p round.Parts) {
 
 // Part implements round.Parts.
 func (l *lent) Part(i int, s any) { l.parts.Part(i, s.(*scratch).inner) }
+
+// learnedData are the rows of a job as the algorithm sees them: filled and masked.
+func (k *kernel) learnedData(d *dataset.Data, v round.Vars) *dataset.Data {
+	return k.maskedData(k.filledData(d, v))
+}
+
+// maskedData are rows of a job without the degrees that the mask hides.
+func (k *kernel) maskedData(d *dataset.Data) *dataset.Data {
+	if !k.mask.Any() {
+		return d
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.whole != d {
+		k.whole, k.hides = d, d.Masked(k.mask, k.seed)
+	}
+	return k.hides
+}

@@ -15,24 +15,6 @@ func incomplete(j *round.Job, m *dataset.Manifest) bool {
 	return m.LabelType.Incomplete || j.Split.Mask.Any()
 }
 
-// learnedData are the rows of a job as the algorithm sees them: filled and masked.
-func (k *kernel) learnedData(d *dataset.Data, v round.Vars) *dataset.Data {
-	return k.maskedData(k.filledData(d, v))
-}
-
-// maskedData are rows of a job without the degrees that the mask hides.
-func (k *kernel) maskedData(d *dataset.Data) *dataset.Data {
-	if !k.mask.Any() {
-		return d
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.whole != d {
-		k.whole, k.hides = d, d.Masked(k.mask, k.seed)
-	}
-	return k.hides
-}
-
 // observedMean returns the mean of each label over the degrees that are not missing, divided by the sum of the means.
 // sums are what sumLabels made for so many labels.
 func observedMean(sums []float64, labels int) []float64 {

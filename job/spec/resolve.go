@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -122,12 +121,13 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
 	},
 	{
-		param.Param{Name: "mask", Kind: param.KindText, Doc: "degrees that are hidden in the training, for experiments with " +
-			"incomplete labels; measures are of whole labels. A number is the probability that a degree is hidden, " +
-			"golden:FRACTION hides the same degrees whatever the seed, and unlabelled:FRACTION hides all degrees of a sample",
-			Default: "none", Form: "none, or a fraction above 0 and below 1, golden:FRACTION, unlabelled:FRACTION, or two of " +
+		param.Param{Name: "mask", Kind: param.KindText,
+			Doc: "degrees that are hidden in the training, for experiments with incomplete labels; measures are of whole labels. " +
+				"A number is the probability that a degree is hidden. golden:FRACTION hides the same degrees whatever the seed, " +
+				"and unlabelled:FRACTION hides all degrees of a sample",
+			Default: noMask, Form: "none, or a fraction above 0 and below 1, golden:FRACTION, unlabelled:FRACTION, or two of " +
 				"them with a comma between them", Check: checkMask},
-		func(s *protocol.Spec, value any) { s.Mask = unless(none, value) },
+		func(s *protocol.Spec, value any) { s.Mask = unless(noMask, value) },
 	},
 }
 
@@ -234,18 +234,6 @@ func checkSeed(text string) error {
 	return nil
 }
 
-// checkMask returns an error if a text is neither a mask nor none.
-func checkMask(text string) error {
-	if text == none {
-		return nil
-	}
-	mask, err := dataset.ParseMask(text)
-	if err == nil && !mask.Any() {
-		err = errors.New("it is empty")
-	}
-	return err
-}
-
 // Resolve makes the job of a spec on a dataset. Every setting of the job has a value: the
 // model is a function of job and dataset, bit for bit. Errors about one key are
 // *param.Error.
@@ -267,14 +255,9 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err := checkMeasures(a.Name(), &s, m); err != nil {
 		return nil, err
 	}
-	mask, err := dataset.ParseMask(s.Mask)
+	mask, err := maskOf(s.Mask, a.Name(), m)
 	if err != nil {
-		return nil, param.Errorf("mask", "%v", err)
-	}
-	if mask.Any() {
-		if err := pipeline.CheckLearns(a.Name(), m, mask); err != nil {
-			return nil, param.Errorf("mask", "%v", err)
-		}
+		return nil, err
 	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {

@@ -185,14 +185,6 @@ func (k *Kernel) know(x *known, u *round.Task, d *dataset.Data, s *Scratch) {
 	s.space.fold(outers, total[:0])
 }
 
-// Degrees sets dst to a label distribution, divided by its sum.
-func Degrees(dst []float64, label []float32) {
-	share := 1 / num.Sum64(label)
-	for c, x := range label {
-		dst[c] = float64(x) * share
-	}
-}
-
 // negentropy returns Σ d ln d.
 func negentropy(degrees []float64) (sum float64) {
 	for _, x := range degrees {

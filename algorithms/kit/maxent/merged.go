@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// merged computes the K-L divergences of samples in which degrees are missing. Their missing labels are one label, whose
-// degree is known: r = 1 - Σ_observed d. It has the probability m = Σ_missing p, so the divergence
-// Σ_observed d ln(d/p) + r ln(r/m) is
+// merged computes the K-L divergences of samples in which degrees are missing. Their missing labels are one label,
+// whose degree is known: r = 1 - Σ_observed d. It has the probability m = Σ_missing p, so the divergence Σ_observed d
+// ln(d/p) + r ln(r/m) is
 //
 //	ln Σ exp(s_c) - Σ_observed d_c s_c - r ln Σ_missing exp(s_c) + Σ_observed d ln d + r ln r
 //
@@ -27,8 +27,8 @@ func newMerged(labels int) *merged {
 	return &merged{labels, make([]int, 0, blocks.MaxRows), make([]float64, blocks.MaxRows*labels)}
 }
 
-// degrees sets dst to a label distribution as Degrees does, or to its observed degrees as they are and zeros. It returns
-// what the missing degrees sum to.
+// degrees sets dst to a label distribution as Degrees does, or to its observed degrees as they are and zeros. It
+// returns what the missing degrees sum to.
 func (m *merged) degrees(dst []float64, label []float32) (missing float64) {
 	if m == nil || dataset.CountMissing(label) == 0 {
 		Degrees(dst, label)
@@ -85,5 +85,13 @@ func (m *merged) subtract(predictions, total []float64) {
 			predictions[c*blocks.MaxRows+i] -= x
 			total[c] -= x
 		}
+	}
+}
+
+// Degrees sets dst to a label distribution, divided by its sum.
+func Degrees(dst []float64, label []float32) {
+	share := 1 / num.Sum64(label)
+	for c, x := range label {
+		dst[c] = float64(x) * share
 	}
 }

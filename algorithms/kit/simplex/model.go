@@ -1,5 +1,5 @@
-// Package simplex has what fits of linear functions to label distributions share, whose predictions are the nearest points
-// of the simplex: the model, projections, and products of samples, from which a leader solves for the weights.
+// Package simplex has what fits of linear functions to label distributions share, whose predictions are the nearest
+// points of the simplex: the model, projections, and products of samples, from which a leader solves for the weights.
 package simplex
 
 import (
@@ -59,8 +59,8 @@ func Decode(tensors []algorithms.Tensor) (algorithms.Model, error) {
 // tensors lists the tensors.
 func (m *Model) tensors(l *learner.Tensors) {
 	l.Settings(1, learner.Within(&m.features, 1, dataset.MaxFeatures), learner.Within(&m.labels, 1, dataset.MaxLabels))
-	l.Check(int64(m.features+1)*int64(m.labels) <= MaxProducts, "the model has %d features and %d labels, which is too many",
-		m.features, m.labels)
+	l.Check(int64(m.features+1)*int64(m.labels) <= MaxProducts, "the model has %d features and %d labels, which is too "+
+		"many", m.features, m.labels)
 	l.F64("weights", &m.weights, m.features+1, m.labels)
 	for _, x := range m.weights {
 		l.Check(math.Abs(x) <= greatest, "the model has the weight %v", x)

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// TestWeighted: the point is on the simplex, and no neighbour on the simplex has a smaller objective. With equal weights
-// it is the projection.
+// TestWeighted: the point is on the simplex, and no neighbour on the simplex has a smaller objective. With equal
+// weights it is the projection.
 func TestWeighted(t *testing.T) {
 	s := num.NewStream(num.NewKey(1, "test"), 0, 0)
 	for n := 1; n < 7; n++ {

@@ -55,7 +55,8 @@ func (p *Plan) Width() int {
 
 // ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the
 // number of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a
-// scale, a number and the number floored, or the degrees that are not missing. With Both, the third part has the ten and More of clipped degrees.
+// scale, a number and the number floored, or the degrees that are not missing. With Both, the third part has the ten
+// and More of clipped degrees.
 func (p *Plan) ends() (distribution, plain, all int) {
 	if p.Number {
 		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth
@@ -160,8 +161,8 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 	return reportFrom(sums[:Width]), a
 }
 
-// Gaps reports whether the labels of rows, of which these are the sums (Width values), have missing degrees. Then the
-// rows have no measures but the errors of the other degrees.
+// Gaps reports whether sums (Width values) are of rows with missing degrees. Such rows have no measures but the errors
+// of the other degrees.
 func (p *Plan) Gaps(sums []float64) bool {
 	distribution, _, _ := p.ends()
 	return p.Type.Incomplete && !p.Number && sums[distribution] > 0
