@@ -153,7 +153,7 @@ func (t *trainer) prepare() (err error) {
 	for i := range q {
 		trace += k.At(i, i)
 	}
-	t.factor, err = simplex.Factor(k, t.cfg.Ridge+float64(t.cfg.RidgeFraction*trace)/float64(q))
+	t.factor, err = simplex.Factor(k, t.cfg.Ridge+float64(t.cfg.RidgeFraction*trace)/t.gram[len(t.gram)-1])
 	return err
 }
 

@@ -35,11 +35,11 @@ func FuzzDecodeModel(f *testing.F) {
 func TestDigests(t *testing.T) {
 	fittest.Digests(t, winldl.New(), cases, map[string]string{
 		"paper":         "c2892ab2d44017dc227b43a40d376fcb6f351a09ed7a8ff4aecb8b3b288418a3",
-		"auto":          "92f995033aa5fcd6101d267e8db19d1d049de95ca457949d10edcefa635d112e",
-		"minmax":        "71bc2db314590b41dcb17528c7e5445398a65288cff32be306a78fed2a41d05f",
+		"auto":          "825998e80b235fbc3c100633de71507b3a794d33764e2c1bcb0764194546be95",
+		"minmax":        "4564527ce501cc0b1d72566b97b1b4786e5409b54d7197f4de4d0e9312d968f3",
 		"paper sparse":  "39b7da4d44b0831fce04c1901d8a54436a3ab0d58a86262681a0e5821596a47a",
-		"auto sparse":   "48ed2c75e400d1026ef8b85034f503ac57bd72d14501f425fca6437877055516",
-		"minmax sparse": "02c3ceedf397572966c1881e33ad9b1cec986dc165e48c338a5a9237aba06422",
+		"auto sparse":   "834db05958c2fae4bd797b6970e63d52d505d1f72b43008fd5372965a0b9c254",
+		"minmax sparse": "a5ca637ad9cd925eb2bc3cd5101cca58ab3034f409646bb6a8dcfd25c03a7d16",
 	})
 }
 
@@ -47,11 +47,11 @@ func TestDigests(t *testing.T) {
 func TestMaskedDigests(t *testing.T) {
 	fittest.MaskedDigests(t, winldl.New(), dataset.Mask{Rate: 0.6, Unlabelled: 0.1}, cases, map[string]string{
 		"paper":         "16d848555e78b06e247de3cc8c7a63b729bfeaad34052757040aa081ae851447",
-		"auto":          "2071d1a5f278ce88a35363faf18151b105ce3eb65cd662e2c25b4e9253407302",
-		"minmax":        "c3c44a5374a4d5b0609030087a60bd583a60ada73705212c822f8871b7ddf839",
+		"auto":          "cbfc932817c789b44483d6db2c4a71acbbb436e5ff13dee3171f3b0421c89da1",
+		"minmax":        "8e590acff87d1ab2d1c294b671a823d307c87c991d66c0abf4e3843c2b95399f",
 		"paper sparse":  "0446d21013fcd4f08ac073ffb3167899aa23437e51383bae2715fee45c912061",
-		"auto sparse":   "9a56f3e5fec4486d58f858f29eb6db7ee59897b1d9573d4fdb0c036550b99414",
-		"minmax sparse": "218576036ffed06d2acca06f4e8b4d36f3f8b9995086e46b3366d898443449cb",
+		"auto sparse":   "79a0429d067fb4a31af77662917a72144c774e6ef548bdc5338bbaffecf3d6a5",
+		"minmax sparse": "adf31f92d0222c136bcf905c98a9ba8a3b4b1a17114cd876f12868b16829f685",
 	})
 }
 

@@ -246,7 +246,7 @@ func (t *Table) SameNotes() (list []string) {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two "+
 				"datasets once.", d.Same, d.Name))
 		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool {
-			return d.Digest != "" && b.Digest == d.Digest
+			return d.Digest != "" && b.Digest == d.Digest && b.Mask == d.Mask // the report lists the masks
 		}); b >= 0 {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another "+
 				"kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))

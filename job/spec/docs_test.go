@@ -85,7 +85,11 @@ func same(a, b algorithms.Algorithm) bool {
 // texts returns what is printed of settings.
 func texts(params []param.Param) (rows [][4]string) {
 	for _, p := range params {
-		rows = append(rows, [4]string{"`" + p.Name + "`", p.Doc, p.Wanted(), p.Default})
+		wanted := p.Wanted()
+		if len(p.Words) > 20 { // names, which are no sentence
+			wanted = "`" + wanted + "`"
+		}
+		rows = append(rows, [4]string{"`" + p.Name + "`", p.Doc, wanted, p.Default})
 	}
 	return rows
 }
