@@ -300,6 +300,10 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		for _, note := range slices.Concat(s.Info.Said(), errtext.Literals(notes)) {
 			o.Note(errtext.Sprintf("%s%s", dataset.Prefix(s.Info.File), note))
 		}
+		if s.repaired > 0 {
+			o.Note(errtext.Sprintf("%sone label of %s is missing; it is 1 less the sum of the others",
+				dataset.Prefix(s.Info.File), dataset.Counted(s.repaired, "sample")))
+		}
 	}
 	if o.Warn != nil {
 		s.warn(o.Warn)
@@ -350,10 +354,6 @@ func (s *Stats) warn(tell func(errtext.Text)) {
 	}
 	if s.rescaled > 0 {
 		warn(RescaledNote(s.rescaled))
-	}
-	if s.repaired > 0 {
-		warn(fmt.Sprintf("one label of %s is missing; it is 1 less the sum of the others",
-			dataset.Counted(s.repaired, "sample")))
 	}
 }
 

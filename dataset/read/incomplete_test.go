@@ -21,7 +21,7 @@ func TestIncomplete(t *testing.T) {
 			return nil, nil, nil, err
 		}
 		var said []string
-		m, shards, err := importer.Build(src, importer.Options{Warn: func(s errtext.Text) {
+		m, shards, err := importer.Build(src, importer.Options{Note: func(s errtext.Text) {
 			said = append(said, s.String())
 		}})
 		return m, shards, said, err
