@@ -35,8 +35,8 @@ var settings = param.Table[Config]{
 		func(c *Config) *float64 { return &c.Rho }),
 	param.Float("ridge", "added to the diagonal of the products of the features", 1e-14, 1e12, 1e-5,
 		func(c *Config) *float64 { return &c.Ridge }),
-	param.Float("ridge_fraction", "added to the diagonal as well, as a fraction of the mean square of a sample: Σ x² of its "+
-		"features, and 1 for the bias", 0, 1e6, 1,
+	param.Float("ridge_fraction", "added to the diagonal as well, as a fraction of the mean square of a sample: Σ x² of "+
+		"its features, and 1 for the bias", 0, 1e6, 1,
 		func(c *Config) *float64 { return &c.RidgeFraction }).Preset(param.Paper, 0),
 	param.Int("iterations", "maximum number of steps of ADMM; T of the weights of missing degrees", 1, 1000, 100,
 		func(c *Config) *int { return &c.Iterations }),

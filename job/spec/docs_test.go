@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,11 @@ func settingsOf(all []algorithms.Algorithm) string {
 		index = append(index, fmt.Sprintf("[%s](#%s)", title, strings.ReplaceAll(title, " ", "-")))
 		sections = append(sections, fmt.Sprintf("## %s\n\n%s\n%s", title, docs, table(a.Params())))
 	}
-	return strings.Join(index, ", ") + ".\n\n" + strings.Join(sections, "\n")
+	lines := "" // of ten links, which are no long sentence
+	for some := range slices.Chunk(index, 10) {
+		lines += "- " + strings.Join(some, ", ") + "\n"
+	}
+	return lines + "\n" + strings.Join(sections, "\n")
 }
 
 func same(a, b algorithms.Algorithm) bool {

@@ -123,8 +123,8 @@ var common = []key{
 	{
 		param.Param{Name: "mask", Kind: param.KindText,
 			Doc: "degrees that are hidden in the training, for experiments with incomplete labels; measures are of whole " +
-				"labels. A number is the probability that a degree is hidden. golden:FRACTION hides the same degrees whatever the seed, " +
-				"and unlabelled:FRACTION hides all degrees of a sample",
+				"labels. A number is the probability that a degree is hidden. golden:FRACTION hides the same degrees whatever " +
+				"the seed, and unlabelled:FRACTION hides all degrees of a sample",
 			Default: noMask, Form: "none, or a fraction above 0 and below 1, golden:FRACTION, unlabelled:FRACTION, or two of " +
 				"them with a comma between them", Check: checkMask},
 		func(s *protocol.Spec, value any) { s.Mask = unless(noMask, value) },
