@@ -66,6 +66,9 @@ type Beginner interface {
 	FitsWeights(j *round.Job, m *dataset.Manifest) error
 }
 
+// Partial is implemented by algorithms that may learn from labels in which degrees are missing (dataset.MissingDegree).
+type Partial interface{ LearnsFromIncomplete() bool }
+
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
 	// SubJob returns the job of a task of such a round, as the trainer's Gather.SubJob does.

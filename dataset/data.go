@@ -20,11 +20,8 @@ type Data struct {
 	Manifest *Manifest
 	roles    []Roles
 
-	of   *Data     // the data that has these shards, or nil
-	fill []float64 // what takes the place of missing features, by feature; nil: they stay
-	// of the rows with one of some roles, by original row number: other labels; nil: all rows keep their labels
-	labels   []float32
-	relabels Roles
+	of     *Data             // the data that has these shards, or nil
+	change func(*Rows) *Rows // makes a shard of the shard of of; nil: it is the same
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
 
@@ -47,38 +44,46 @@ func NewData(m *Manifest, roles []Roles) *Data {
 	}
 }
 
+// changed returns d with other shards, each with the same rows, which change makes when they are first needed.
+func (d *Data) changed(change func(*Rows) *Rows) *Data {
+	f := NewData(d.Manifest, d.roles)
+	f.of, f.change = d, change
+	return f
+}
+
 // Filled returns d with values in the place of missing features (NaN): one for each feature.
 // It takes the memory of the shards that have such.
 func (d *Data) Filled(values []float64) *Data {
-	f := NewData(d.Manifest, d.roles)
-	f.of, f.fill = d, append([]float64{}, values...)
-	return f
+	own := slices.Clone(values)
+	return d.changed(func(r *Rows) *Rows { return r.filled(own) })
+}
+
+// Masked returns d as a training sees it, whose split has a mask and a seed: degrees of training and validation rows
+// are missing. It takes the memory of the labels.
+func (d *Data) Masked(k Mask, seed uint64) *Data {
+	return d.changed(func(r *Rows) *Rows { return r.masked(k, seed, d.roles) })
 }
 
 // Relabelled returns d with other label distributions for the rows of some roles: one for each row, by original row
 // number. Exact numbers and intervals stay. It takes the memory of the labels of all shards.
 func (d *Data) Relabelled(roles Roles, labels []float32) *Data {
-	f := NewData(d.Manifest, d.roles)
-	f.of, f.relabels, f.labels = d, roles, slices.Clone(labels)
-	return f
-}
-
-// relabelled returns shard i with the labels of Relabelled.
-func (d *Data) relabelled(raw *Rows) *Rows {
-	r := *raw
-	r.D = slices.Clone(raw.D)
+	own := slices.Clone(labels)
 	place := make([]int, len(d.roles)) // of each original row among the rows with other labels
 	for row := 1; row < len(place); row++ {
-		if place[row] = place[row-1]; d.roles[row-1]&d.relabels != 0 {
+		if place[row] = place[row-1]; d.roles[row-1]&roles != 0 {
 			place[row]++
 		}
 	}
-	for i, row := range r.Row {
-		if d.roles[row]&d.relabels != 0 {
-			copy(r.Label(i), d.labels[place[row]*r.Labels:])
+	return d.changed(func(raw *Rows) *Rows {
+		r := *raw
+		r.D = slices.Clone(raw.D)
+		for i, row := range r.Row {
+			if d.roles[row]&roles != 0 {
+				copy(r.Label(i), own[place[row]*r.Labels:(place[row]+1)*r.Labels])
+			}
 		}
-	}
-	return &r
+		return &r
+	})
 }
 
 // Sample returns d with n of its training rows, or with all if there are fewer. The key draws
@@ -99,24 +104,19 @@ func (d *Data) Sample(n int, key num.Key) *Data {
 	return s
 }
 
-// changed returns shard i with its missing features filled, or with other labels, if these are set.
-func (d *Data) changed(i int) *Rows {
+// made returns shard i of data whose shards are another's.
+func (d *Data) made(i int) *Rows {
 	raw := d.of.Shard(i)
-	if d.fill == nil && d.labels == nil {
+	if d.change == nil {
 		return raw
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.shards[i].Load()
-	switch {
-	case r != nil:
-		return r
-	case d.fill != nil:
-		r = raw.filled(d.fill)
-	default:
-		r = d.relabelled(raw)
+	if r == nil {
+		r = d.change(raw)
+		d.shards[i].Store(r)
 	}
-	d.shards[i].Store(r)
 	return r
 }
 
@@ -140,7 +140,7 @@ func (d *Data) Shard(i int) *Rows {
 	case r != nil:
 		return r
 	case d.of != nil:
-		return d.changed(i)
+		return d.made(i)
 	}
 	panic(fmt.Sprintf("dataset: shard %d is not at hand", i))
 }
@@ -152,7 +152,7 @@ func (d *Data) Role(row uint32) Roles { return d.roles[row] }
 // of shard and position. The result is shared: do not write to it. It is
 // computed once for each argument list.
 func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
-	if d.fill != nil || d.labels != nil { // the rows are the same
+	if d.change != nil { // the rows are the same
 		return d.of.Select(lo, hi, roles)
 	}
 	key := selectionKey{lo, hi, roles}
@@ -177,4 +177,17 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 	d.selection[key] = refs
 	d.mu.Unlock()
 	return refs
+}
+
+// masked returns r with the hidden degrees of the training and validation rows missing.
+func (r *Rows) masked(k Mask, seed uint64, roles []Roles) *Rows {
+	m := *r
+	m.Incomplete, m.D = true, slices.Clone(r.D)
+	for i, row := range r.Row {
+		if roles[row]&(Train|Validation) != 0 {
+			k.Hide(m.Label(i), seed, int(row))
+			Repair(m.Label(i))
+		}
+	}
+	return &m
 }

@@ -158,7 +158,7 @@ func (m *Manifest) Check() error {
 func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
 	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||
-		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals {
+		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals || r.Incomplete != m.LabelType.Incomplete {
 		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w",
 			i, r.N, r.Features, r.Labels, ErrFormat)
 	}

@@ -70,8 +70,10 @@ func (m Missing) Refuses() bool { return !m.Drop && !m.Fill && !m.Keep && m.By =
 
 // Advice in errors about missing labels, and about missing features.
 var (
-	DropHint    = errtext.Sprintf("; {missing=drop} leaves such samples out")
-	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", DropHint)
+	DropHint = errtext.Sprintf("; {missing=drop} leaves such samples out")
+	// IncompleteHint follows DropHint if the label is the degree of a distribution.
+	IncompleteHint = errtext.Sprintf(", {labels=incomplete} keeps them and learns from their other labels")
+	missingHint    = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", DropHint)
 )
 
 // Fills reports whether the model keeps what takes the place of missing features.
@@ -123,17 +125,22 @@ const (
 )
 
 // ValueOf says what a value in a file is.
-type ValueOf bool
+type ValueOf uint8
 
 const (
-	OfFeature ValueOf = true
-	OfLabel   ValueOf = false // or an exact number or an interval
+	OfFeature ValueOf = iota
+	OfLabel           // a number, a class or a count, or an exact number or an interval
+	OfDegree          // of a label distribution
 )
 
 // Hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
 func (m Missing) Hint(what ValueOf) errtext.Text {
 	switch {
 	case what == OfLabel:
+		return DropHint
+	case what == OfDegree && m.Model == nil:
+		return DropHint + IncompleteHint
+	case what == OfDegree:
 		return DropHint
 	case m.Model == nil:
 		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")

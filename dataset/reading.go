@@ -194,17 +194,19 @@ const (
 	Class LabelKind = "class"
 	// Counts are non-negative counts, which are divided by their sum.
 	Counts LabelKind = "counts"
+	// Incomplete are label distributions in which degrees may be missing.
+	Incomplete LabelKind = "incomplete"
 )
 
 // ParseLabelKind reads a LabelKind as flags and specs write it.
 func ParseLabelKind(s string) (LabelKind, error) {
 	switch k := LabelKind(s); k {
-	case Distributions, Age, Class, Counts:
+	case Distributions, Age, Class, Counts, Incomplete:
 		return k, nil
 	case "distribution", "distributions":
 		return Distributions, nil
 	}
-	return "", fmt.Errorf("labels %q: want distributions, age, class or counts", s)
+	return "", fmt.Errorf("labels %q: want distributions, incomplete, age, class or counts", s)
 }
 
 // LabelColumns says which columns of a CSV file were read as labels, if their names do not

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -21,8 +22,11 @@ type Rows struct {
 	// Start holds N+1 offsets into X and Index of a sparse block.
 	Start []uint32
 
-	// D holds N×Labels label degrees, row-major; each row sums to one.
+	// D holds N×Labels label degrees, row-major; each row sums to one. With Incomplete, some are MissingDegree and the
+	// others of their row sum to at most one.
 	D []float32
+	// Incomplete says that degrees may be missing.
+	Incomplete bool
 	// Row holds the original number of each row (from 0): in the dataset, see
 	// Manifest.FileRow, or, in what Blocks gives, in the file.
 	Row []uint32
@@ -101,6 +105,9 @@ func (r *Rows) Check() error {
 				i/2, low, high)
 		}
 	}
+	if err := r.checkDegrees(); err != nil {
+		return err
+	}
 	if r.Sparse {
 		return r.checkSparse()
 	}
@@ -168,4 +175,39 @@ func PositiveZero(v float64) float32 {
 		return 0
 	}
 	return x
+}
+
+// ObservedSlack is how far above 1 the degrees of a sample that are not missing may sum: the tolerance of complete
+// labels, and the rounding of the degrees to float32.
+const ObservedSlack = 2e-4
+
+// checkDegrees returns an error if a degree of r is missing although its labels are complete, or if the degrees of
+// incomplete labels are not possible.
+func (r *Rows) checkDegrees() error {
+	if !r.Incomplete {
+		if i := slices.IndexFunc(r.D, func(d float32) bool { return d != d }); i >= 0 {
+			return fmt.Errorf("dataset: the block is damaged: label %d of sample %d is missing, but the labels are complete",
+				i%r.Labels, i/r.Labels)
+		}
+		return nil
+	}
+	for i := range r.N {
+		sum, missing := 0.0, 0
+		for c, d := range r.Label(i) {
+			switch {
+			case d != d && math.Float32bits(d) == math.Float32bits(MissingDegree):
+				missing++
+			case !(d >= 0 && d <= 1+ObservedSlack) || math.Float32bits(d) == 1<<31:
+				return fmt.Errorf("dataset: the block is damaged: the degree %v of label %d of sample %d is not possible", d, c, i)
+			default:
+				sum += float64(d)
+			}
+		}
+		if missing == 1 || sum > 1+ObservedSlack || missing == 0 && sum < 1-ObservedSlack {
+			return fmt.Errorf("dataset: the block is damaged: %d missing degrees of sample %d do not fit the sum %v of the "+
+				"others",
+				missing, i, sum)
+		}
+	}
+	return nil
 }

@@ -88,12 +88,18 @@ type LabelType struct {
 	Classes bool `json:"classes,omitempty"`
 	// Scale: the labels are whole numbers in ascending order; nil: they are not.
 	Scale *Scale `json:"scale,omitempty"`
+	// Incomplete: degrees may be missing (MissingDegree).
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // check returns an error if no dataset has such labels. values: the rows have exact numbers.
 func (t *LabelType) check(labels int, values bool) error {
 	s := t.Scale
 	switch {
+	case t.Incomplete && (t.Classes || s != nil):
+		return errors.New("labels with missing degrees cannot be classes or numeric")
+	case t.Incomplete && labels == 1:
+		return errors.New("labels with missing degrees need at least two labels")
 	case s == nil && values:
 		return errors.New("there are exact numbers, but the labels are not numeric")
 	case s == nil:
@@ -113,6 +119,8 @@ func (t *LabelType) String(labels int) string {
 	switch s := t.Scale; {
 	case t.Classes:
 		return "classes"
+	case t.Incomplete:
+		return "incomplete distributions"
 	case s == nil:
 		return "distributions"
 	case s.True == TrueValue:
@@ -125,7 +133,8 @@ func (t *LabelType) String(labels int) string {
 // Same tells whether two types are equal.
 func (t *LabelType) Same(other *LabelType) bool {
 	a, b := t.Scale, other.Scale
-	return t.Classes == other.Classes && (a == nil) == (b == nil) && (a == nil || *a == *b)
+	return t.Classes == other.Classes && t.Incomplete == other.Incomplete &&
+		(a == nil) == (b == nil) && (a == nil || *a == *b)
 }
 
 // Greatest returns the label of the greatest share, of equal ones the lowest.

@@ -19,7 +19,9 @@ const (
 	// without them are as they were before there were any.
 	flagValues    = 1 << 2
 	flagIntervals = 1 << 3
-	flagAll       = flagSparse | flagNames | flagValues | flagIntervals
+	// The degrees of a shard with this flag may be missing.
+	flagIncomplete = 1 << 4
+	flagAll        = flagSparse | flagNames | flagValues | flagIntervals | flagIncomplete
 )
 
 // shardLayout is the header of an encoded shard and where its sections begin.
@@ -88,6 +90,9 @@ func EncodeShard(r *Rows, names []string) []byte {
 	if r.Interval != nil {
 		l.flags |= flagIntervals
 	}
+	if r.Incomplete {
+		l.flags |= flagIncomplete
+	}
 	for _, name := range names {
 		l.nameBytes += len(name)
 	}
@@ -145,7 +150,8 @@ func DecodeShard(b []byte) (*Rows, error) {
 	}
 	r := &Rows{
 		N: l.rows, Features: l.features, Labels: l.labels, Sparse: l.flags&flagSparse != 0,
-		Row: view[uint32](b, l.row), D: view[float32](b, l.d), X: view[float32](b, l.x),
+		Incomplete: l.flags&flagIncomplete != 0,
+		Row:        view[uint32](b, l.row), D: view[float32](b, l.d), X: view[float32](b, l.x),
 	}
 	if r.Sparse {
 		r.Index, r.Start = view[uint32](b, l.index), view[uint32](b, l.start)

@@ -62,6 +62,8 @@ type Split struct {
 	// down but at least ValidationMin (and at most half of them).
 	ValidationFraction float64 `json:"validation_fraction,omitempty"`
 	ValidationMin      int     `json:"validation_min,omitempty"`
+	// Mask hides degrees of the training and validation rows from the training.
+	Mask Mask `json:"mask,omitzero"`
 }
 
 // Assign returns the role of every original row number. assigned is the decoded
@@ -233,6 +235,9 @@ func (s Split) Check() error {
 	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
 		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation",
 			s.TestFraction, s.ValidationFraction)
+	}
+	if err := s.Mask.Check(); err != nil {
+		return fmt.Errorf("dataset: %w", err)
 	}
 	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
 		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)

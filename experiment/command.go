@@ -139,11 +139,10 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	}
 	flag("fold", strconv.Itoa(run.Fold))
 	flag("seed", strconv.FormatUint(c.spec.Seed+repeat, 10))
-	if more := c.spec.more(); more != "" {
-		flag("measures", more)
-	}
-	if c.spec.Clip != "" {
-		flag("clip", c.spec.Clip)
+	for _, o := range [][2]string{{"measures", c.spec.more()}, {"clip", c.spec.Clip}, {"mask", d.Mask.String()}} {
+		if o[1] != "" {
+			flag(o[0], o[1])
+		}
 	}
 	words = append(words, cmp.Or(row.Enhance, d.Enhance).Flags()...)
 	return shellword.Line(words), nil

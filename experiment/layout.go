@@ -288,7 +288,7 @@ func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
 		return
 	}
 	set, err := predictions.Decode(o.Predictions)
-	if err != nil || set.Number { // numbers have no distributions
+	if err != nil || set.Number || set.Type.Incomplete { // numbers have no distributions, and figures show whole ones
 		return
 	}
 	for i, row := range set.Row {

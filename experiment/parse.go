@@ -253,7 +253,7 @@ func (s *parser) record(e entry) {
 }
 
 // datasetKeys are the keys of a dataset that say nothing of how its file is read.
-var datasetKeys = []string{"file", "dataset", "name", "folds", "enhance"}
+var datasetKeys = []string{"file", "dataset", "name", "folds", "enhance", "mask"}
 
 // ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
 var ReadingKeys = []string{
@@ -281,6 +281,12 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 					d.Folds = s.folds(e)
 				case "enhance":
 					d.Enhance = s.enhancement(e)
+				case "mask":
+					mask, err := dataset.ParseMask(s.text(e))
+					if err != nil {
+						s.fail(e.valueAt, "mask: %v", err)
+					}
+					d.Mask = mask
 				default:
 					d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
 				}

@@ -124,6 +124,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
+	split.Mask = d.Mask
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,
 		Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
@@ -238,7 +239,7 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	asked := protocol.Spec{
 		Algorithm: r.Algorithm, Set: maps.Clone(r.Settings), Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
-		Measures: s.more(), Clip: s.Clip,
+		Measures: s.more(), Clip: s.Clip, Mask: of.Mask.String(),
 	}
 	if share, ok := r.Settings[spec.TrainFraction]; ok {
 		delete(asked.Set, spec.TrainFraction)
@@ -256,7 +257,7 @@ func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Mani
 	j, err := spec.Resolve(asked, m)
 	var about *param.Error
 	switch {
-	case errors.As(err, &about) && about.Name == "algorithm":
+	case errors.As(err, &about) && (about.Name == "algorithm" || about.Name == "mask"):
 		return nil, errtext.Errorf(errtext.WrongSpec, "%s", about.Reason)
 	case err != nil:
 		return nil, err

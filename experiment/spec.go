@@ -68,6 +68,8 @@ type Dataset struct {
 	// Enhance makes distributions of logical labels, in the training part of each fold alone; nil: training is on the
 	// labels as they are. A method may have one, too, but not together.
 	Enhance *round.Enhance
+	// Mask hides degrees of the training samples of each run.
+	Mask dataset.Mask
 
 	At yamltree.Place
 }

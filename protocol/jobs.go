@@ -74,6 +74,8 @@ type Spec struct {
 	Enhance   string   `json:"enhance,omitempty"`
 	Normalise string   `json:"normalise,omitempty"`
 	Binarise  *float64 `json:"binarise,omitempty"`
+	// Mask is dataset.Mask.String of the degrees that training does not see; empty: it sees all.
+	Mask string `json:"mask,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
 	Set map[string]string `json:"settings,omitempty"`
 }

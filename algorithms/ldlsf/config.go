@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
@@ -59,7 +60,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 
 // The bounds of the sums of a round, and of the factors of all labels.
 const (
-	maxSums    = 1 << 25
+	maxSums    = simplex.MaxProducts
 	maxFactors = 1 << 26
 )
 

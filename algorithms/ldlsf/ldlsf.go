@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
@@ -51,7 +52,7 @@ func New() algorithms.Algorithm {
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return &kernel{features: j.Manifest.Features, labels: j.Manifest.Labels}, nil
 		},
-		Model: learner.Decoder((*model).tensors),
+		Model: simplex.Decode,
 		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint {
 			q, sums := int64(m.Features+1), 8*max(1, sumsOf(m.Features, m.Labels))
 			weights := 8 * q * int64(m.Labels)

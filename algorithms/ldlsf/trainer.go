@@ -2,12 +2,12 @@ package ldlsf
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
@@ -35,17 +35,7 @@ func (t *trainer) State(l *fields.List) {
 	t.fit.State(l)
 	l.Known(&t.weights, (t.features+1)*t.labels)
 	l.Check(t.weights == nil || t.fit.Done(), "the saved state has weights before the features are scaled")
-	l.Check(bounded(t.weights), "the saved state has a weight that is too great")
-}
-
-// bounded reports whether a model can have all weights.
-func bounded(v []float64) bool {
-	for _, x := range v {
-		if !(math.Abs(x) <= greatest) {
-			return false
-		}
-	}
-	return true
+	l.Check(simplex.Bounded(t.weights), "the saved state has a weight that is too great")
 }
 
 // Next implements round.Trainer.
@@ -79,7 +69,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	for range t.cfg.Iterations {
 		s.step()
 	}
-	if !bounded(s.w.V) {
+	if !simplex.Bounded(s.w.V) {
 		return fmt.Errorf("%s: a weight is too great: scale the features, or use another rho", Name)
 	}
 	t.weights = s.w.V
@@ -103,5 +93,5 @@ func (t *trainer) Model() (algorithms.Model, error) {
 	if t.weights == nil {
 		return nil, fmt.Errorf("%s: there is no model yet", Name)
 	}
-	return newModel(t.weights, t.features, t.labels, t.fit.Values()), nil
+	return simplex.NewModel(t.weights, t.features, t.labels, t.fit.Values()), nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/edllrl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/external"
+	"github.com/coppice-ldl/coppice/algorithms/incomldl"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
@@ -40,6 +41,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/saiis"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
+	"github.com/coppice-ldl/coppice/algorithms/winldl"
 )
 
 // All lists every algorithm, in the order of help texts.
@@ -67,6 +69,8 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ptbayes.New(),
 		ptsvm.New(),
 		ldlsf.New(),
+		incomldl.New(),
+		winldl.New(),
 		dfldl.New(),
 		quadratic.New(),
 		ranking.New(),
@@ -115,6 +119,26 @@ func Output(name string) algorithms.Output {
 		return algorithms.Distribution
 	}
 	return a.Predicts()
+}
+
+// Incomplete lists the algorithms that learn from labels in which degrees are missing, in the order of All.
+func Incomplete() (names []string) {
+	for _, name := range Names() {
+		if LearnsFromIncomplete(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// LearnsFromIncomplete reports whether an algorithm learns from labels in which degrees are missing.
+func LearnsFromIncomplete(name string) bool {
+	a, err := Find(name)
+	if err != nil {
+		return false
+	}
+	p, ok := a.(algorithms.Partial)
+	return ok && p.LearnsFromIncomplete()
 }
 
 // Model decodes a model file into its file and model.
@@ -171,6 +195,8 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"pt-bayes":          {{0.2322, 0.06}, {0.1555, 0.93}},
 	"pt-svm":            {{0.1035, 11.7}},
 	"ldlsf":             {{0.4889, 0.09}, {0.4515, 0.65}},
+	"incomldl":          {{0.4588, 0.06}, {0.4418, 1.2}},
+	"winldl":            {{0.6531, 0.32}, {0.6814, 8.51}},
 	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
 	"ldlogitboost":      {{0.2186, 30.3}},
 	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},

@@ -1,6 +1,7 @@
 // Package sabfgs is the algorithm SA-BFGS of Geng 2016: the maximum-entropy model of package
 // maxent, whose weights minimise the mean K-L divergence by a quasi-Newton method. The method is
-// L-BFGS (package lbfgs); decay of the weights and early stopping are settings.
+// L-BFGS (package lbfgs); decay of the weights and early stopping are settings. Where degrees are missing, the missing
+// labels of a sample are one label of known degree: see maxent.Kernel.
 package sabfgs
 
 import (
@@ -26,6 +27,7 @@ func New() algorithms.Algorithm {
 			Paper:   `Geng 2016, "Label Distribution Learning"`,
 		},
 		Doc:          "the maximum-entropy model of Geng 2016, fitted by L-BFGS on all training samples",
+		Incomplete:   true,
 		Settings:     settings,
 		StateVersion: stateVersion,
 	}, fit, maxent.Added[Config]{})

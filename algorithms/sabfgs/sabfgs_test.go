@@ -111,6 +111,29 @@ func TestGoldenDigests(t *testing.T) {
 	}
 }
 
+// TestMergedDigests: a model of incomplete labels has the same bits on one lane and on many, and cut after every round;
+// with nothing hidden, the bits of complete labels.
+func TestMergedDigests(t *testing.T) {
+	m, shards := problem(t, 1)
+	for _, mask := range []dataset.Mask{{Rate: 0.5, Unlabelled: 0.1}, {Rate: 1e-300}} {
+		for _, c := range cases {
+			j := contract.Job(t, New(), c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1, Mask: mask})
+			d := datatest.Data(t, m, shards, j.Split, nil).Masked(mask, 5)
+			one := contract.Digest(t, New(), contract.Train(t, New(), j, d, 1, nil))
+			if many := contract.Digest(t, New(), contract.Train(t, New(), j, d, 3, nil)); many != one {
+				t.Errorf("%s: on three lanes %s, want %s", c.Name, many, one)
+			}
+			if cut := contract.Digest(t, New(), contract.Train(t, New(), j, d, 1, contract.Cut(t, New(), j, m))); cut != one {
+				t.Errorf("%s: cut after every round %s, want %s", c.Name, cut, one)
+			}
+			complete := contract.Digest(t, New(), train(t, m, shards, c.Set, 1, false))
+			if same := complete == one; same != (mask.Rate < 0.1) {
+				t.Errorf("%s, %+v: digest %s, of complete labels %s", c.Name, mask, one, complete)
+			}
+		}
+	}
+}
+
 // TestStopsEarly: the model is the point of the least validation loss, which is the mean K-L of
 // the validation rows, and training ends once the patience does.
 func TestStopsEarly(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 
 // FileFlags say which columns or variables of a data file are what.
 type FileFlags struct {
-	Labels       string   `enum:",distributions,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; age, a number that becomes a Gaussian around it (see --sigma and --range); class; or counts (default: distributions; for predict and evaluate, as for training)."`
+	Labels       string   `enum:",distributions,incomplete,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age (see --sigma, --range); class; or counts (default: distributions; for predict and evaluate, as for training)."`
 	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
 	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV file (default: label_, y_)."`
 	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
@@ -149,6 +149,12 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 	checks = importer.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
 	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	switch {
+	case l.Kind == dataset.Incomplete && d.Range != "":
+		return o, checks, cli.Usagef("{range} needs numeric labels, but {labels=incomplete} reads distributions with " +
+			"missing degrees")
+	case l.Kind == dataset.Incomplete && d.Normalize:
+		return o, checks, cli.Usagef("{normalize} cannot be used with {labels=incomplete}: degrees that are known stay as " +
+			"they are")
 	case !age && d.Sigma != 0:
 		return o, checks, cli.Usagef("{sigma} needs {labels=age}")
 	case l.Kind == dataset.Class && d.Range != "":

@@ -51,6 +51,7 @@ type SpecFlags struct {
 	Enhance       string   `group:"what" seldom:"" placeholder:"METHOD" help:"Label enhancement: train on distributions that are made of logical labels by lp, km, glle or logical. Test samples keep their labels; see docs/guides/enhance-labels.md."`
 	Normalise     string   `group:"what" seldom:"" placeholder:"HOW" help:"With --enhance: how distributions are made of scores: softmax or sum (default: softmax)."`
 	Binarise      string   `group:"what" seldom:"" placeholder:"T" help:"With --enhance: make logical labels of distributions: labels by falling probability until their sum exceeds T. Papers use 0.5 (default: the labels of the data are logical)."`
+	Mask          string   `group:"test" seldom:"" placeholder:"F" help:"Hide degrees of the training samples, for experiments with incomplete labels: each with probability F, golden:F for the same degrees whatever the seed, unlabelled:F for all degrees of a sample. Measures are of whole labels."`
 	Name          string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
 }
 
@@ -111,7 +112,7 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 		{"--name", "name", s.Name}, {"--seed", "seed", s.Seed},
 		{"--test-fraction", "test_fraction", s.TestFraction},
 		{"--train-fraction", spec.TrainFraction, s.TrainFraction}, {"--measures", "measures", s.Measures},
-		{"--clip", "clip", s.Clip}, division, {"--fold", "fold", s.Fold},
+		{"--clip", "clip", s.Clip}, {"--mask", "mask", s.Mask}, division, {"--fold", "fold", s.Fold},
 		{"--enhance", "enhance", s.Enhance}, {"--normalise", "normalise", s.Normalise},
 		{"--binarise", "binarise", s.Binarise},
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -243,7 +244,7 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 		return nil
 	})
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
-	if !e.plan.Number {
+	if !e.plan.Number && !e.plan.Gaps(model) {
 		e.Against = measures.CompareWithBaseline(e.Rows, differences)
 	}
 	return err
@@ -378,8 +379,16 @@ func rowNames(p *measures.Plan) (names []string) {
 	return names
 }
 
-// rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it.
+// rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it. If degrees are missing,
+// they are NaN.
 func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []float64 {
+	if dataset.CountMissing(label) > 0 {
+		dst = dst[:0]
+		for range rowNames(p) {
+			dst = append(dst, math.NaN())
+		}
+		return dst
+	}
 	ten := measures.ClippedRow(label, predicted, p.Clip)
 	dst = append(dst[:0], ten[:]...)
 	if p.More {

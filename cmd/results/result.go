@@ -212,6 +212,9 @@ func (r *Result) Text(w io.Writer) {
 	if r.Enhance != nil {
 		lines = append(lines, [2]string{"labels", "enhanced for training (" + r.Enhance.String() + ")"})
 	}
+	if r.Split.Mask.Any() {
+		lines = append(lines, [2]string{"mask", r.Split.Mask.String() + "; measures are of whole labels"})
+	}
 	if r.GainEvaluations > 0 {
 		lines = append(lines, [2]string{"gains", units.Count(r.GainEvaluations) + " evaluated"})
 	}
@@ -327,7 +330,7 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	beat, lines := "mean baseline", []measureLine(nil)
 	if added != nil && added.MedianPredictor != nil {
 		beat = "median baseline"
-	} else {
+	} else if !gaps(added) {
 		for i, m := range measures.All {
 			lines = append(lines, measureLine{measure: m.Title, model: model[i], baseline: mean[i], higher: m.HigherIsBetter})
 		}
@@ -345,9 +348,19 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 			cli.Measure(l.baseline.Std), better))
 	}
 	t.Render()
+	if gaps(added) {
+		o := added.Model.Observed
+		fmt.Fprintf(w, "%s of %s degrees are missing. Measures of distributions need complete labels.\n",
+			units.Count(o.Missing), units.Count(o.Missing+o.Degrees))
+	}
 	if added != nil {
 		writeScores(w, added)
 	}
+}
+
+// gaps reports whether labels have missing degrees, so that there are only the errors of the others.
+func gaps(a *pipeline.Added) bool {
+	return a != nil && a.Model != nil && a.Model.Observed != nil && a.Model.Observed.Missing > 0
 }
 
 // WriteAgainst writes a warning if a model is not better than the mean baseline on samples. a may be nil.
@@ -392,6 +405,9 @@ func addedLines(m, b *measures.Added) (lines []measureLine) {
 		}
 	}
 	switch {
+	case m.Observed != nil && b.Observed != nil:
+		lines = append(lines, measureLine{measure: "MAE, observed degrees", model: m.Observed.MAE, baseline: b.Observed.MAE,
+			higher: false})
 	case m.Classes != nil && b.Classes != nil:
 		m, b := m.Classes, b.Classes
 		lines = append(lines, []measureLine{

@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
@@ -39,6 +40,8 @@ type Checker struct {
 	sparse   bool
 	NonZeros int
 	rescaled int // rows, so far, whose labels summed to 1 within the tolerance only
+	Missing  int // degrees of the row that are missing
+	repaired int // rows, so far, with one missing degree
 
 	spare []float32 // the values in the other storage form, see stored
 }
@@ -129,10 +132,17 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	if c.info.Labels == 0 {
 		return nil
 	}
+	if c.Missing = 0; c.info.LabelType.Incomplete && slices.ContainsFunc(r.Labels, math.IsNaN) {
+		return c.checkObserved(r)
+	}
 	sum, negative := 0.0, -1
 	for i, d := range r.Labels {
 		if x := float32(d); x-x != 0 {
-			return c.columnError(r, "label", i, c.info.LabelNames, NotFinite(d, c.info.Missing.Hint(dataset.OfLabel)))
+			what := dataset.OfDegree
+			if c.info.LabelType.Classes || c.info.LabelType.Scale != nil {
+				what = dataset.OfLabel
+			}
+			return c.columnError(r, "label", i, c.info.LabelNames, NotFinite(d, c.info.Missing.Hint(what)))
 		}
 		if d < 0 && negative < 0 {
 			negative = i
@@ -160,6 +170,32 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	}
 	for _, d := range r.Labels {
 		c.Labels = append(c.Labels, dataset.PositiveZero(max(d, 0)/divisor))
+	}
+	return nil
+}
+
+// checkObserved converts the labels of a row in which degrees are missing: the others are in [0, 1] and sum to at most
+// 1, and stay as they are. If only one is missing, it becomes 1 less the others.
+func (c *Checker) checkObserved(r *dataset.Row) error {
+	sum := 0.0
+	for i, d := range r.Labels {
+		switch {
+		case math.IsNaN(d):
+			c.Labels = append(c.Labels, dataset.MissingDegree)
+			continue
+		case math.IsInf(d, 0) || d < -min(c.tolerance, DefaultTolerance) || d > 1+c.tolerance:
+			return c.columnError(r, "label", i, c.info.LabelNames,
+				errtext.Sprintf("{:%v} is no probability; the probability of a label must be from 0 to 1", d))
+		}
+		sum += d
+		c.Labels = append(c.Labels, dataset.PositiveZero(min(max(d, 0), 1)))
+	}
+	if sum > 1+min(c.tolerance, DefaultTolerance) {
+		return dataset.RowErrorf(c.info.File, r.Number, "the labels that are not missing sum to %.6g, want at most 1", sum)
+	}
+	missing := dataset.CountMissing(c.Labels)
+	if c.Missing = dataset.Repair(c.Labels); c.Missing < missing {
+		c.repaired++
 	}
 	return nil
 }

@@ -222,7 +222,10 @@ type Stats struct {
 	Info      dataset.Info
 	Rows      int
 	NonZeros  int64
-	meanLabel []float64
+	meanLabel []float64       // of the degrees that are not missing, divided by its sum if some are
+	observed  []int           // degrees of each label that are not missing
+	missing   int64           // degrees
+	repaired  int             // rows with one missing degree
 	groups    *dataset.Groups // without their rows; nil: there are none
 	leftOut   dataset.LeftOut
 	lastOut   int // the last row in leftOut; -1: none
@@ -239,7 +242,7 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	if err := s.Info.Check(); err != nil {
 		return nil, err
 	}
-	s.meanLabel = make([]float64, s.Info.Labels)
+	s.meanLabel, s.observed = make([]float64, s.Info.Labels), make([]int, s.Info.Labels)
 	var groups *identity.Groups
 	if s.Info.HasGroups {
 		groups = identity.NewGroups(s.Info.File)
@@ -252,10 +255,14 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	}
 	err := Scan(src, &first, "check", s.Info.Rows, func(r *dataset.Row, c *Checker) error {
 		s.Rows++
-		s.rescaled = c.rescaled
+		s.rescaled, s.repaired = c.rescaled, c.repaired
+		s.missing += int64(c.Missing)
 		s.NonZeros += int64(c.NonZeros)
 		for i, d := range c.Labels {
-			s.meanLabel[i] += float64(d)
+			if d == d {
+				s.meanLabel[i] += float64(d)
+				s.observed[i]++
+			}
 		}
 		if r.Turned {
 			s.turned++
@@ -286,12 +293,16 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 			return nil, err
 		}
 	}
-	for i := range s.meanLabel {
-		s.meanLabel[i] /= float64(s.Rows)
+	if err := s.endMean(); err != nil {
+		return nil, err
 	}
 	if o.Note != nil {
 		for _, note := range slices.Concat(s.Info.Said(), errtext.Literals(notes)) {
 			o.Note(errtext.Sprintf("%s%s", dataset.Prefix(s.Info.File), note))
+		}
+		if s.repaired > 0 {
+			o.Note(errtext.Sprintf("%sone label of %s is missing; it is 1 less the sum of the others",
+				dataset.Prefix(s.Info.File), dataset.Counted(s.repaired, "sample")))
 		}
 	}
 	if o.Warn != nil {
@@ -299,6 +310,26 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		s.rounded = watch.Rounded()
 	}
 	return s, nil
+}
+
+// endMean makes the sums of the labels their mean. It returns an error if a label has no degree in any row.
+func (s *Stats) endMean() error {
+	sum := 0.0
+	for i, n := range s.observed {
+		if n == 0 {
+			return dataset.Errorf(dataset.ErrFormat, "%sthe label %s is missing in every sample, so nothing can be learned of "+
+				"it; remove the label", dataset.Prefix(s.Info.File), cmp.Or(dataset.NameAt(s.Info.LabelNames, i), fmt.Sprint(i)))
+		}
+		s.meanLabel[i] /= float64(n)
+		sum += s.meanLabel[i]
+	}
+	if s.missing == 0 || sum == 0 {
+		return nil
+	}
+	for i := range s.meanLabel {
+		s.meanLabel[i] /= sum
+	}
+	return nil
 }
 
 func (s *Stats) warn(tell func(errtext.Text)) {
@@ -347,6 +378,8 @@ func (s *Stats) manifest() *dataset.Manifest {
 		Shape: s.Info.Shape, HasRowNames: s.Info.HasRowNames, LabelColumns: s.Info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.Info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.Info.CountedFrom, Reading: s.Info.Reading,
 	}
+	// Without a missing degree, the dataset is complete, whatever the file was declared to be.
+	m.LabelType.Incomplete = s.missing > 0
 	m.Shards = make([]dataset.ShardRef, dataset.ShardCount(m.Rows, m.ContentBytes()))
 	return m
 }
@@ -354,6 +387,10 @@ func (s *Stats) manifest() *dataset.Manifest {
 // Scan scans src and calls f with each row that is not left out, and with the checker
 // that has the row's values as float32.
 func Scan(src dataset.Source, o *Options, phase string, of int, f func(*dataset.Row, *Checker) error) error {
+	if o.Normalize && src.Info().LabelType.Incomplete {
+		return dataset.OptionErrorf("{normalize} cannot be used with {labels=incomplete}: degrees that are known stay as " +
+			"they are")
+	}
 	c, done := &Checker{info: src.Info(), normalize: o.Normalize, tolerance: cmp.Or(o.Tolerance, DefaultTolerance)}, 0
 	return src.Scan(func(r *dataset.Row) error {
 		if r.Number != done || done == dataset.MaxRows {
@@ -479,7 +516,7 @@ type block struct {
 
 func newBlock(info dataset.Info, size int) *block {
 	return &block{info: info, rows: &dataset.Rows{
-		Features: info.Features, Labels: info.Labels, Sparse: true,
+		Features: info.Features, Labels: info.Labels, Incomplete: info.LabelType.Incomplete, Sparse: true,
 		Start: make([]uint32, 1, size+1), Row: make([]uint32, 0, size),
 	}}
 }

@@ -168,7 +168,7 @@ func newBuilder(m *dataset.Manifest, shard int) *builder {
 	from, to := dataset.ShardSpan(shard, len(m.Shards), m.Rows)
 	n := to - from
 	b := &builder{from: from, rows: &dataset.Rows{
-		N: n, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
+		N: n, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse, Incomplete: m.LabelType.Incomplete,
 		D: make([]float32, n*m.Labels), Row: make([]uint32, n),
 	}}
 	if m.Sparse {

@@ -74,6 +74,12 @@ type MissingSummary struct {
 	Rows   int `json:"samples"`          // with a missing feature, label or name of an image
 }
 
+// missingCount also counts the samples with a missing feature or name of an image.
+type missingCount struct {
+	MissingSummary
+	lacking int
+}
+
 // Inspect reads a data file and describes it. The file may have no labels. Missing values
 // are counted, whatever o.Missing says. A CSV file that can be read in several ways, or in none without other
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the
@@ -212,7 +218,7 @@ type inspector struct {
 	uneven      rowTally // rows whose labels do not sum to 1
 	turned      int      // images
 	read        int
-	missing     MissingSummary
+	missing     missingCount
 	nonFinite   nonFiniteValues
 	limit       float64          // distance from 1 of a sum that passes
 	singleLabel bool             // labels are made from one age or class
@@ -288,6 +294,9 @@ func (s *inspector) countMissing(r *dataset.Row) {
 	}
 	if features+labels > 0 || r.Lack == dataset.LacksImage {
 		s.missing.Rows++
+		if labels == 0 || features > 0 {
+			s.missing.lacking++
+		}
 	}
 }
 
@@ -295,10 +304,18 @@ func (s *inspector) addLabels(r *dataset.Row) {
 	if len(r.Labels) == 0 {
 		return
 	}
-	sum, negative := 0.0, false
+	sum, negative, partial := 0.0, false, false
 	for i, v := range r.Labels {
+		if s.info.LabelType.Incomplete && math.IsNaN(v) { // counted
+			partial = true
+			continue
+		}
 		s.labels[i].Add(v)
 		sum, negative = sum+v, negative || v < 0
+	}
+	if partial && sum <= 1+s.limit && !negative {
+		s.rows++
+		return
 	}
 	if len(r.Labels) == 1 {
 		s.single.Add(r.Targets()[0])
@@ -350,7 +367,7 @@ func (t *rowTally) add(row int) {
 // finish returns the inspection.
 func (s *inspector) finish() *Inspection {
 	found := &Inspection{
-		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
+		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing.MissingSummary,
 		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels,
 		FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
 		Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
@@ -402,8 +419,12 @@ func (s *inspector) faults() (lines []string) {
 	if s.read == 0 {
 		lines = append(lines, "no samples")
 	}
-	if s.missing.Rows > 0 {
-		lines = append(lines, s.missing.fault())
+	missing := s.missing.MissingSummary
+	if s.info.LabelType.Incomplete {
+		missing.Labels, missing.Rows = 0, s.missing.lacking
+	}
+	if missing.Rows > 0 {
+		lines = append(lines, missing.fault(&s.info))
 	}
 	if l := s.single; !s.singleLabel && l.Seen > 0 && (l.Low != 1 || l.High != 1) {
 		lines = append(lines, l.Single(&s.info).String())
@@ -441,10 +462,13 @@ func (s *inspector) faults() (lines []string) {
 }
 
 // fault says how many values are missing, and which options accept them.
-func (m *MissingSummary) fault() string {
+func (m *MissingSummary) fault(info *dataset.Info) string {
 	hint := dataset.Missing{}.Hint(dataset.OfFeature)
 	if m.Labels > 0 || m.Images > 0 {
 		hint = dataset.DropHint
+		if m.Labels > 0 && info.Labels > 1 && !info.LabelType.Classes && info.LabelType.Scale == nil {
+			hint += dataset.IncompleteHint
+		}
 	}
 	var parts []string
 	for _, c := range []struct {

@@ -435,7 +435,7 @@ func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags [
 }
 
 // try reads the file in a way. If the error is about missing values, it leaves out their samples or, if that leaves
-// less than half of all, replaces them by 0.
+// less than half of all, replaces them by 0. If it is about missing labels, the reading that keeps them follows.
 func (f *readings) try(w dataset.Way, p *profile) error {
 	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool {
 		return FlagText(r.Flags) == FlagText(w.Flags)
@@ -443,6 +443,13 @@ func (f *readings) try(w dataset.Way, p *profile) error {
 		return nil
 	}
 	s, way, err := f.readSums(w)
+	if advises(err, "--labels incomplete") {
+		partial := way.With("missing labels are kept as missing", dataset.Flag{Name: "--labels",
+			Value: string(dataset.Incomplete)})
+		if t, partial, failed := f.readSums(partial); failed == nil {
+			defer f.add(partial, t, nil)
+		}
+	}
 	if base := way; advises(err, "--missing") {
 		drop, zero := dataset.Flag{Name: "--missing", Value: "drop"}, dataset.Flag{Name: "--missing", Value: "0"}
 		s, way, err = f.readSums(base.With("samples with missing values are left out", drop))

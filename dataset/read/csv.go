@@ -31,6 +31,7 @@ type csvSource struct {
 	proof    numbers.DecimalsProof
 	head     [][]string // the first records behind the first, until the columns are known
 	missing  dataset.Missing
+	kind     dataset.LabelKind
 	unseen   func(row int, category, level string) // nil: such a level is refused
 	info     dataset.Info
 }
@@ -200,7 +201,8 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 
 func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, unseen: o.CSV.Unseen,
+		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, kind: o.Labels.Kind,
+		unseen:   o.CSV.Unseen,
 		encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
 	}
 	in, closer, err := openText(path, o.Encoding)
@@ -408,7 +410,7 @@ func (s *csvSource) parse(row *dataset.Row, n int, record []string, r *csvRecord
 			}
 			continue
 		}
-		v, err := s.number(n, i, dataset.OfLabel, record, r)
+		v, err := s.number(n, i, valueOf(s.kind), record, r)
 		if err != nil {
 			return err
 		}
@@ -442,7 +444,7 @@ func (s *csvSource) number(n, column int, what dataset.ValueOf, record []string,
 		if s.proof.Needed && (len(field) > 4 || v != math.Floor(v)) {
 			s.proof.Look(field, s.dialect.marks.Decimal())
 		}
-	case !s.missing.Refuses():
+	case !s.missing.Refuses(), what == dataset.OfDegree && s.kind == dataset.Incomplete:
 		s.info.MissingWords.Add(field, n)
 		v = numbers.NaN
 	default:

@@ -32,6 +32,14 @@ func ParseRange(s string) (low, high int, err error) {
 	return low, high, nil
 }
 
+// valueOf says what a label of this kind is.
+func valueOf(kind dataset.LabelKind) dataset.ValueOf {
+	if kind == dataset.Distributions || kind == dataset.Incomplete {
+		return dataset.OfDegree
+	}
+	return dataset.OfLabel
+}
+
 // derivedLabels makes labels of the ages, classes or counts of a pipeline.
 type derivedLabels struct {
 	from   *pipeline
@@ -60,6 +68,11 @@ func (d *derivedLabels) begin() func(*dataset.Row) error {
 // withLabels turns the labels of p into distributions, in the order of the scale that o asks for.
 func withLabels(p *pipeline, o *OpenOptions) (*pipeline, error) {
 	l := &o.Labels
+	if l.Kind == dataset.Incomplete {
+		info := p.info
+		info.LabelType.Incomplete = true
+		return p.described(info), nil
+	}
 	if p.info.Labels == 1 && !l.Single() && o.set.schema == nil && !o.Missing.Keep {
 		if err := checkSingle(p); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ type libsvmSource struct {
 	labels   bool // wanted
 	classes  bool // the label is text
 	missing  dataset.Missing
+	kind     dataset.LabelKind
 	base     uint32 // the index of the first feature: 0 or 1
 	info     dataset.Info
 }
@@ -30,8 +31,8 @@ type libsvmSource struct {
 func openLibsvm(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &libsvmSource{
 		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == dataset.Class,
-		missing: o.Missing,
-		info:    dataset.Info{File: o.Called, Sparse: true, MissingWords: &dataset.WordCounts{}},
+		missing: o.Missing, kind: o.Labels.Kind,
+		info: dataset.Info{File: o.Called, Sparse: true, MissingWords: &dataset.WordCounts{}},
 	}
 	shape := indexShape{zero: o.Libsvm.ZeroBased || o.Libsvm.CountedFrom == dataset.FromZero}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *dataset.Row) error {
@@ -272,7 +273,7 @@ func (s *libsvmSource) parseLabels(row *dataset.Row, field string) error {
 		return nil
 	}
 	for part := range strings.SplitSeq(field, ",") {
-		v, reason := s.number(part, row.Number, dataset.OfLabel)
+		v, reason := s.number(part, row.Number, valueOf(s.kind))
 		if reason != "" {
 			return &dataset.RowError{
 				File: s.info.File, Row: row.Number, Line: row.Line, Column: len(row.Labels), Kind: "label",
@@ -331,7 +332,7 @@ func (s *libsvmSource) number(field string, row int, what dataset.ValueOf) (v fl
 		return v, ""
 	case !numbers.IsMissing(field):
 		return v, reason
-	case s.missing.Refuses():
+	case s.missing.Refuses() && !(what == dataset.OfDegree && s.kind == dataset.Incomplete):
 		return 0, errtext.Sprintf("%.40q is a missing value%s", field, s.missing.Hint(what))
 	}
 	s.info.MissingWords.Add(field, row)

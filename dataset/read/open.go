@@ -58,7 +58,7 @@ func Open(path string, o OpenOptions) (dataset.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.Missing.Refuses() {
+	if !o.Missing.Refuses() || !o.NoLabels && o.Labels.Kind == dataset.Incomplete {
 		p = withMissing(p, &o)
 	}
 	if !o.NoLabels {
@@ -94,6 +94,9 @@ func (o *OpenOptions) check() error {
 	case o.NoLabels:
 	case l.Kind == dataset.Class && l.Ordered:
 		return errors.New("classes are not numeric")
+	case l.Kind == dataset.Incomplete && l.Ordered:
+		return dataset.OptionErrorf("{range} cannot be used with {labels=incomplete}: labels with missing degrees are not " +
+			"numeric")
 	case l.Kind != dataset.Age && !l.Ordered:
 	case l.Kind == dataset.Age && (!(l.Sigma > 0) || math.IsInf(l.Sigma, 0)):
 		return fmt.Errorf("sigma %v: want a number above 0", l.Sigma)
@@ -303,9 +306,11 @@ func (p *selectedRow) sparse(r *dataset.Row) {
 type filling struct {
 	info    dataset.Info
 	missing dataset.Missing
-	classes bool // labels are Row.text
-	degrees bool // labels are degrees or counts, and one is above 0
-	images  bool // names are names of images
+	classes bool            // labels are Row.text
+	degrees bool            // labels are degrees or counts, and one is above 0
+	partial bool            // degrees of labels may be missing
+	images  bool            // names are names of images
+	label   dataset.ValueOf // what labels are
 }
 
 // begin begins a scan.
@@ -313,7 +318,10 @@ func (s *filling) begin() func(*dataset.Row) error {
 	var values []float64
 	s.info.MissingWords.Rows = nil
 	return func(r *dataset.Row) error {
-		label := slices.IndexFunc(r.Labels, math.IsNaN)
+		label := -1
+		if !s.partial {
+			label = slices.IndexFunc(r.Labels, math.IsNaN)
+		}
 		feature := slices.IndexFunc(r.Values, math.IsNaN)
 		noClass := s.classes && numbers.IsMissing(r.Text)
 		unlabelled := label >= 0 || noClass || importer.MissingBeside(&s.info, r) != ""
@@ -330,7 +338,7 @@ func (s *filling) begin() func(*dataset.Row) error {
 		case label >= 0:
 			return &dataset.RowError{
 				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: dataset.NameAt(s.info.LabelNames, label),
-				Reason: "the label is missing, and missing labels cannot be filled" + dataset.DropHint,
+				Reason: "the label is missing, and missing labels cannot be filled" + s.missing.Hint(s.label),
 			}
 		case feature >= 0 && s.missing.Fill:
 			values = append(values[:0], r.Values...)
@@ -361,7 +369,8 @@ func (s *filling) lackOf(r *dataset.Row, value bool) dataset.Lack {
 // withMissing applies o.Missing, which does not refuse missing values, to the rows of p.
 func withMissing(p *pipeline, o *OpenOptions) *pipeline {
 	s := &filling{info: p.info, missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class,
-		images: o.CSV.Images != ""}
+		images: o.CSV.Images != "", partial: !o.NoLabels && o.Labels.Kind == dataset.Incomplete,
+		label: valueOf(o.Labels.Kind)}
 	s.degrees = !o.NoLabels && (o.Labels.Kind == dataset.Counts || o.Labels.Kind == dataset.Distributions &&
 		!o.Missing.Keep)
 	if s.info.Missing = o.Missing; o.Missing.Drop {

@@ -79,6 +79,9 @@ func ReadFlags(info *dataset.Info) (flags []string) {
 	if info.LabelType.Classes {
 		flags = append(flags, "--labels class")
 	}
+	if info.LabelType.Incomplete {
+		flags = append(flags, "--labels incomplete")
+	}
 	if s := info.LabelType.Scale; s != nil {
 		flags = append(flags, fmt.Sprintf("--range %d:%d", s.Low, s.Low+info.Labels-1))
 	}
@@ -125,7 +128,7 @@ func WriteCSV(w io.Writer, src dataset.Source, o importer.Options) error {
 		if info.LabelType.Classes {
 			record = append(record, className(&info, dataset.Greatest(c.Labels)))
 		} else {
-			record = appendNumbers(record, c.Labels)
+			record = appendDegrees(record, c.Labels)
 		}
 		if info.HasValues {
 			record = append(record, units.InFull(r.Value))
@@ -189,6 +192,18 @@ func className(i *dataset.Info, class int) string {
 func appendNumbers(record []string, values []float32) []string {
 	for _, v := range values {
 		record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
+	}
+	return record
+}
+
+// appendDegrees appends the degrees of labels; a missing one is an empty field.
+func appendDegrees(record []string, degrees []float32) []string {
+	from := len(record)
+	record = appendNumbers(record, degrees)
+	for i, d := range degrees {
+		if d != d {
+			record[from+i] = ""
+		}
 	}
 	return record
 }

@@ -181,6 +181,9 @@ type Rows struct {
 // Add appends a row. It copies the slices.
 func (r *Rows) Add(name string, truth, predicted []float32) {
 	r.Labels = len(truth)
+	if dataset.CountMissing(truth) > 0 { // figures show whole distributions
+		return
+	}
 	r.Names = append(r.Names, name)
 	r.True, r.Predicted = append(r.True, truth...), append(r.Predicted, predicted...)
 }
@@ -220,6 +223,9 @@ type planePoint struct {
 
 // Add appends a row with its first two features and three degrees.
 func (p *Points) Add(x, y float32, truth, predicted []float32) {
+	if dataset.CountMissing(truth) > 0 {
+		return
+	}
 	point := planePoint{x: x, y: y}
 	for c := range 3 {
 		point.true[c], point.predicted[c] = float64(truth[c]), float64(predicted[c])

@@ -64,7 +64,11 @@ func (d *document) addOverview(s *Summary) {
 		d.add(paragraph(text))
 	}
 	sets := table{caption: "Datasets", header: []string{"dataset", "samples", "features", "labels", "folds", "digest"}}
+	masks := ""
 	for _, set := range s.Datasets {
+		if set.Mask != "" {
+			masks += fmt.Sprintf("%s (%s), ", set.Name, set.Mask)
+		}
 		sets.lines = append(sets.lines, line{cells: plain(set.Name, strconv.Itoa(set.Rows), strconv.Itoa(set.Features),
 			strconv.Itoa(set.Labels), strconv.Itoa(set.Folds), set.Digest[:min(12, len(set.Digest))])})
 	}
@@ -85,6 +89,10 @@ func (d *document) addOverview(s *Summary) {
 			cmp.Or(strings.Join(settings, " "), none))})
 	}
 	d.add(sets, methods)
+	if masks != "" {
+		d.add(paragraph("A mask hides degrees of the training and validation samples: " + strings.TrimSuffix(masks, ", ") +
+			". Test samples have all degrees."))
+	}
 }
 
 // addMeasures adds the tables of all measures, below a text that says what the values mean.

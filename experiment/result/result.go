@@ -58,6 +58,8 @@ type Dataset struct {
 	Labels   int    `json:"labels"`
 	Folds    int    `json:"folds"` // of one repeat
 	Digest   string `json:"digest"`
+	// Mask says which degrees of the training samples runs do not see; empty: they see all.
+	Mask string `json:"mask,omitempty"`
 	// Divisions numbers, for each fold of each repeat (by repeat, then by fold), which division of the
 	// rows into tested and other ones it is: folds of one number test the same rows. Empty: each fold
 	// tests other rows than all others.
@@ -250,7 +252,7 @@ func (t *Table) SameNotes() (list []string) {
 				"test samples keep their labels. Ranks count it like any other dataset.",
 				d.Name, d.Enhance))
 		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool {
-			return d.Digest != "" && b.Digest == d.Digest
+			return d.Digest != "" && b.Digest == d.Digest && b.Mask == d.Mask // the report lists the masks
 		}); b >= 0 {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another "+
 				"kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))

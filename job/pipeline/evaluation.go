@@ -82,6 +82,9 @@ func (t *evaluation) next(trained algorithms.Trainer) (*round.Round, error) {
 		if t.enhance != nil {
 			r.Vars = []round.Var{t.enhance.Variable()}
 		}
+		if incomplete(t.job, t.manifest) {
+			r.How = round.Sums(3 + 2*t.manifest.Labels)
+		}
 		if t.plan.Number { // of each task its sums and all of its rows' numbers, since a median is no sum
 			r.How = &round.Gather{}
 			r.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
@@ -211,6 +214,10 @@ func (t *evaluation) setMean(sums []float64) {
 	for i := range t.counts {
 		t.counts[i] = uint64(sums[i])
 	}
+	if incomplete(t.job, t.manifest) {
+		t.mean = observedMean(sums, t.manifest.Labels)
+		return
+	}
 	n := sums[0] + sums[1]
 	t.mean = make([]float64, t.manifest.Labels)
 	for c := range t.mean {
@@ -263,7 +270,7 @@ func (t *evaluation) measures(o *Outcome) {
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test samples"
-		if !t.plan.Number {
+		if !t.plan.Number && !t.plan.Gaps(ofModel) {
 			o.Against = measures.CompareWithBaseline(o.Rows.Test, t.sums[2*width:])
 		}
 	}

@@ -38,6 +38,10 @@ type kernel struct {
 	fills       bool // missing features are filled
 	raw, filled *dataset.Data
 
+	mask         dataset.Mask // of the job's split
+	partial      bool         // degrees may be missing where the algorithm learns
+	whole, hides *dataset.Data
+
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel
 	bytes  []byte           // that model was decoded from
@@ -85,7 +89,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 		return nil, err
 	}
 	k := &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
-		fills: j.Fill != ""}
+		fills: j.Fill != "", mask: j.Split.Mask, partial: incomplete(j, m)}
 	if j.Enhance != nil {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err
@@ -117,9 +121,9 @@ func (k *kernel) Demand() (bytes int64, what string) {
 	return bytes, what
 }
 
-// prepared are the samples of a job as the algorithm sees them.
+// prepared are the samples of a job as the algorithm sees them: filled, masked and enhanced.
 func (k *kernel) prepared(d *dataset.Data, v round.Vars) *dataset.Data {
-	return k.enhanced(k.filledData(d, v), v)
+	return k.enhanced(k.maskedData(k.filledData(d, v)), v)
 }
 
 // enhanced has the distributions that are made of logical labels, if the round has them.
@@ -164,7 +168,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		countDigits(dst.F64, u, d, v)
 		return nil
 	case opMean:
-		sumLabels(dst.F64, u, k.enhanced(d, v))
+		sumLabels(dst.F64, u, k.enhanced(k.maskedData(d), v), k.partial)
 		return nil
 	case opEvaluate:
 		m, err := k.evaluatedModel(v)
@@ -213,8 +217,9 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 }
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of
-// the label degrees of the rows that are not test rows.
-func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
+// the label degrees of the rows that are not test rows. If degrees may be missing, the numbers of the others follow, by
+// label.
+func sumLabels(dst []float64, u round.Task, d *dataset.Data, partial bool) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
 		switch d.Role(shard.Row[ref.Pos]) {
@@ -226,8 +231,14 @@ func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
 		default:
 			dst[0]++
 		}
-		for c, degree := range shard.Label(int(ref.Pos)) {
-			dst[3+c] += float64(degree)
+		label := shard.Label(int(ref.Pos))
+		for c, degree := range label {
+			if !partial {
+				dst[3+c] += float64(degree)
+			} else if degree == degree {
+				dst[3+c] += float64(degree)
+				dst[3+len(label)+c]++
+			}
 		}
 	}
 }
@@ -236,7 +247,7 @@ func sumLabels(dst []float64, u round.Task, d *dataset.Data) {
 // rows that are not test rows, as float64.
 func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 	sums := make([]float64, 3+d.Manifest.Labels)
-	sumLabels(sums, u, d)
+	sumLabels(sums, u, d, false)
 	for _, ref := range u.Rows(d) {
 		if rows := d.Shard(int(ref.Shard)); d.Role(rows.Row[ref.Pos]) != dataset.Test {
 			sums = append(sums, k.plan.Type.Scale.Number(rows, int(ref.Pos)))
@@ -349,3 +360,16 @@ func (l *lent) Do(n int, p round.Parts) {
 
 // Part implements round.Parts.
 func (l *lent) Part(i int, s any) { l.parts.Part(i, s.(*scratch).inner) }
+
+// maskedData are rows of a job without the degrees that the mask hides.
+func (k *kernel) maskedData(d *dataset.Data) *dataset.Data {
+	if !k.mask.Any() {
+		return d
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.whole != d {
+		k.whole, k.hides = d, d.Masked(k.mask, k.seed)
+	}
+	return k.hides
+}

@@ -54,7 +54,7 @@ var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name, ldllrr.Name, l
 // sub-jobs is fitted to; 0: the job has none.
 func LinearSamples(j *round.Job, m *dataset.Manifest) int {
 	s := &j.Split
-	if s.TestFraction <= 0 || s.Folds > 0 || slices.Contains(linearFamily, j.Algorithm) ||
+	if incomplete(j, m) || s.TestFraction <= 0 || s.Folds > 0 || slices.Contains(linearFamily, j.Algorithm) ||
 		registry.Output(j.Algorithm) == algorithms.Number {
 		return 0
 	}

@@ -282,6 +282,9 @@ const (
 // JobPlan returns which measures a job has. Errors are as of PlanOf, or say that the job asks
 // for what a model of numbers has not.
 func JobPlan(j *round.Job, m *dataset.Manifest) (*measures.Plan, error) {
+	if err := CheckLearns(j.Algorithm, m, j.Split.Mask); err != nil {
+		return nil, err
+	}
 	p, err := PlanOf(j.Algorithm, m.Labels, m.LabelType)
 	if err != nil {
 		return nil, err

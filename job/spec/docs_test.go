@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,11 @@ func settingsOf(all []algorithms.Algorithm) string {
 		index = append(index, fmt.Sprintf("[%s](#%s)", title, strings.ReplaceAll(title, " ", "-")))
 		sections = append(sections, fmt.Sprintf("## %s\n\n%s\n%s", title, docs, table(a.Params())))
 	}
-	return strings.Join(index, ", ") + ".\n\n" + strings.Join(sections, "\n")
+	lines := "" // of ten links, which are no long sentence
+	for some := range slices.Chunk(index, 10) {
+		lines += "- " + strings.Join(some, ", ") + "\n"
+	}
+	return lines + "\n" + strings.Join(sections, "\n")
 }
 
 func same(a, b algorithms.Algorithm) bool {
@@ -85,7 +90,11 @@ func same(a, b algorithms.Algorithm) bool {
 // texts returns what is printed of settings.
 func texts(params []param.Param) (rows [][4]string) {
 	for _, p := range params {
-		rows = append(rows, [4]string{"`" + p.Name + "`", p.Doc, p.Wanted(), p.Default})
+		wanted := p.Wanted()
+		if len(p.Words) > 20 { // names, which are no sentence
+			wanted = "`" + wanted + "`"
+		}
+		rows = append(rows, [4]string{"`" + p.Name + "`", p.Doc, wanted, p.Default})
 	}
 	return rows
 }

@@ -150,6 +150,15 @@ var common = []key{
 			s.Binarise = &t
 		},
 	},
+	{
+		param.Param{Name: "mask", Kind: param.KindText,
+			Doc: "degrees that are hidden in the training, for experiments with incomplete labels; measures are of whole " +
+				"labels. A number is the probability that a degree is hidden. golden:FRACTION hides the same degrees whatever " +
+				"the seed, and unlabelled:FRACTION hides all degrees of a sample",
+			Default: noMask, Form: "none, or a fraction above 0 and below 1, golden:FRACTION, unlabelled:FRACTION, or two of " +
+				"them with a comma between them", Check: checkMask},
+		func(s *protocol.Spec, value any) { s.Mask = unless(noMask, value) },
+	},
 }
 
 // ten and none are the defaults of measures and clip, which a spec stores as an empty text.
@@ -280,6 +289,13 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if enhanced != nil && s.Mask != "" {
+		return nil, param.Errorf("mask", "a label enhancement needs whole labels, so {enhance} and {mask} exclude each other")
+	}
+	mask, err := maskOf(s.Mask, a.Name(), m)
+	if err != nil {
+		return nil, err
+	}
 	resolved, err := a.Resolve(given, m)
 	if err != nil {
 		return nil, err
@@ -297,7 +313,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	split := dataset.Split{
 		Seed: seed, TestFraction: s.TestFraction, TrainFraction: trainFraction(&s),
 		Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
-		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin,
+		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin, Mask: mask,
 	}
 	if d, ok := a.(algorithms.Divider); ok {
 		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {
@@ -321,9 +337,12 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 // submission may be of any client: its words are checked here as well.
 func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) error {
 	plan, err := pipeline.PlanOf(algorithm, m.Labels, m.LabelType)
+	learns := pipeline.CheckLearns(algorithm, m, dataset.Mask{})
 	switch {
 	case err != nil:
 		return param.Errorf("algorithm", "%v", err)
+	case learns != nil:
+		return param.Errorf("algorithm", "%v", learns)
 	case s.Measures != pipeline.TenMeasures && s.Measures != pipeline.AllMeasures:
 		return param.Errorf("measures", "got %.20q, want %s or %s", s.Measures, ten, pipeline.AllMeasures)
 	case s.Clip != string(measures.NoClip) && s.Clip != string(measures.PyLDL):

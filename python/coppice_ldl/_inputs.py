@@ -31,7 +31,7 @@ def dataset(
     ----------
     X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
     D : array-like of shape (n_samples, n_labels), or (n_samples,) for classes and ages
-    labels : {"distributions", "age", "class", "counts"}
+    labels : {"distributions", "incomplete", "age", "class", "counts"}
     called : str
         Name of the estimator, for messages.
     groups : array-like of shape (n_samples,), optional
@@ -91,7 +91,7 @@ def dataset(
     elif labels == "age" and (exact or (np.isfinite(array) & (array != np.floor(array))).any()):
         arrays["values"] = array.astype(np.float64)
     names = _arrays.label_names_of(D)
-    if names is not None and labels in ("distributions", "counts"):
+    if names is not None and labels in ("distributions", "incomplete", "counts"):
         arrays["label_names"] = np.asarray(names, dtype=str)
     return arrays
 

@@ -42,7 +42,7 @@ _ARRAYS = ("drop", "feature_columns", "names", "shape", "tolerance")  # which ap
 OPTIONS = {
     "job list": ("after", "limit", "mine", "owner", "sort", "state"),
     "model list": ("limit",),
-    "job submit": ("audit", "binarise", "clip", "enhance", "fold", "fold_seed", "folds", "measures", "normalise", "shared", "split", "test_fraction", "train_fraction", "wait", *_ARRAYS),
+    "job submit": ("audit", "binarise", "clip", "enhance", "fold", "fold_seed", "folds", "mask", "measures", "normalise", "shared", "split", "test_fraction", "train_fraction", "wait", *_ARRAYS),
     "dataset import": ("shared", "wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
     "dataset enhance": (),

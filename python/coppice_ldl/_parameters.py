@@ -195,8 +195,8 @@ def training_flags(estimator: Parameters, imported: bool = False) -> list[str]:
     for name, value in settings(estimator).items():
         found += ["--set", f"{name}={spelled(argument_of(name), value)}"]
     labels, sigma, normalize = estimator.labels, estimator.sigma, estimator.normalize
-    if not isinstance(labels, str) or labels not in ("distributions", "age", "class", "counts"):
-        raise InputError(f'labels={labels!r}: want "distributions", "age", "class" or "counts"')
+    if not isinstance(labels, str) or labels not in ("distributions", "incomplete", "age", "class", "counts"):
+        raise InputError(f'labels={labels!r}: want "distributions", "incomplete", "age", "class" or "counts"')
     if not imported and estimator._predicts == "number" and labels in ("distributions", "counts") and estimator.range is None:
         raise InputError(f'{type(estimator).__name__} predicts numbers; give labels="age" with sigma and range, or give range, the numbers of the labels')
     if labels != "distributions":

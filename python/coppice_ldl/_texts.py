@@ -25,7 +25,7 @@ _NAMED = {"dataset share": "Client.share_dataset({})", "job cancel": "Client.job
 _OF_NAME = re.compile(r"coppice (dataset share|job cancel|job resume) ([\w./-]*\w)((?: --[a-z-]+(?:=\S+| [^\s-]\S*))*)")
 # A command with its words in a plain text, up to the end of the clause or to a word in lower case of the sentence.
 _COMMAND = re.compile(r"coppice (?P<command>(?:(?:cluster|certs|context|dataset|experiment|job|model|token) )?[a-z]+)(?P<words>(?: (?:--[a-z-]+|[A-Z_]+\b|[\w.,:/=-]*[\d:/=.][\w,:/=-]*))*)")
-_FLAG = re.compile(r"(?<![\w/.=\"'`-])--(?P<name>[a-z][a-z-]*[a-z])(?:[ =](?P<value>[A-Z]+(?::[A-Z]+)?\b|-?\d[\w.:]*\b|\w+=[^\s,;)]+|(?:age|class|counts|drop|mean|median|yes|no|curve|predictions)\b(?! of)))?")
+_FLAG = re.compile(r"(?<![\w/.=\"'`-])--(?P<name>[a-z][a-z-]*[a-z])(?:[ =](?P<value>[A-Z]+(?::[A-Z]+)?\b|-?\d[\w.:]*\b|\w+=[^\s,;)]+|(?:age|class|counts|incomplete|drop|mean|median|yes|no|curve|predictions)\b(?! of)))?")
 
 
 def text_of(parts: Sequence[Union[str, dict[str, Any]]]) -> str:

@@ -29,9 +29,9 @@ var common = []argument{
 		doc: "Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is " +
 			"the seed 1. " +
 			"A generator draws a new seed in each fit."},
-	{name: "labels", hint: `Literal["distributions", "age", "class", "counts"]`, value: `"distributions"`,
-		docType: `{"distributions", "age", "class", "counts"}`,
-		doc:     `Kind of labels: "distributions"; "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); or "counts".`},
+	{name: "labels", hint: `Literal["distributions", "incomplete", "age", "class", "counts"]`, value: `"distributions"`,
+		docType: `{"distributions", "incomplete", "age", "class", "counts"}`,
+		doc:     `Kind of labels: "distributions"; "incomplete" (distributions in which missing degrees are NaN); "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); or "counts".`},
 	{name: "sigma", hint: "float | None", value: "None", docType: "float, optional",
 		doc: `Standard deviation of the Gaussian. labels="age" needs it.`},
 	{name: "range", hint: "tuple[int, int] | None", value: "None", docType: "tuple of two int, optional",

@@ -25,9 +25,9 @@ func TestKMeans(t *testing.T) {
 		"equal rows":    {points(3, 3, 3), 2, []int{0, 0, 0}},
 		"fewer rows":    {points(7), 3, []int{0}},
 		"each a centre": {points(1, 5, 2), 3, []int{2, 1, 0}},
-		"one cluster": {points(0, 1, 3), 1, []int{0, 0, 0}},
-		"moves":       {points(0, 4, 6, 7, 20), 2, []int{0, 0, 0, 0, 1}},
-		"none":        {nil, 2, []int{}},
+		"one cluster":   {points(0, 1, 3), 1, []int{0, 0, 0}},
+		"moves":         {points(0, 4, 6, 7, 20), 2, []int{0, 0, 0, 0, 1}},
+		"none":          {nil, 2, []int{}},
 	} {
 		if got := KMeans(x.rows, x.k); !slices.Equal(got, x.want) {
 			t.Errorf("%s: clusters %v, want %v", name, got, x.want)

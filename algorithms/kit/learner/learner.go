@@ -34,6 +34,8 @@ type Definition[C any] struct {
 	Doc string
 	// About says what the algorithm is for, and where it comes from.
 	About algorithms.About
+	// Incomplete is true if the algorithm learns from labels in which degrees are missing: see Job.Incomplete.
+	Incomplete bool
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
 
@@ -82,6 +84,9 @@ type Job[C any] struct {
 	Config   *C
 	Manifest *dataset.Manifest
 }
+
+// Incomplete reports whether degrees of labels may be missing (dataset.MissingDegree).
+func (j *Job[C]) Incomplete() bool { return j.Manifest.LabelType.Incomplete || j.Split.Mask.Any() }
 
 // Trainer is an algorithms.Trainer that lists the fields of its state. It embeds Base.
 type Trainer interface {
@@ -153,6 +158,9 @@ func (a *algorithm[C]) About() algorithms.About { return a.d.About }
 
 // Predicts implements algorithms.Algorithm.
 func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
+
+// LearnsFromIncomplete implements algorithms.Partial.
+func (a *algorithm[C]) LearnsFromIncomplete() bool { return a.d.Incomplete }
 
 // Params implements algorithms.Algorithm.
 func (a *algorithm[C]) Params() []param.Param { return slices.Clone(a.params()) }

@@ -87,7 +87,8 @@ func Define[C any](d learner.Definition[C], fit func(*C) *Fit, add Added[C]) alg
 	}
 	d.Kernel = func(j *learner.Job[C]) (round.Kernel, error) {
 		k := &kernel{name: d.Name,
-			shared: Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels, Alone: add.Alone}}
+			shared: Kernel{Features: j.Manifest.Features, Labels: j.Manifest.Labels, Alone: add.Alone,
+				Incomplete: j.Incomplete()}}
 		if add.Terms != nil {
 			k.terms = func() Terms { return add.Terms(j) }
 		}

@@ -28,6 +28,8 @@ type Terms interface {
 type Kernel struct {
 	Features, Labels int
 	Alone            bool // Objective.Alone
+	// Incomplete says that degrees may be missing: see merged.
+	Incomplete bool
 }
 
 // Scratch is the working memory of one lane.
@@ -41,12 +43,16 @@ type Scratch struct {
 	block   blocks.Block
 	known   known     // of a unit without a derived value
 	slopes  []float64 // MaxRows×labels: derivatives of the terms
+	merged  *merged   // nil: labels are complete
 	scaling scaling.Scratch
 }
 
 // NewScratch makes the working memory of a lane; terms may be nil.
 func (k *Kernel) NewScratch(terms Terms) *Scratch {
 	s := &Scratch{Terms: terms, space: newSpace(k.Features, k.Labels)}
+	if k.Incomplete {
+		s.merged = newMerged(k.Labels)
+	}
 	if terms != nil {
 		s.slopes = make([]float64, blocks.MaxRows*k.Labels)
 	}
@@ -115,7 +121,7 @@ func (k *Kernel) Predict(u *round.Task, d *dataset.Data, weights []float64, s *S
 
 // eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
 // of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
-// it follows from what is known.
+// it follows from what is known. Missing degrees add what merged says.
 func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
 	do func(b *blocks.Block)) float64 {
 	weights, version := Weights(v), v.Version(varWeights)
@@ -126,7 +132,11 @@ func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *
 	for refs := u.Rows(d); len(refs) > 0; {
 		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(s.block.Refs):]
-		loss += s.space.predict(&s.block)
+		s.space.score(&s.block)
+		if s.merged != nil {
+			loss += s.merged.read(s.space.values, &s.block)
+		}
+		loss += s.space.distribute(&s.block)
 		do(&s.block)
 	}
 	return loss - num.Dot64(weights, known.sums) + known.negentropy
@@ -181,7 +191,9 @@ func (k *Kernel) know(x *known, u *round.Task, d *dataset.Data, s *Scratch) {
 		b := blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(b.Refs):]
 		for i := range b.Refs {
-			Degrees(degrees, b.Label(i))
+			if missing := s.merged.degrees(degrees, b.Label(i)); missing > 0 {
+				x.negentropy += float64(missing * num.Log(missing))
+			}
 			for c, x := range degrees {
 				s.space.values[c*blocks.MaxRows+i] = x
 				total[c] += x
@@ -191,14 +203,6 @@ func (k *Kernel) know(x *known, u *round.Task, d *dataset.Data, s *Scratch) {
 		s.space.add(outers, &b)
 	}
 	s.space.fold(outers, total[:0])
-}
-
-// Degrees sets dst to a label distribution, divided by its sum.
-func Degrees(dst []float64, label []float32) {
-	share := 1 / num.Sum64(label)
-	for c, x := range label {
-		dst[c] = float64(x) * share
-	}
 }
 
 // negentropy returns Σ d ln d.
@@ -223,6 +227,9 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 	dst.F64[1] = k.eachBlock(u, d, v, known, s, func(b *blocks.Block) {
 		if s.Terms != nil {
 			s.addTerms(k.Alone, total, own, b)
+		}
+		if s.merged != nil {
+			s.merged.subtract(s.space.values, total)
 		}
 		s.space.add(outers, b)
 	})

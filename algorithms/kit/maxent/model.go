@@ -139,6 +139,11 @@ func (s *space) score(b *blocks.Block) {
 // predict sets s.values to the predictions of the block's rows, adds these to s.totals, and returns Σ ln Σ exp(s_c).
 func (s *space) predict(b *blocks.Block) float64 {
 	s.score(b)
+	return s.distribute(b)
+}
+
+// distribute is predict after score.
+func (s *space) distribute(b *blocks.Block) float64 {
 	num.Softmax(s.values, s.labels, len(b.Refs), s.totals, &s.of)
 	return s.of.LogSum(len(b.Refs))
 }

@@ -68,8 +68,8 @@ var More = []Measure{
 		"with the largest p", HigherIsBetter: true, Func: Top3},
 }
 
-// Others lists measures of predicted classes, of numbers that a distribution over a scale gives, and
-// of predicted numbers, in the order of tables.
+// Others lists measures of predicted classes, of numbers that a distribution over a scale gives, of predicted numbers,
+// and of labels with missing degrees, in the order of tables.
 var Others = []Measure{
 	{Name: "accuracy", Title: "Accuracy", Formula: "fraction of samples with the right predicted class",
 		HigherIsBetter: true, Func: nil},
@@ -84,6 +84,8 @@ var Others = []Measure{
 	{Name: "mae", Title: "MAE", Formula: "|predicted number - true number|", HigherIsBetter: false, Func: nil},
 	{Name: "mae_floored", Title: "MAE, floored", Formula: "|floor of the predicted number - true number|",
 		HigherIsBetter: false, Func: nil},
+	{Name: "mae_observed", Title: "MAE, observed degrees", Formula: "|p - d|, averaged over the degrees that are not " +
+		"missing", HigherIsBetter: false, Func: nil},
 }
 
 // every lists all measures.

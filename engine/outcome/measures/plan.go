@@ -37,11 +37,14 @@ type Added struct {
 	Number  *OfNumber `json:"number,omitempty"`
 	// Distribution are those that a job has where its spec asks for all measures.
 	Distribution *OfDistribution `json:"distribution,omitempty"`
+	// Observed are the errors of degrees that are not missing, of labels in which degrees may be missing.
+	Observed *Observed `json:"observed,omitempty"`
 }
 
 // None tells whether there are none.
 func (a *Added) None() bool {
-	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Distribution == nil
+	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Distribution == nil &&
+		a.Observed == nil
 }
 
 // Width is the number of sums that describe a set of rows.
@@ -52,7 +55,8 @@ func (p *Plan) Width() int {
 
 // ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the
 // number of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a
-// scale, or a number and the number floored. With Both, the third part has the ten and More of clipped degrees.
+// scale, a number and the number floored, or the degrees that are not missing. With Both, the third part has the ten
+// and More of clipped degrees.
 func (p *Plan) ends() (distribution, plain, all int) {
 	if p.Number {
 		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth
@@ -67,6 +71,8 @@ func (p *Plan) ends() (distribution, plain, all int) {
 		plain += classWidth(p.Labels)
 	case p.Type.Scale != nil:
 		plain += 3 * errorWidth
+	case p.Type.Incomplete:
+		plain += observedWidth
 	}
 	if all = plain; p.Both {
 		all += Width + moreWidth
@@ -90,6 +96,13 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (
 		return 0
 	}
 	d := r.Label(i)
+	if p.Type.Incomplete {
+		addObserved(dst[distribution:plain], d, predicted)
+		if dataset.CountMissing(d) > 0 { // it has no other measure
+			dst[0]++
+			return 0
+		}
+	}
 	row := ClippedRow(d, predicted, p.Clip)
 	accumulate(dst[:Width], row)
 	if p.More {
@@ -128,13 +141,15 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 		a.Classes = classesFrom(added, p.Labels)
 	case p.Type.Scale != nil:
 		a.Scale = new(OnScale)
+	case p.Type.Incomplete:
+		a.Observed = observedFrom(added)
 	}
 	for _, e := range a.errors() {
 		if e != nil {
 			*e, added = errorsFrom(n, added[:errorWidth]), added[errorWidth:]
 		}
 	}
-	if p.Number {
+	if p.Number || p.Gaps(sums) {
 		return reportFrom(make([]float64, Width)), a
 	}
 	if p.More {
@@ -146,9 +161,16 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 	return reportFrom(sums[:Width]), a
 }
 
-// ReadClipped returns what sums (Width values) say of clipped degrees; nil: the plan has not both.
+// Gaps reports whether sums (Width values) are of rows with missing degrees. Such rows have no measures but the errors
+// of the other degrees.
+func (p *Plan) Gaps(sums []float64) bool {
+	distribution, _, _ := p.ends()
+	return p.Type.Incomplete && !p.Number && sums[distribution] > 0
+}
+
+// ReadClipped returns what sums (Width values) say of clipped degrees; nil: the plan has not both, or there are gaps.
 func (p *Plan) ReadClipped(sums []float64) *Clipped {
-	if p.Number || !p.Both {
+	if p.Number || !p.Both || p.Gaps(sums) {
 		return nil
 	}
 	_, plain, _ := p.ends()
@@ -261,10 +283,13 @@ func (a *Added) stats() []*Stat {
 			all[CountMore+4+i] = &e.MAE
 		}
 	}
+	if a.Observed != nil {
+		all[CountMore+len(Others)-1] = &a.Observed.MAE
+	}
 	return all
 }
 
-// errors lists the errors of numbers, the last ones of Others; nil: a has it not.
+// errors lists the errors of numbers, the last ones of Others but one; nil: a has it not.
 func (a *Added) errors() (all [5]*Errors) {
 	if s := a.Scale; s != nil {
 		all[0], all[1], all[2] = &s.Expected, &s.Median, &s.Mode
@@ -308,6 +333,13 @@ func AddedOverFolds(folds []*Added) *Added {
 	}
 	if have(func(a *Added) bool { return a.Number != nil }) {
 		all.Number = new(OfNumber)
+	}
+	if have(func(a *Added) bool { return a.Observed != nil }) {
+		all.Observed = new(Observed)
+		for _, f := range folds {
+			all.Observed.Degrees += f.Observed.Degrees
+			all.Observed.Missing += f.Observed.Missing
+		}
 	}
 	if all.None() {
 		return nil
@@ -488,6 +520,36 @@ type OnScale struct {
 type OfNumber struct {
 	Number  Errors `json:"number"`
 	Floored Errors `json:"floored"`
+}
+
+// Observed are the errors of the degrees that are not missing.
+type Observed struct {
+	MAE     Stat   `json:"mae"`
+	Degrees uint64 `json:"degrees"` // that are not missing
+	Missing uint64 `json:"missing"` // degrees
+}
+
+// observedWidth is the number of sums of observed degrees: missing ones, others, the absolute errors of these, and the
+// squares of the errors.
+const observedWidth = 4
+
+// addObserved adds the degrees of a row to the sums.
+func addObserved(sums []float64, d, p []float32) {
+	for c, x := range d {
+		if x != x {
+			sums[0]++
+			continue
+		}
+		e := math.Abs(float64(p[c]) - float64(x))
+		sums[1]++
+		sums[2] += e
+		sums[3] += float64(e * e)
+	}
+}
+
+// observedFrom reads the sums of observed degrees.
+func observedFrom(sums []float64) *Observed {
+	return &Observed{MAE: StatOf(sums[1], sums[2], sums[3]), Degrees: uint64(sums[1]), Missing: uint64(sums[0])}
 }
 
 // errorWidth is the number of sums of one predicted number: errors, their squares, and rows

@@ -39,6 +39,13 @@ func Problem(t testing.TB, o generate.Options) (*dataset.Manifest, []*dataset.Ro
 // on three, and cut after every round.
 func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want map[string]string) {
 	t.Helper()
+	MaskedDigests(t, a, dataset.Mask{}, cases, want)
+}
+
+// MaskedDigests is Digests where a mask hides degrees of the training samples.
+func MaskedDigests(t *testing.T, a algorithms.Algorithm, mask dataset.Mask, cases []contract.Case,
+	want map[string]string) {
+	t.Helper()
 	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2},
 		{Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := Problem(t, o)
@@ -47,8 +54,8 @@ func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want m
 			if m.Sparse {
 				name += " sparse"
 			}
-			j := contract.Job(t, a, c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
-			d := datatest.Data(t, m, shards, j.Split, nil)
+			j := contract.Job(t, a, c.Set, m, dataset.Split{Seed: 5, TestFraction: 0.1, Mask: mask})
+			d := masked(datatest.Data(t, m, shards, j.Split, nil), j.Split)
 			one := contract.Digest(t, a, contract.Train(t, a, j, d, 1, nil))
 			if one != want[name] {
 				t.Errorf("%q: %q,", name, one)
@@ -78,7 +85,13 @@ func Samples(d *dataset.Data, standard bool) (x, labels [][]float64) {
 		}
 		row[d.Manifest.Features] = 1
 		degrees := make([]float64, d.Manifest.Labels)
-		maxent.Degrees(degrees, rows.Label(int(ref.Pos)))
+		if label := rows.Label(int(ref.Pos)); dataset.CountMissing(label) == 0 {
+			maxent.Degrees(degrees, label)
+		} else {
+			for c, d := range label { // NaN for a missing one
+				degrees[c] = float64(d)
+			}
+		}
 		x, labels = append(x, row), append(labels, degrees)
 	}
 	for i := range d.Manifest.Features {
@@ -159,10 +172,17 @@ func Decay(w [][]float64, l2 float64) (sum float64) {
 func Gradient(t *testing.T, a algorithms.Algorithm, given param.Values, of func(algorithms.Trainer) *maxent.Trainer,
 	slow Loss) {
 	t.Helper()
+	MaskedGradient(t, a, given, dataset.Mask{}, of, slow)
+}
+
+// MaskedGradient is Gradient where a mask hides degrees, which are NaN for the Loss.
+func MaskedGradient(t *testing.T, a algorithms.Algorithm, given param.Values, mask dataset.Mask,
+	of func(algorithms.Trainer) *maxent.Trainer, slow Loss) {
+	t.Helper()
 	for _, labels := range []int{5, 2} {
 		m, shards := Problem(t, generate.Options{Rows: 80, Features: 4, Labels: labels, Density: 1, Seed: 3})
-		j := contract.Job(t, a, given, m, dataset.Split{})
-		d := datatest.Data(t, m, shards, j.Split, nil)
+		j := contract.Job(t, a, given, m, dataset.Split{Mask: mask})
+		d := masked(datatest.Data(t, m, shards, j.Split, nil), j.Split)
 		tr := of(contract.Train(t, a, j, d, 1, nil))
 		k, err := a.NewKernel(j, m)
 		if err != nil {
@@ -215,6 +235,8 @@ type Folds struct {
 	shards   []*dataset.Rows
 	assigned []uint16
 	folds    int
+	// Mask hides degrees of the training samples.
+	Mask dataset.Mask
 }
 
 // Open opens a dataset of the folder shared, such as "SJAFFE", or skips the test if there is no such folder.
@@ -228,9 +250,17 @@ func Open(t *testing.T, name string) *Folds {
 	return &Folds{Name: name, Manifest: m, shards: shards, assigned: assigned, folds: folds}
 }
 
+// masked is the data as a training of the split sees it.
+func masked(d *dataset.Data, s dataset.Split) *dataset.Data {
+	if s.Mask.Any() {
+		return d.Masked(s.Mask, s.Seed)
+	}
+	return d
+}
+
 // split is that of a fold, of all folds together for the fold 0 of a job with folds.
 func (f *Folds) split(fold int) dataset.Split {
-	return dataset.Split{Seed: 1, Folds: f.folds, Fold: fold, Assigned: "folds of the test"}
+	return dataset.Split{Seed: 1, Folds: f.folds, Fold: fold, Assigned: "folds of the test", Mask: f.Mask}
 }
 
 // First trains on the training samples of the first fold. each sees the trainer after every round, and data.
@@ -238,7 +268,7 @@ func (f *Folds) First(t *testing.T, a algorithms.Algorithm, given param.Values,
 	each func(tr algorithms.Trainer, d *dataset.Data)) {
 	t.Helper()
 	j := contract.Job(t, a, given, f.Manifest, f.split(0))
-	d := datatest.Data(t, f.Manifest, f.shards, j.Split, f.assigned)
+	d := masked(datatest.Data(t, f.Manifest, f.shards, j.Split, f.assigned), j.Split)
 	contract.Train(t, a, j, d, 1, func(tr algorithms.Trainer) algorithms.Trainer {
 		each(tr, d)
 		return tr
@@ -304,14 +334,45 @@ func (f *Folds) Named(t *testing.T, a algorithms.Algorithm, given param.Values, 
 	t.Helper()
 	o := f.Outcome(t, a, given)
 	for i, name := range names {
-		s, ok := measures.Value(name, o.Measures, o.Added.Model)
-		if !ok {
-			t.Fatalf("there is no measure %q", name)
+		f.compare(t, o, name, share, want[i])
+	}
+}
+
+// Recovery is Measures of a model that is trained on all samples with the mask, on the same samples without it.
+func (f *Folds) Recovery(t *testing.T, a algorithms.Algorithm, given param.Values, share float64, want [6]float64) {
+	t.Helper()
+	j := contract.Job(t, a, given, f.Manifest, dataset.Split{Seed: 1, Mask: f.Mask})
+	o, err := local.Run(t.Context(), j, &local.Data{Manifest: f.Manifest, Shards: f.shards}, local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range six {
+		if want[i] > 0 {
+			f.compare(t, o, name, share, want[i])
 		}
-		t.Logf("%s: %-12s %.4f, of the independent program %.4f", f.Name, name, s.Mean, want[i])
-		if math.Abs(s.Mean-want[i]) > share*want[i]+1e-4 {
-			t.Errorf("%s: %s is %.5f, want %.4f", f.Name, name, s.Mean, want[i])
-		}
+	}
+}
+
+// KL is Measures of the K-L divergence alone.
+func (f *Folds) KL(t *testing.T, a algorithms.Algorithm, given param.Values, share, want float64) {
+	t.Helper()
+	f.Named(t, a, given, share, []string{"kl"}, []float64{want})
+}
+
+// compare compares a measure with a figure.
+func (f *Folds) compare(t *testing.T, o *pipeline.Outcome, name string, share, want float64) {
+	t.Helper()
+	var model *measures.Added
+	if o.Added != nil {
+		model = o.Added.Model
+	}
+	s, ok := measures.Value(name, o.Measures, model)
+	if !ok {
+		t.Fatalf("there is no measure %q", name)
+	}
+	t.Logf("%s: %-12s %.4f, of the independent program %.4f", f.Name, name, s.Mean, want)
+	if !(math.Abs(s.Mean-want) <= share*want+1e-4) {
+		t.Errorf("%s: %s is %.5f, want %.4f", f.Name, name, s.Mean, want)
 	}
 }
 

@@ -1,0 +1,224 @@
+package winldl
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The rounds, and their variables.
+const (
+	opProducts uint8 = 1 // XᵀX (a triangle), samples, and by label the sums and numbers of known degrees
+	opStart    uint8 = 2 // XᵀZ: columns×labels
+	opStep     uint8 = 3 // Xᵀ(Z - Λ/ρ), then norms
+
+	varMeans   = 1 // of known degrees, by label
+	varWeights = 1 // W of step t is variable varWeights + t
+)
+
+// norms are what a step sums behind Xᵀ(Z - Λ/ρ): squares of XW - Z, XW, Z, Z less the last Z, and Λ, and the objective.
+const norms = 6
+
+var _ round.ReduceKernel = (*kernel)(nil)
+
+// kernel is the workers' half.
+type kernel struct {
+	columns simplex.Columns
+	labels  int
+	cfg     *Config
+
+	mu   sync.Mutex
+	kept map[int]*state // by task, unless a lane has it
+}
+
+// state is what a task keeps of its samples after a step: samples×labels.
+type state struct {
+	step      uint64 // math.MaxUint64: there is none yet
+	z, lambda []float64
+}
+
+// scratch is the working memory of a lane.
+type scratch struct {
+	unit    round.Task
+	scaling scaling.Scratch
+	row     []float64 // columns
+	scores  []float64 // labels: XW
+	sorted  []float64 // labels
+	right   []float64 // labels: Z - Λ/ρ
+	missing []float64 // labels: Q² of missing degrees
+	before  []float64 // labels: the last Z
+}
+
+// NewScratch implements round.Kernel.
+func (k *kernel) NewScratch() any {
+	vector := func() []float64 { return make([]float64, k.labels) }
+	return &scratch{row: make([]float64, k.columns.Count()), scores: vector(), sorted: vector(), right: vector(),
+		missing: vector(), before: vector()}
+}
+
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
+	return nil, nil
+}
+
+// ReleaseMemory implements round.MemoryReleaser. A later step computes the states again.
+func (k *kernel) ReleaseMemory() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = nil
+}
+
+// take returns the state of a task, which nobody else has then, or a new one.
+func (k *kernel) take(task, samples int) *state {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := k.kept[task]
+	if delete(k.kept, task); x == nil || len(x.z) != samples*k.labels {
+		x = &state{step: math.MaxUint64, z: make([]float64, samples*k.labels), lambda: make([]float64, samples*k.labels)}
+	}
+	return x
+}
+
+// keep keeps the state of a task.
+func (k *kernel) keep(task int, x *state) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		k.kept = make(map[int]*state)
+	}
+	k.kept[task] = x
+}
+
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	working any) error {
+	s := working.(*scratch)
+	s.unit = u
+	if scaling.Run(dst, &s.unit, d, v, &s.scaling) {
+		return nil
+	}
+	scale := scaling.Find(v)
+	refs := s.unit.Rows(d)
+	switch u.Op {
+	case opProducts:
+		k.products(dst.F64, refs, d, &scale, s)
+	case opStart:
+		x := k.take(u.ID, len(refs))
+		k.start(dst.F64, x, refs, d, v, &scale, s)
+		k.keep(u.ID, x)
+	case opStep:
+		to, x := u.Steps[0], k.take(u.ID, len(refs))
+		if x.step >= to {
+			k.start(nil, x, refs, d, v, &scale, s)
+		}
+		for x.step+1 < to {
+			k.step(nil, x, refs, d, v, &scale, s)
+		}
+		k.step(dst.F64, x, refs, d, v, &scale, s)
+		k.keep(u.ID, x)
+	default:
+		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
+	}
+	return nil
+}
+
+// products sums what opProducts does.
+func (k *kernel) products(sums []float64, refs []dataset.RowRef, d *dataset.Data, scale *scaling.Values, s *scratch) {
+	n := simplex.Triangle(k.columns.Count())
+	gram, rest := sums[:n], sums[n:]
+	for _, ref := range refs {
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		k.columns.Read(s.row, rows, pos, scale)
+		simplex.AddGram(gram, s.row)
+		rest[0]++
+		for c, x := range rows.Label(pos) {
+			if x == x {
+				rest[1+c] += float64(x)
+				rest[1+k.labels+c]++
+			}
+		}
+	}
+}
+
+// start sets a state to what it is before the first step, and adds XᵀZ to sums unless it is nil.
+func (k *kernel) start(sums []float64, x *state, refs []dataset.RowRef, d *dataset.Data, v round.Vars,
+	scale *scaling.Values, s *scratch) {
+	x.step = 0
+	clear(x.lambda)
+	means := num.Float64s(v.Get(varMeans))
+	for i, ref := range refs {
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		z := x.z[i*k.labels:][:k.labels]
+		for c, degree := range rows.Label(pos) {
+			if z[c] = means[c]; degree == degree {
+				z[c] = float64(degree)
+			}
+		}
+		if sums != nil {
+			k.columns.Read(s.row, rows, pos, scale)
+			simplex.AddOuter(sums, s.row, z)
+		}
+	}
+}
+
+// step moves a state by one step, and adds what opStep sums to sums unless it is nil.
+func (k *kernel) step(sums []float64, x *state, refs []dataset.RowRef, d *dataset.Data, v round.Vars,
+	scale *scaling.Values, s *scratch) {
+	x.step++
+	weights := num.Float64s(v.Get(uint16(varWeights + x.step)))
+	growth := num.Log(1 + float64(x.step)/float64(k.cfg.Iterations))
+	for c, mean := range num.Float64s(v.Get(varMeans)) {
+		s.missing[c] = num.Exp(2 * float64(mean*growth))
+	}
+	for i, ref := range refs {
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		k.columns.Read(s.row, rows, pos, scale)
+		simplex.Scores(s.scores, s.row, weights)
+		z, lambda := x.z[i*k.labels:][:k.labels], x.lambda[i*k.labels:][:k.labels]
+		copy(s.before, z)
+		loss := k.project(z, lambda, rows.Label(pos), s)
+		if sums == nil {
+			continue
+		}
+		of := sums[len(sums)-norms:]
+		of[5] += loss
+		for c, score := range s.scores {
+			s.right[c] = z[c] - lambda[c]/k.cfg.Rho
+			add(&of[0], score-z[c])
+			add(&of[1], score)
+			add(&of[2], z[c])
+			add(&of[3], z[c]-s.before[c])
+			add(&of[4], lambda[c])
+		}
+		simplex.AddOuter(sums[:len(sums)-norms], s.row, s.right)
+	}
+}
+
+// add adds the square of x to sum.
+func add(sum *float64, x float64) { *sum += float64(x * x) }
+
+// project sets a sample's rows of Z and Λ from s.scores, and returns ½Σ Q²(XW - Y)².
+func (k *kernel) project(z, lambda []float64, label []float32, s *scratch) (loss float64) {
+	rho := k.cfg.Rho
+	for c, d := range label {
+		square, target := s.missing[c], s.scores[c]
+		if d == d {
+			target = float64(d)
+			square = num.Exp(2 * float64((1-target)*math.Ln2))
+			e := target - s.scores[c]
+			loss += float64(0.5 * square * e * e)
+		}
+		z[c] = (float64(rho*s.scores[c]) + lambda[c] + float64(square*target)) / (square + rho)
+	}
+	simplex.Project(z, s.sorted)
+	for c := range lambda {
+		lambda[c] += float64(rho * (s.scores[c] - z[c]))
+	}
+	return loss
+}

@@ -1,0 +1,63 @@
+package pipeline
+
+import (
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+)
+
+// incomplete reports whether degrees may be missing in the labels that a job learns from: of the dataset, or hidden by
+// the mask of the split. A mask hides them from the algorithm and from the mean baseline. Measures are of whole labels.
+func incomplete(j *round.Job, m *dataset.Manifest) bool {
+	return m.LabelType.Incomplete || j.Split.Mask.Any()
+}
+
+// observedMean returns the mean of each label over the degrees that are not missing, divided by the sum of the means.
+// sums are what sumLabels made for so many labels.
+func observedMean(sums []float64, labels int) []float64 {
+	mean, total := make([]float64, labels), 0.0
+	for c := range mean {
+		if n := sums[3+labels+c]; n > 0 {
+			mean[c] = sums[3+c] / n
+		}
+		total += mean[c]
+	}
+	for c := range mean {
+		if total > 0 {
+			mean[c] /= total
+		} else {
+			mean[c] = 1 / float64(labels)
+		}
+	}
+	return mean
+}
+
+// CheckLearns returns an error if an algorithm cannot learn from the labels of a dataset, or from what a mask leaves of
+// them, since degrees are missing.
+func CheckLearns(algorithm string, m *dataset.Manifest, mask dataset.Mask) error {
+	t := m.LabelType
+	switch {
+	case mask.Any() && t.Incomplete:
+		return errtext.Errorf(errtext.WrongData, "a mask hides degrees of complete labels, but degrees of the dataset are "+
+			"already missing")
+	case mask.Any() && (t.Classes || t.Scale != nil || m.Labels < 2):
+		return errtext.Errorf(errtext.WrongData, "a mask hides degrees of distributions of at least two labels, but the "+
+			"labels are %s", t.String(m.Labels))
+	case (mask.Any() || t.Incomplete) && !registry.LearnsFromIncomplete(algorithm):
+		return errtext.Errorf(errtext.WrongData, "%s needs complete labels, but degrees of the labels are missing; %s learn "+
+			"from such labels", algorithm, listed(registry.Incomplete()))
+	}
+	return nil
+}
+
+// listed joins names: "a, b and c".
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
