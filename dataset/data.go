@@ -22,6 +22,8 @@ type Data struct {
 
 	of   *Data     // the data that has these shards, or nil
 	fill []float64 // what takes the place of missing features, by feature; nil: they stay
+	// bounds, by label, are what targets are scaled by; nil: labels stay.
+	bounds *Bounds
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
 
@@ -70,17 +72,22 @@ func (d *Data) Sample(n int, key num.Key) *Data {
 	return s
 }
 
-// filled returns shard i with its missing features filled, if fill is set.
+// filled returns shard i with its missing features filled, if fill is set, and with scaled targets, if bounds are set.
 func (d *Data) filled(i int) *Rows {
 	raw := d.of.Shard(i)
-	if d.fill == nil {
+	if d.fill == nil && d.bounds == nil {
 		return raw
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.shards[i].Load()
 	if r == nil {
-		r = raw.filled(d.fill)
+		if r = raw; d.fill != nil {
+			r = r.filled(d.fill)
+		}
+		if d.bounds != nil {
+			r = r.scaled(d.bounds)
+		}
 		d.shards[i].Store(r)
 	}
 	return r
@@ -118,7 +125,7 @@ func (d *Data) Role(row uint32) Roles { return d.roles[row] }
 // of shard and position. The result is shared: do not write to it. It is
 // computed once for each argument list.
 func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
-	if d.fill != nil { // the rows are the same
+	if d.fill != nil || d.bounds != nil { // the rows are the same
 		return d.of.Select(lo, hi, roles)
 	}
 	key := selectionKey{lo, hi, roles}

@@ -88,12 +88,16 @@ type LabelType struct {
 	Classes bool `json:"classes,omitempty"`
 	// Scale: the labels are whole numbers in ascending order; nil: they are not.
 	Scale *Scale `json:"scale,omitempty"`
+	// Bounds: the labels are targets, real numbers in these bounds; nil: they are not.
+	Bounds *Bounds `json:"bounds,omitempty"`
 }
 
 // check returns an error if no dataset has such labels. values: the rows have exact numbers.
 func (t *LabelType) check(labels int, values bool) error {
 	s := t.Scale
 	switch {
+	case t.Bounds != nil && !values:
+		return t.Bounds.check(labels, t)
 	case s == nil && values:
 		return errors.New("there are exact numbers, but the labels are not numeric")
 	case s == nil:
@@ -113,6 +117,10 @@ func (t *LabelType) String(labels int) string {
 	switch s := t.Scale; {
 	case t.Classes:
 		return "classes"
+	case t.Bounds != nil && t.Bounds.Given():
+		return "targets in the bounds " + t.Bounds.String()
+	case t.Bounds != nil:
+		return "targets in the bounds of the training samples"
 	case s == nil:
 		return "distributions"
 	case s.True == TrueValue:
@@ -125,7 +133,7 @@ func (t *LabelType) String(labels int) string {
 // Same tells whether two types are equal.
 func (t *LabelType) Same(other *LabelType) bool {
 	a, b := t.Scale, other.Scale
-	return t.Classes == other.Classes && (a == nil) == (b == nil) && (a == nil || *a == *b)
+	return t.Classes == other.Classes && (a == nil) == (b == nil) && (a == nil || *a == *b) && t.Bounds.Same(other.Bounds)
 }
 
 // Greatest returns the label of the greatest share, of equal ones the lowest.

@@ -34,6 +34,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/algorithms/saiis"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // All lists every algorithm, in the order of help texts.
@@ -101,6 +102,40 @@ func Output(name string) algorithms.Output {
 		return algorithms.Distribution
 	}
 	return a.Predicts()
+}
+
+// TargetReaders lists the names of the algorithms that can learn targets in bounds.
+func TargetReaders() (names []string) {
+	for _, a := range All() {
+		if ReadsTargets(a) {
+			names = append(names, a.Name())
+		}
+	}
+	return names
+}
+
+// ReadsTargets reports whether an algorithm can learn targets in bounds.
+func ReadsTargets(a algorithms.Algorithm) bool {
+	r, ok := a.(algorithms.TargetReader)
+	return ok && r.ReadsTargets()
+}
+
+// CheckTargets returns an error if an algorithm cannot learn labels that are targets in bounds, or learns nothing else
+// and they are none. labels says what the labels are.
+func CheckTargets(name string, targets bool, labels string) error {
+	a, err := Find(name)
+	if err != nil {
+		return nil // the caller says so
+	}
+	switch {
+	case targets && !ReadsTargets(a):
+		return errtext.Errorf(errtext.WrongData, "%s predicts %s, but the labels are %s; these algorithms predict targets: %s",
+			name, a.Predicts(), labels, strings.Join(TargetReaders(), ", "))
+	case !targets && a.Predicts() == algorithms.Targets:
+		return errtext.Errorf(errtext.WrongData, "%s predicts targets in bounds, but the labels are %s; {labels=bounded} "+
+			"makes labels targets where the data are read or imported", name, labels)
+	}
+	return nil
 }
 
 // Model decodes a model file into its file and model.

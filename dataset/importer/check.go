@@ -129,6 +129,9 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	if c.info.Labels == 0 {
 		return nil
 	}
+	if b := c.info.LabelType.Bounds; b != nil {
+		return c.checkTargets(r, b)
+	}
 	sum, negative := 0.0, -1
 	for i, d := range r.Labels {
 		if x := float32(d); x-x != 0 {
@@ -160,6 +163,23 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	}
 	for _, d := range r.Labels {
 		c.Labels = append(c.Labels, dataset.PositiveZero(max(d, 0)/divisor))
+	}
+	return nil
+}
+
+// checkTargets converts the targets of a row, which lie in the bounds that are given.
+func (c *Checker) checkTargets(r *dataset.Row, b *dataset.Bounds) error {
+	for i, q := range r.Labels {
+		if x := float32(q); x-x != 0 {
+			return c.columnError(r, "label", i, c.info.LabelNames, NotFinite(q, c.info.Missing.Hint(dataset.OfLabel)))
+		}
+		if b.Given() {
+			if low, high := b.Of(i); q < low || q > high {
+				return c.columnError(r, "label", i, c.info.LabelNames, errtext.Sprintf("the target %s is outside the bounds "+
+					"%s to %s; {bounds} says which targets can occur", units.InFull(q), units.InFull(low), units.InFull(high)))
+			}
+		}
+		c.Labels = append(c.Labels, dataset.PositiveZero(q))
 	}
 	return nil
 }

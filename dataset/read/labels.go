@@ -60,6 +60,9 @@ func (d *derivedLabels) begin() func(*dataset.Row) error {
 // withLabels turns the labels of p into distributions, in the order of the scale that o asks for.
 func withLabels(p *pipeline, o *OpenOptions) (*pipeline, error) {
 	l := &o.Labels
+	if l.Kind == dataset.Bounded {
+		return withBounds(p, o)
+	}
 	if p.info.Labels == 1 && !l.Single() && o.set.schema == nil && !o.Missing.Keep {
 		if err := checkSingle(p); err != nil {
 			return nil, err

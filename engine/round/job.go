@@ -35,6 +35,8 @@ type Job struct {
 	// Fill says by what the missing features of the dataset are filled: dataset.FillMean or
 	// dataset.FillMedian of the training rows; empty: there are none.
 	Fill string `json:"fill,omitempty"`
+	// Bounds are the bounds of targets as the dataset has them; nil: the labels are no targets.
+	Bounds *dataset.Bounds `json:"bounds,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"settings"`
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows

@@ -245,6 +245,8 @@ type Provenance struct {
 	// Fill takes the place of missing features, by feature: their means or medians in the rows
 	// trained on.
 	Fill []float64 `json:"fill,omitempty"`
+	// Bounds are the bounds of targets, a pair for each label.
+	Bounds *dataset.Bounds `json:"bounds,omitempty"`
 	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
 	// training and validation rows.
 	MeanLabel []float64 `json:"mean_label"`
@@ -304,9 +306,12 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 }
 
 // PlanOf returns which measures there are of a job's model on labels of a type. An error
-// says that the algorithm predicts numbers and the labels are none.
+// says that the algorithm predicts numbers or targets and the labels are none, or the other way round.
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
+	if err := registry.CheckTargets(algorithm, t.Bounds != nil, t.String(labels)); err != nil {
+		return nil, err
+	}
 	if p.Number && t.Scale == nil {
 		return nil, errtext.Errorf(errtext.WrongData, "%s predicts numbers, but the labels are %s; {range} makes labels "+
 			"numeric where the data are read or imported", algorithm, t.String(labels))

@@ -67,6 +67,9 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if j.Fill != "" {
 		t.fill = &fill{by: j.Fill, manifest: m}
 	}
+	if t.bounds, err = newBounds(j, m); err != nil {
+		return nil, err
+	}
 	if t.linear, err = newLinear(j, m); err != nil {
 		return nil, err
 	}
@@ -83,6 +86,9 @@ func (t *single) Next() (*round.Round, error) {
 	case !t.fill.done():
 		t.fill.next(t.sharded())
 		return &t.round, nil
+	case !t.bounds.done():
+		t.bounds.next(t.sharded(), t.gatheringTasks(16*int64(t.manifest.Labels)))
+		return &t.round, nil
 	case t.phase == phaseTrain:
 		r, err := t.inner.Next()
 		if err != nil || r != nil {
@@ -98,6 +104,8 @@ func (t *single) Fold(res *round.Result) error {
 	switch {
 	case !t.fill.done():
 		return t.fill.fold(res.Sum.F64)
+	case !t.bounds.done():
+		return t.bounds.fold(res.Gathered)
 	case t.phase == phaseTrain:
 		return t.inner.Fold(res)
 	}
@@ -113,6 +121,8 @@ func (t *single) Progress() round.Progress {
 		p.Phase = "evaluation"
 	} else if !t.fill.done() {
 		p.Phase = "missing values"
+	} else if !t.bounds.done() {
+		p.Phase = boundsKind
 	}
 	return p
 }
@@ -143,16 +153,19 @@ func (t *single) RoundProgress(units []round.TaskProgress) round.Progress {
 
 // reporter returns the algorithm's TaskReporter while it trains; else nil.
 func (t *single) reporter() round.TaskReporter {
-	if t.phase != phaseTrain || !t.fill.done() {
+	if !t.trains() {
 		return nil
 	}
 	g, _ := t.inner.(round.TaskReporter)
 	return g
 }
 
+// trains reports whether the rounds are the algorithm's.
+func (t *single) trains() bool { return t.phase == phaseTrain && t.fill.done() && t.bounds.done() }
+
 // TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
 func (t *single) TakeResult(unit int, part []byte) error {
-	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() {
+	if k, ok := t.inner.(round.ResultTaker); ok && t.trains() {
 		return k.TakeResult(unit, part)
 	}
 	return nil
@@ -198,6 +211,9 @@ func (t *single) outcome(w io.Writer) (*Outcome, error) {
 	}
 	if t.fill != nil {
 		from.Fill = t.fill.values
+	}
+	if t.bounds != nil {
+		from.Bounds = t.bounds.of
 	}
 	provenance, err := json.Marshal(from)
 	if err != nil {

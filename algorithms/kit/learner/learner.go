@@ -36,6 +36,8 @@ type Definition[C any] struct {
 	About algorithms.About
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
+	// Targets is true if it can also learn targets in bounds: see algorithms.TargetReader.
+	Targets bool
 
 	// Settings lists what a spec may say. The setting "preset", if there is one, selects
 	// among the defaults.
@@ -153,6 +155,9 @@ func (a *algorithm[C]) About() algorithms.About { return a.d.About }
 
 // Predicts implements algorithms.Algorithm.
 func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
+
+// ReadsTargets implements algorithms.TargetReader.
+func (a *algorithm[C]) ReadsTargets() bool { return a.d.Targets || a.d.Predicts == algorithms.Targets }
 
 // Params implements algorithms.Algorithm.
 func (a *algorithm[C]) Params() []param.Param { return slices.Clone(a.params()) }
