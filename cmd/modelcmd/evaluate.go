@@ -137,9 +137,14 @@ func (c *EvaluateCmd) plan(m *predict.Model, e *evaluation, info dataset.Info) e
 		return cli.Usage(err)
 	}
 	_, labels := m.Shape()
+	bounds, err := m.Bounds()
+	if err != nil {
+		return err
+	}
 	if e.plan, err = pipeline.PlanOf(m.File.Algorithm, labels, t); err != nil {
 		return err
 	}
+	e.plan.Bounds = bounds
 	if e.plan.More = c.Measures == pipeline.AllMeasures; c.Clip != "none" {
 		e.plan.Clip, e.Clip = measures.Clip(c.Clip), c.Clip
 	}
@@ -170,7 +175,7 @@ type evaluation struct {
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
-	// Against compares the model with the mean baseline; nil: a number is predicted.
+	// Against compares the model with the mean baseline; nil: a number or targets are predicted.
 	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Clip      string                    `json:"clip,omitempty"`
 	Matched   *read.Matching            `json:"matched"`
@@ -243,7 +248,7 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 		return nil
 	})
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
-	if !e.plan.Number {
+	if !e.plan.Number && e.plan.Bounds == nil {
 		e.Against = measures.CompareWithBaseline(e.Rows, differences)
 	}
 	return err
@@ -375,11 +380,24 @@ func rowNames(p *measures.Plan) (names []string) {
 	for _, m := range all {
 		names = append(names, m.Name)
 	}
+	if p.Bounds != nil {
+		names = append(names, measures.TargetNames[:]...)
+	}
 	return names
 }
 
 // rowValues puts the measures of a sample, in the order of rowNames, into dst, and returns it.
 func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []float64 {
+	if p.Bounds == nil {
+		return shareValues(dst, p, label, predicted)
+	}
+	dst = shareValues(dst, p, measures.AsDistribution(label), measures.AsDistribution(predicted))
+	of := measures.OfTargetRow(label, predicted)
+	return append(dst, of[:]...)
+}
+
+// shareValues is rowValues for distributions.
+func shareValues[T float32 | float64](dst []float64, p *measures.Plan, label, predicted []T) []float64 {
 	ten := measures.ClippedRow(label, predicted, p.Clip)
 	dst = append(dst[:0], ten[:]...)
 	if p.More {

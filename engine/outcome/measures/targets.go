@@ -124,3 +124,24 @@ func asDistributions(space []float64, truth, predicted []float32) (d, p []float6
 	dataset.TargetsToDistribution(p, predicted)
 	return d, p
 }
+
+// TargetNames are the measures of the targets of one row, in the order of OfTargetRow.
+var TargetNames = [2]string{"mae_target", "mse_target"}
+
+// OfTargetRow returns the mean absolute and the mean squared error over the targets of one row.
+func OfTargetRow(truth, predicted []float32) (of [2]float64) {
+	share := 1 / float64(len(truth))
+	for c, q := range truth {
+		e := float64(predicted[c]) - float64(q)
+		of[0] += float64(share * math.Abs(e))
+		of[1] += float64(share * float64(e*e))
+	}
+	return of
+}
+
+// AsDistribution returns targets as a distribution: see dataset.TargetsToDistribution.
+func AsDistribution(targets []float32) []float64 {
+	d := make([]float64, len(targets))
+	dataset.TargetsToDistribution(d, targets)
+	return d
+}

@@ -134,7 +134,8 @@ func alike(a, b *Set) bool {
 // A blob, little-endian:
 //
 //	magic "COPPRED1"
-//	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels, 8 classes, 16 a scale, 32 numbers), rows u64
+//	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels, 8 classes, 16 a scale, 32 numbers,
+//	64 targets in bounds), rows u64
 //	row numbers in the file u32 x rows
 //	folds u16 x rows                   with flag 1
 //	true degrees f32 x rows x labels
@@ -155,7 +156,8 @@ const (
 	ofClasses      = 8
 	ofScale        = 16
 	ofNumbers      = 32
-	allFlags       = 63
+	ofTargets      = 64
+	allFlags       = 127
 )
 
 // Encode returns the one encoding of a set.
@@ -164,6 +166,7 @@ func (s *Set) Encode() []byte {
 	for bit, there := range map[uint32]bool{
 		withFolds: len(s.Fold) > 0, withNames: len(s.Names) > 0, withLabelNames: len(s.LabelNames) > 0,
 		ofClasses: s.Type.Classes, ofScale: s.Type.Scale != nil, ofNumbers: s.Number,
+		ofTargets: s.Type.Bounds != nil,
 	} {
 		if there {
 			flags |= bit
@@ -225,6 +228,9 @@ func Decode(b []byte) (*Set, error) {
 		s.Fold = values[uint16](r, "folds", n)
 	}
 	s.Type.Classes, s.Number = flags&ofClasses != 0, flags&ofNumbers != 0
+	if flags&ofTargets != 0 {
+		s.Type.Bounds = new(dataset.Bounds)
+	}
 	if widest := max(labels, s.Width()); n > 0 && widest > r.Len()/4/n { // so that no product overflows
 		r.Failf("true degrees: %d samples do not fit", n)
 		n = 0
