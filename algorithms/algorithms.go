@@ -166,10 +166,10 @@ const (
 	Distribution Output = iota // degrees of the labels, which sum to 1
 	ClassShares                // a share for each class, which sum to 1
 	Number                     // one number
-	Targets                    // a target for each label, scaled to [-1, 1]
+	Targets                    // a target for each label, scaled to [0, 1]
 )
 
-// TargetReader is implemented by algorithms that can learn targets in bounds. They read targets scaled to [-1, 1] as
+// TargetReader is implemented by algorithms that can learn targets in bounds. They read targets scaled to [0, 1] as
 // labels, and their models then predict such (Targets). They find the kind of the labels in the manifest, and write it
 // into their models.
 type TargetReader interface {

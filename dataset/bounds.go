@@ -119,22 +119,21 @@ func (b *Bounds) check(labels int, t *LabelType) error {
 // MaxTargets bounds the targets of a sample.
 const MaxTargets = 1 << 12
 
-// Scale sets dst to targets scaled to [-1, 1]: 2(q - low)/(high - low) - 1. Targets outside are at the ends. The
-// bounds are one pair for each label.
+// Scale sets dst to targets scaled to [0, 1]: (q - low)/(high - low). Targets outside are at the ends. The bounds are
+// one pair for each label.
 func (b *Bounds) Scale(dst, targets []float32) {
 	for c, q := range targets {
 		low, high := b.Low[c], b.High[c]
-		g := float64(2*(float64(q)-low))/(high-low) - 1
-		dst[c] = float32(min(max(g, -1), 1))
+		dst[c] = PositiveZero(min(max((float64(q)-low)/(high-low), 0), 1))
 	}
 }
 
-// Unscale replaces values in [-1, 1] by targets in the bounds: the inverse of Scale. Values outside are at the ends.
+// Unscale replaces values in [0, 1] by targets in the bounds: the inverse of Scale. Values outside are at the ends.
 func (b *Bounds) Unscale(values []float32) {
-	for c, g := range values {
+	for c, x := range values {
 		low, high := b.Low[c], b.High[c]
-		q := low + float64(float64((float64(g)+1)/2)*(high-low))
-		values[c] = float32(min(max(q, low), high))
+		q := low + float64(float64(x)*(high-low))
+		values[c] = PositiveZero(min(max(q, low), high))
 	}
 }
 
@@ -173,7 +172,7 @@ func project(v []float64) {
 	}
 }
 
-// Scaled returns d with targets scaled to [-1, 1] as labels. It takes the memory of the targets.
+// Scaled returns d with targets scaled to [0, 1] as labels. It takes the memory of the targets.
 func (d *Data) Scaled(b *Bounds) *Data {
 	s := NewData(d.Manifest, d.roles)
 	s.of, s.bounds = d, b

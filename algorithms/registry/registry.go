@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
+	"github.com/coppice-ldl/coppice/algorithms/gldknn"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
@@ -63,6 +64,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
 		aaknn.New(),
+		gldknn.New(),
 		ldsvr.New(),
 		ndf.New(),
 	}

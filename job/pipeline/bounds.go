@@ -25,7 +25,7 @@ const (
 const boundsKind = "bounds of targets"
 
 // bounds are the bounds of targets: given ones, or the extremes of the training and validation samples of the job. The
-// round comes before the algorithm's. An algorithm reads targets scaled to [-1, 1], and predicts such; the pipeline
+// round comes before the algorithm's. An algorithm reads targets scaled to [0, 1], and predicts such; the pipeline
 // scales both.
 type bounds struct {
 	manifest *dataset.Manifest
