@@ -22,7 +22,7 @@ func New() algorithms.Algorithm {
 			Class:   "GLDKNN",
 			Summary: "k nearest neighbours for targets in bounds",
 			When:    "Use it for targets in bounds if you must explain each prediction by similar training samples.",
-			Paper:   `Wu et al. 2026, "Generalized Label Distribution Learning"`,
+			Paper:   `Wu et al. 2026, the algorithms GLD of PyLDL`,
 		},
 		Doc: "GLD-kNN of Wu et al. 2026, for targets in bounds: the mean targets of the k nearest training samples, " +
 			"which the model keeps",

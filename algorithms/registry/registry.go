@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/dfldl"
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
+	"github.com/coppice-ldl/coppice/algorithms/gldbfgs"
 	"github.com/coppice-ldl/coppice/algorithms/gldknn"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
@@ -65,6 +66,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		aosoldlogitboost.New(),
 		aaknn.New(),
 		gldknn.New(),
+		gldbfgs.New(),
 		ldsvr.New(),
 		ndf.New(),
 	}

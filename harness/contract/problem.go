@@ -88,7 +88,7 @@ func newJob(a algorithms.Algorithm, p *problem, v param.Values) (*job, error) {
 	split := dataset.Split{Seed: seed, TestFraction: 0.2, ValidationFraction: r.ValidationFraction,
 		ValidationMin: r.ValidationMin}
 	spec := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: p.manifest.Digest(),
-		Split: split, Params: r.Params}
+		Split: split, Params: r.Params, Bounds: p.manifest.LabelType.Bounds}
 	roles, err := split.Assign(p.manifest.Rows, nil)
 	if err != nil {
 		return nil, err

@@ -156,13 +156,36 @@ func (m *Model) Bounds() (*dataset.Bounds, error) {
 	return b, b.Check(labels, nil)
 }
 
+// inUnits returns the model that predicts targets in their units, if it predicts targets.
+func (m *Model) inUnits() (algorithms.Model, error) {
+	bounds, err := m.Bounds()
+	if bounds == nil || err != nil {
+		return m.Model, err
+	}
+	return &ofTargets{m.Model, bounds}, nil
+}
+
+// ofTargets is a model whose predictions are targets in their bounds.
+type ofTargets struct {
+	algorithms.Model
+	bounds *dataset.Bounds
+}
+
+// Predict implements algorithms.Model.
+func (t *ofTargets) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
+	t.Model.Predict(dst, refs, shard, scratch)
+	for n := len(t.bounds.Low); len(dst) > 0; dst = dst[n:] {
+		t.bounds.Unscale(dst[:n])
+	}
+}
+
 // PredictAll predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
-	bounds, err := m.Bounds()
+	by, err := m.inUnits()
 	if err != nil {
 		return err
 	}
-	p := newPredictor(m, bounds, max(1, m.Threads), f)
+	p := newPredictor(by, m.outputWidth(), max(1, m.Threads), f)
 	err = importer.Blocks(src, blockRows, o, p.add)
 	if failed := p.end(); failed != nil {
 		return failed

@@ -39,9 +39,8 @@ func (p *Block) Name(i int) string {
 
 // predictor predicts blocks of samples on several threads, and calls take with them in their order.
 type predictor struct {
-	model  algorithms.Model
-	bounds *dataset.Bounds // of the targets that the model predicts; nil: it predicts no targets
-	take   func(*Block) error
+	model algorithms.Model
+	take  func(*Block) error
 
 	refs  []dataset.RowRef
 	free  chan *Block // for the next blocks
@@ -54,12 +53,11 @@ type predictor struct {
 	err error // the error of take
 }
 
-// newPredictor starts the threads. The caller calls end, which stops them. bounds is nil unless the model predicts
-// targets.
-func newPredictor(m *Model, bounds *dataset.Bounds, threads int, take func(*Block) error) *predictor {
-	n, width := 2*threads, m.outputWidth()
+// newPredictor starts the threads. The caller calls end, which stops them. width is the number of values for a sample.
+func newPredictor(m algorithms.Model, width, threads int, take func(*Block) error) *predictor {
+	n := 2 * threads
 	p := &predictor{
-		model: m.Model, bounds: bounds, take: take, refs: make([]dataset.RowRef, blockRows),
+		model: m, take: take, refs: make([]dataset.RowRef, blockRows),
 		free: make(chan *Block, n), work: make(chan *Block, n), order: make(chan *Block, n), ended: make(chan struct{}),
 	}
 	for i := range p.refs {
@@ -92,11 +90,6 @@ func (p *predictor) lane() {
 	for b := range p.work {
 		rows := b.Rows
 		p.model.Predict(b.values[:rows.N*b.width], p.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, scratch)
-		if p.bounds != nil {
-			for i := range rows.N {
-				p.bounds.Unscale(b.Row(i))
-			}
-		}
 		b.done <- struct{}{}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Problem builds a generated dataset.
@@ -33,6 +34,28 @@ func Problem(t testing.TB, o generate.Options) (*dataset.Manifest, []*dataset.Ro
 	return datatest.Build(t, src)
 }
 
+// Targets builds a generated dataset of targets from 0 to 1, as algorithms read them.
+func Targets(t testing.TB, rows, features, labels int) (*dataset.Manifest, []*dataset.Rows) {
+	t.Helper()
+	m, shards := Problem(t, generate.Options{Rows: rows, Features: features, Labels: labels, Density: 1, Seed: 3})
+	asTargets(m, shards)
+	return m, shards
+}
+
+// asTargets makes targets in the bounds 0 and 1 of degrees: their square roots; of one label, which has the degree 1,
+// fractions of the first feature.
+func asTargets(m *dataset.Manifest, shards []*dataset.Rows) {
+	m.LabelType.Bounds = &dataset.Bounds{Low: []float64{0}, High: []float64{1}}
+	for _, rows := range shards {
+		for i, x := range rows.D {
+			if rows.D[i] = float32(math.Sqrt(float64(x))); m.Labels == 1 && !m.Sparse {
+				v := float64(rows.X[i*m.Features])
+				rows.D[i] = float32(math.Abs(v - math.Floor(v)))
+			}
+		}
+	}
+}
+
 // Digests compares the models of small jobs on dense and on sparse samples with their digests, by name: on one lane,
 // on three, and cut after every round.
 func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want map[string]string) {
@@ -40,6 +63,9 @@ func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want m
 	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2},
 		{Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := Problem(t, o)
+		if a.Predicts() == algorithms.Targets {
+			asTargets(m, shards)
+		}
 		for _, c := range cases {
 			name := c.Name
 			if m.Sparse {
@@ -226,6 +252,14 @@ func Open(t *testing.T, name string) *Folds {
 	return &Folds{Name: name, Manifest: m, shards: shards, assigned: assigned, folds: folds}
 }
 
+// OpenTargets is Open with the degrees as targets in the bounds 0 and 1.
+func OpenTargets(t *testing.T, name string) *Folds {
+	t.Helper()
+	f := Open(t, name)
+	f.Manifest.LabelType.Bounds = &dataset.Bounds{Low: []float64{0}, High: []float64{1}}
+	return f
+}
+
 // split is that of a fold, of all folds together for the fold 0 of a job with folds.
 func (f *Folds) split(fold int) dataset.Split {
 	return dataset.Split{Seed: 1, Folds: f.folds, Fold: fold, Assigned: "folds of the test"}
@@ -283,13 +317,7 @@ var six = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersecti
 // independent program: each within the share, and a digit of the figure.
 func (f *Folds) Measures(t *testing.T, a algorithms.Algorithm, given param.Values, share float64, want [6]float64) {
 	t.Helper()
-	j := contract.Job(t, a, given, f.Manifest, f.split(0))
-	j.Folds = f.folds
-	o, err := local.Run(t.Context(), j, &local.Data{Manifest: f.Manifest, Shards: f.shards, Assigned: f.assigned},
-		local.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := f.run(t, a, given)
 	for i, name := range six {
 		s, ok := o.Measures.Get(name)
 		if !ok {
@@ -299,5 +327,28 @@ func (f *Folds) Measures(t *testing.T, a algorithms.Algorithm, given param.Value
 		if math.Abs(s.Mean-want[i]) > share*want[i]+1e-4 {
 			t.Errorf("%s: %s is %.5f, want %.4f", f.Name, name, s.Mean, want[i])
 		}
+	}
+}
+
+// run trains on each fold.
+func (f *Folds) run(t *testing.T, a algorithms.Algorithm, given param.Values) *pipeline.Outcome {
+	t.Helper()
+	j := contract.Job(t, a, given, f.Manifest, f.split(0))
+	j.Folds = f.folds
+	o, err := local.Run(t.Context(), j, &local.Data{Manifest: f.Manifest, Shards: f.shards, Assigned: f.assigned},
+		local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// KL is Measures for K-L alone, within 2 percent and a digit of the figure.
+func (f *Folds) KL(t *testing.T, a algorithms.Algorithm, given param.Values, want float64) {
+	t.Helper()
+	s, _ := f.run(t, a, given).Measures.Get("kl")
+	t.Logf("%s: K-L %.5f, of the independent program %.4f", f.Name, s.Mean, want)
+	if math.Abs(s.Mean-want) > 0.02*want+1e-4 {
+		t.Errorf("%s: K-L is %.5f, want %.4f", f.Name, s.Mean, want)
 	}
 }
