@@ -85,7 +85,7 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
-	e := &evaluation{algorithm: m.File.Algorithm, ModelDigest: m.File.Digest, Data: c.Data, Matched: matched,
+	e := &evaluation{algorithm: m.File.Algorithm, labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data, Matched: matched,
 		Unseen: unseen}
 	if read.IsNamedArrays(c.Data) {
 		e.Data = read.NamedArrays
@@ -186,6 +186,7 @@ type evaluation struct {
 	Out       string                    `json:"out,omitempty"`
 
 	algorithm string
+	labels    []string
 	plan      *measures.Plan
 	shown     *shownRows // what figures show; nil without figures
 	confusion []string   // class names of the confusion matrix in the text; nil without it
@@ -202,6 +203,7 @@ func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", cli.ShortDigest(e.ModelDigest),
 		e.Data, units.Plural(e.Rows, "sample"), results.ClipText(e.Clip))
 	results.WriteMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
+	results.WriteTargets(w, e.Added, e.labels)
 	results.WriteAgainst(w, e.algorithm, "samples", e.Against)
 	if e.confusion != nil {
 		results.WriteConfusion(w, e.Added.Model.Classes, e.confusion)

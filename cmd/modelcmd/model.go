@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
@@ -282,6 +283,19 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	return strings.Join(parts, " ")
 }
 
+// boundsText lists the bounds of targets.
+func (s *modelShown) boundsText() string {
+	var all []string
+	for i, low := range s.Bounds.Low {
+		name := strconv.Itoa(i)
+		if i < len(s.LabelNames) {
+			name = s.LabelNames[i]
+		}
+		all = append(all, fmt.Sprintf("%s %.6g to %.6g", name, low, s.Bounds.High[i]))
+	}
+	return strings.Join(all, ", ")
+}
+
 func (s *modelShown) text(w io.Writer) {
 	j := s.Job
 	lines := [][2]string{
@@ -303,7 +317,10 @@ func (s *modelShown) text(w io.Writer) {
 		{"samples", results.Samples(s.Rows, 0)},
 		{"settings", results.ChangedSettings(j.Algorithm, j.Params, s.on...)},
 		{"steps", results.Steps(s.Steps, s.BestStep, s.RefitSteps)},
-		{"training loss", progress.Loss(s.Loss)},
+		{"training loss", progress.LossOn(j, s.Loss)},
+	}
+	if s.Bounds != nil {
+		lines = append(lines, [2]string{"bounds", s.boundsText()})
 	}
 	for _, d := range s.Describe {
 		lines = append(lines, [2]string{d.Name, d.Value})
