@@ -300,9 +300,10 @@ func (r *Recorded) set(c *round.Cells) {
 	}
 }
 
-// axisOf says what the labels are. It returns nil if predictions are not recorded.
+// axisOf says what the labels are. It returns nil if predictions are not recorded, and for targets in bounds, which have
+// no figure of predictions.
 func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
-	if !r.Predictions {
+	if !r.Predictions || m.LabelType.Bounds != nil {
 		return nil
 	}
 	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}

@@ -3,8 +3,8 @@
 // degree, the lowest among ties; splits lower the entropy of the labels, and a
 // leaf predicts their frequencies. The trees are grown by package forest.
 //
-// A row of targets in bounds has the class of its highest target, scaled, or a class of its own if all targets are in
-// the lower half of their bounds. A leaf predicts the mean targets of its rows.
+// The class of a row of targets in bounds is its highest target, scaled; of a single target, the half of the bounds that
+// has it. A leaf predicts the mean targets of its rows.
 package rf
 
 import (
@@ -33,7 +33,7 @@ func New() algorithms.Algorithm {
 		Classes:     func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },
 		OfTargets: &forest.TargetParts{
-			Classes: func(labels int) int { return labels + 1 }, RowValue: forest.Squares,
+			Classes: func(labels int) int { return max(2, labels) }, RowValue: forest.Squares,
 			NewLabeller: func(uint64) forest.Labeller { return new(targetLabeller) },
 		},
 	}.New()
@@ -103,8 +103,8 @@ func (h *targetLabeller) Begin(s *forest.BootstrapSample) {
 	forest.Resized(&h.sum, s.Width)
 	for row := range s.Class {
 		targets := s.Label(uint32(row))
-		if s.Class[row] = argMax(targets); targets[s.Class[row]] <= 0.5 {
-			s.Class[row] = uint32(len(targets))
+		if s.Class[row] = argMax(targets); len(targets) == 1 && targets[0] > 0.5 {
+			s.Class[row] = 1
 		}
 	}
 }
