@@ -146,7 +146,8 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 		clipped, bad := ClippedSum(r.Labels, sum, c.tolerance)
 		if bad >= 0 {
 			return c.columnError(r, "label", bad, c.info.LabelNames,
-				errtext.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
+				errtext.Sprintf("%v is negative; the probability of a label must be 0 or more; {labels=bounded} reads "+
+					"targets that are real numbers", r.Labels[bad]))
 		}
 		sum = clipped
 	}

@@ -89,6 +89,8 @@ func Apply(w dataset.Way, o read.OpenOptions, io importer.Options) (read.OpenOpt
 			o.Labels.Columns = f.Items()
 		case "--label-prefix":
 			o.Labels.Prefixes = f.Items()
+		case "--bounds":
+			o.Labels.Bounds, err = dataset.ParseBounds(f.Items())
 		case "--range":
 			o.Labels.Low, o.Labels.High, err = read.ParseRange(f.Value)
 		case "--sigma":
@@ -267,7 +269,7 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	}
 	for _, prefix := range o.Labels.LabelPrefixes() {
 		if columns := byPrefix[prefix]; len(columns) > 0 && !l.Single() {
-			ways = append(ways, p.prefixed(columns, prefix, len(byPrefix) > 1))
+			ways = append(ways, p.targetWays(p.prefixed(columns, prefix, len(byPrefix) > 1), l.Kind)...)
 		}
 	}
 	if len(ways) == 0 && !l.Single() {
@@ -486,7 +488,7 @@ func (f *readings) read(w dataset.Way) (*importer.Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	if src.Info().Labels == 1 {
+	if src.Info().Labels == 1 && src.Info().LabelType.Bounds == nil {
 		return nil, fmt.Errorf("%s: a single label would be 1 in every sample: add another label", src.Info().File)
 	}
 	io.Warn, io.Note = nil, nil
