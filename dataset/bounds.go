@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,9 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
-
-// Bounded are targets in bounds: real numbers, one for each label, of the kind --labels bounded.
-const Bounded LabelKind = "bounded"
 
 // Bounds are the least and the greatest target of each label. Without any, they are the extremes of the training
 // samples of a job, of each fold alone. One pair is for all labels.
@@ -105,17 +101,6 @@ func (b *Bounds) String() string {
 	return strings.Join(pairs, ",")
 }
 
-// check returns an error if no manifest has such bounds.
-func (b *Bounds) check(labels int, t *LabelType) error {
-	if t.Scale != nil || t.Classes {
-		return errors.New("the labels cannot be both targets in bounds and classes or numeric")
-	}
-	if labels > MaxTargets {
-		return fmt.Errorf("found %d targets in bounds, want at most %d", labels, MaxTargets)
-	}
-	return b.Check(labels, nil)
-}
-
 // MaxTargets bounds the targets of a sample.
 const MaxTargets = 1 << 12
 
@@ -170,21 +155,4 @@ func project(v []float64) {
 	for c, x := range v {
 		v[c] = max(0, x-theta)
 	}
-}
-
-// Scaled returns d with targets scaled to [0, 1] as labels. It takes the memory of the targets.
-func (d *Data) Scaled(b *Bounds) *Data {
-	s := NewData(d.Manifest, d.roles)
-	s.of, s.bounds = d, b
-	return s
-}
-
-// scaled returns r with scaled targets.
-func (r *Rows) scaled(b *Bounds) *Rows {
-	s := *r
-	s.D = make([]float32, len(r.D))
-	for i := range r.N {
-		b.Scale(s.Label(i), r.Label(i))
-	}
-	return &s
 }

@@ -54,6 +54,23 @@ func (d *Data) Filled(values []float64) *Data {
 	return f
 }
 
+// Scaled returns d with targets scaled to [0, 1] as labels. It takes the memory of the targets.
+func (d *Data) Scaled(b *Bounds) *Data {
+	s := NewData(d.Manifest, d.roles)
+	s.of, s.bounds = d, b
+	return s
+}
+
+// scaledRows returns r with scaled targets.
+func scaledRows(r *Rows, b *Bounds) *Rows {
+	s := *r
+	s.D = make([]float32, len(r.D))
+	for i := range r.N {
+		b.Scale(s.Label(i), r.Label(i))
+	}
+	return &s
+}
+
 // Sample returns d with n of its training rows, or with all if there are fewer. The key draws
 // them. All other rows are Outside.
 func (d *Data) Sample(n int, key num.Key) *Data {
@@ -86,7 +103,7 @@ func (d *Data) filled(i int) *Rows {
 			r = r.filled(d.fill)
 		}
 		if d.bounds != nil {
-			r = r.scaled(d.bounds)
+			r = scaledRows(r, d.bounds)
 		}
 		d.shards[i].Store(r)
 	}

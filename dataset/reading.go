@@ -196,6 +196,8 @@ const (
 	Class LabelKind = "class"
 	// Counts are non-negative counts, which are divided by their sum.
 	Counts LabelKind = "counts"
+	// Bounded are targets in bounds: a real number for each label.
+	Bounded LabelKind = "bounded"
 )
 
 // ParseLabelKind reads a LabelKind as flags and specs write it.

@@ -97,7 +97,7 @@ func (t *LabelType) check(labels int, values bool) error {
 	s := t.Scale
 	switch {
 	case t.Bounds != nil && !values:
-		return t.Bounds.check(labels, t)
+		return t.checkBounds(labels)
 	case s == nil && values:
 		return errors.New("there are exact numbers, but the labels are not numeric")
 	case s == nil:
@@ -110,6 +110,17 @@ func (t *LabelType) check(labels int, values bool) error {
 		return fmt.Errorf("the kind of the true numbers, %.20q, does not fit the labels", s.True)
 	}
 	return nil
+}
+
+// checkBounds returns an error if no dataset has such targets.
+func (t *LabelType) checkBounds(labels int) error {
+	if t.Scale != nil || t.Classes {
+		return errors.New("the labels cannot be both targets in bounds and classes or numeric")
+	}
+	if labels > MaxTargets {
+		return fmt.Errorf("found %d targets in bounds, want at most %d", labels, MaxTargets)
+	}
+	return t.Bounds.Check(labels, nil)
 }
 
 // String describes the type in a few words; labels is their number.

@@ -300,8 +300,8 @@ func (r *Recorded) set(c *round.Cells) {
 	}
 }
 
-// axisOf says what the labels are. It returns nil if predictions are not recorded, and for targets in bounds, which have
-// no figure of predictions.
+// axisOf says what the labels are. It returns nil if predictions are not recorded, and for targets in bounds: there is
+// no figure of their predictions.
 func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 	if !r.Predictions || m.LabelType.Bounds != nil {
 		return nil

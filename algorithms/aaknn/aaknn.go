@@ -5,7 +5,7 @@
 // at the same distance, rows with lower original numbers are nearer. With k auto, a round predicts
 // each training row from the others, and finds the number of neighbours with the least K-L.
 //
-// Of targets in bounds, the prediction is the mean of the neighbours' targets, and k auto finds the least squared error.
+// Of targets in bounds, the mean of the neighbours' targets is predicted, and k auto finds the least squared error.
 // Package gldknn has its algorithm, for targets alone, from here.
 package aaknn
 
@@ -33,7 +33,7 @@ func New() algorithms.Algorithm {
 		Predicts: algorithms.Distribution,
 		Paper:    "the k of Geng 2016",
 		Loss:     "K-L, or squared error of targets",
-	}.New()
+	}.Make()
 }
 
 // Variant has what algorithms with this model do not share.
@@ -46,8 +46,8 @@ type Variant struct {
 	Paper, Loss string
 }
 
-// New returns the algorithm.
-func (v Variant) New() algorithms.Algorithm {
+// Make returns the algorithm.
+func (v Variant) Make() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name:     v.Name,
 		About:    v.About,

@@ -119,14 +119,16 @@ func (t *trainer) foldLeftOut(res *round.Result) error {
 	sums := make([]float64, len(list))
 	for u, b := range res.Gathered {
 		if len(b) != 8*len(list) {
-			return fmt.Errorf("%s: the result of task %d has %d bytes, want %d losses", t.job.Algorithm, u, len(b), len(list))
+			return fmt.Errorf("%s: the result of task %d has %d bytes, want %d losses",
+				t.job.Algorithm, u, len(b), len(list))
 		}
 		num.Add64(sums, num.Float64s(b))
 	}
 	best := 0
 	for i, sum := range sums {
 		if !(sum >= -1 && sum < mostLoss*float64(t.kept.N)) {
-			return fmt.Errorf("%s: with %d neighbours the losses sum to %v, which is not possible", t.job.Algorithm, list[i], sum)
+			return fmt.Errorf("%s: with %d neighbours the losses sum to %v, which is not possible", t.job.Algorithm,
+				list[i], sum)
 		}
 		if sum < sums[best] {
 			best = i

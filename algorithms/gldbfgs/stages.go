@@ -141,10 +141,11 @@ func (p *stages) State(l *fields.List) {
 		p.by.Restart(p.stageOptions())
 	}
 	p.by.State(l)
-	l.Check(p.by.Iterations() <= p.stageOptions().Iterations, "the saved state has iteration %d of stage %d, which is not "+
-		"possible", p.by.Iterations(), p.stage)
+	l.Check(p.by.Iterations() <= p.stageOptions().Iterations,
+		"the saved state has iteration %d of stage %d, which is not possible", p.by.Iterations(), p.stage)
 	l.Check(!p.measuring || p.by.Done() && p.stage < p.last, "the saved state has a stage that ends too early")
-	l.Check(p.last == p.most || p.by.Done() && p.stage == p.last, "the saved state has no stage after stage %d", p.last)
+	l.Check(p.last == p.most || p.by.Done() && p.stage == p.last, "the saved state has no stage after stage %d",
+		p.last)
 	l.Check(p.measuring || !p.by.Done() || p.stage == p.last || p.by.Reason() == lbfgs.NotFinite,
 		"the saved state has an end before the last stage")
 }

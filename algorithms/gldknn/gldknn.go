@@ -29,5 +29,5 @@ func New() algorithms.Algorithm {
 		Predicts: algorithms.Targets,
 		Paper:    "k 5",
 		Loss:     "squared error",
-	}.New()
+	}.Make()
 }

@@ -16,9 +16,11 @@ var cases = []contract.Case{
 	{Name: "minmax", Set: param.Values{"k": "7", "scaling": "minmax"}},
 }
 
-func FuzzRestore(f *testing.F)     { contract.FuzzRestore(f, gldknn.New(), contract.Sets(cases)...) }
-func FuzzSettings(f *testing.F)    { contract.FuzzSettings(f, gldknn.New(), contract.Sets(cases)...) }
-func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, gldknn.New(), contract.Sets(cases)...) }
+func FuzzRestore(f *testing.F)  { contract.FuzzRestore(f, gldknn.New(), contract.Sets(cases)...) }
+func FuzzSettings(f *testing.F) { contract.FuzzSettings(f, gldknn.New(), contract.Sets(cases)...) }
+func FuzzDecodeModel(f *testing.F) {
+	contract.FuzzDecodeModel(f, gldknn.New(), contract.Sets(cases)...)
+}
 
 // TestDigests pins the bits of small jobs.
 func TestDigests(t *testing.T) {

@@ -133,8 +133,9 @@ func CheckTargets(name string, targets bool, labels string) error {
 	}
 	switch {
 	case targets && !ReadsTargets(a):
-		return errtext.Errorf(errtext.WrongData, "%s predicts %s, but the labels are %s; these algorithms predict targets: %s",
-			name, a.Predicts(), labels, strings.Join(TargetReaders(), ", "))
+		return errtext.Errorf(errtext.WrongData,
+			"%s predicts %s, but the labels are %s; these algorithms predict targets: %s", name, a.Predicts(), labels,
+			strings.Join(TargetReaders(), ", "))
 	case !targets && a.Predicts() == algorithms.Targets:
 		return errtext.Errorf(errtext.WrongData, "%s predicts targets in bounds, but the labels are %s; {labels=bounded} "+
 			"makes labels targets where the data are read or imported", name, labels)

@@ -3,8 +3,8 @@
 // degree, the lowest among ties; splits lower the entropy of the labels, and a
 // leaf predicts their frequencies. The trees are grown by package forest.
 //
-// The class of a row of targets in bounds is its highest target, scaled; of a single target, the half of the bounds that
-// has it. A leaf predicts the mean targets of its rows.
+// The class of a row of targets in bounds is its highest target, scaled. The class of a single target is the half of
+// the bounds that has it. A leaf predicts the mean targets of its rows.
 package rf
 
 import (

@@ -290,7 +290,8 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 				units.Count(p.ValidatedAt)})
 		}
 		if p.BestStep > 0 {
-			lines = append(lines, [2]string{"best so far", progress.LossOn(j.Job, p.BestLoss) + " at step " + units.Count(p.BestStep)})
+			lines = append(lines, [2]string{"best so far", progress.LossOn(j.Job, p.BestLoss) + " at step " +
+				units.Count(p.BestStep)})
 		}
 	}
 	if j.State != protocol.Running {

@@ -85,8 +85,8 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
-	e := &evaluation{algorithm: m.File.Algorithm, labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data, Matched: matched,
-		Unseen: unseen}
+	e := &evaluation{algorithm: m.File.Algorithm, labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,
+		Matched: matched, Unseen: unseen}
 	if read.IsNamedArrays(c.Data) {
 		e.Data = read.NamedArrays
 	}
@@ -137,7 +137,7 @@ func (c *EvaluateCmd) plan(m *predict.Model, e *evaluation, info dataset.Info) e
 		return cli.Usage(err)
 	}
 	_, labels := m.Shape()
-	bounds, err := m.Bounds()
+	bounds, err := m.TargetBounds()
 	if err != nil {
 		return err
 	}

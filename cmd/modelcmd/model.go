@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
@@ -283,17 +282,17 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	return strings.Join(parts, " ")
 }
 
-// boundsText lists the bounds of targets.
-func (s *modelShown) boundsText() string {
-	var all []string
-	for i, low := range s.Bounds.Low {
-		name := strconv.Itoa(i)
-		if i < len(s.LabelNames) {
-			name = s.LabelNames[i]
-		}
-		all = append(all, fmt.Sprintf("%s %.6g to %.6g", name, low, s.Bounds.High[i]))
+// labelsAre says what the labels are. Bounds of targets have the names of the labels.
+func (s *modelShown) labelsAre() string {
+	b := s.LabelType.Bounds
+	if b == nil || len(b.Low) != len(s.LabelNames) {
+		return s.LabelType.String(s.Labels)
 	}
-	return strings.Join(all, ", ")
+	var all []string
+	for i, low := range b.Low {
+		all = append(all, fmt.Sprintf("%s %.6g to %.6g", s.LabelNames[i], low, b.High[i]))
+	}
+	return "targets in the bounds: " + cli.NameList(all)
 }
 
 func (s *modelShown) text(w io.Writer) {
@@ -307,7 +306,7 @@ func (s *modelShown) text(w io.Writer) {
 			units.Plural(s.Labels, "label"), s.Shape), ", images of ")},
 		{"feature names", cli.NameList(s.FeatureNames)},
 		{"label names", cli.NameList(s.LabelNames)},
-		{"labels are", s.LabelType.String(s.Labels)},
+		{"labels are", s.labelsAre()},
 		{"read with", cmp.Or(dataflags.ReadingFlags(&s.Reading), "no flags")},
 		{"dropped", dataflags.Dropped(&s.Reading)},
 		{"categories", dataflags.Categories(&s.Reading)},
@@ -318,9 +317,6 @@ func (s *modelShown) text(w io.Writer) {
 		{"settings", results.ChangedSettings(j.Algorithm, j.Params, s.on...)},
 		{"steps", results.Steps(s.Steps, s.BestStep, s.RefitSteps)},
 		{"training loss", progress.LossOn(j, s.Loss)},
-	}
-	if s.Bounds != nil {
-		lines = append(lines, [2]string{"bounds", s.boundsText()})
 	}
 	for _, d := range s.Describe {
 		lines = append(lines, [2]string{d.Name, d.Value})

@@ -352,7 +352,7 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	if added != nil {
 		writeScores(w, added)
 		if added.Model != nil && added.Model.Targets != nil {
-			fmt.Fprintln(w, "Other measures than of targets compare targets as distributions: divided by their sum, or projected.")
+			fmt.Fprintln(w, "K-L and what follows compare targets as distributions: divided by their sum, or projected.")
 		}
 	}
 }

@@ -332,6 +332,39 @@ func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
 	return w
 }
 
+// targetWays returns w, and the way to take its columns for targets in bounds if they seem to be real numbers that are
+// no probabilities: fractions, at least one negative or above 1, with sums that differ. Negative numbers can only
+// be targets. kind is what flags say of the labels.
+func (p *profile) targetWays(w labelWay, kind dataset.LabelKind) []labelWay {
+	if kind != dataset.Distributions || p.sameSum(w.columns) {
+		return []labelWay{w}
+	}
+	fractions, negative, above := false, false, false
+	for _, i := range w.columns {
+		c := &p.columns[i]
+		if !c.numeric() || c.Least == nil {
+			return []labelWay{w}
+		}
+		fractions, above = fractions || !c.whole, above || *c.Most > 1+importer.DefaultTolerance
+		negative = negative || *c.Least < -importer.DefaultTolerance
+	}
+	for _, f := range w.Flags {
+		if f.Name == "--labels" {
+			return []labelWay{w}
+		}
+	}
+	targets := w
+	flag := dataset.Flag{Name: "--labels", Value: string(dataset.Bounded)}
+	targets.Way = w.With("as targets that are real numbers", flag)
+	switch {
+	case fractions && negative:
+		return []labelWay{targets}
+	case fractions && above:
+		return []labelWay{w, targets}
+	}
+	return []labelWay{w}
+}
+
 // singleWays lists the columns that may be the only label: those with a usual name, or, if others are wanted, the last
 // column and those with a few texts.
 func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways []labelWay) {

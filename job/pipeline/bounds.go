@@ -53,9 +53,9 @@ func newBounds(j *round.Job, m *dataset.Manifest) (*bounds, error) {
 // done reports whether the bounds are known.
 func (b *bounds) done() bool { return b == nil || b.of != nil }
 
-// next sets what is the round's own. Extremes are no sums, so tasks return them.
-func (b *bounds) next(r *round.Round, tasks int) {
-	r.Op, r.Kind, r.Roles, r.How, r.Tasks = opExtremes, boundsKind, dataset.Train|dataset.Validation, &round.Gather{}, tasks
+// next sets what is the round's own.
+func (b *bounds) next(r *round.Round) {
+	r.Op, r.Kind, r.Roles = opExtremes, boundsKind, dataset.Train|dataset.Validation
 }
 
 // fold takes the extremes of all tasks.

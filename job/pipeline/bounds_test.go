@@ -99,7 +99,7 @@ func TestBoundsOfTraining(t *testing.T) {
 				want[0][c], want[1][c] = min(want[0][c], float64(q)), max(want[1][c], float64(q))
 			}
 		}
-		got := provenanceOf(t, o.Model).Bounds
+		got := provenanceOf(t, o.Model).LabelType.Bounds
 		if !slices.Equal(got.Low, want[0]) || !slices.Equal(got.High, want[1]) {
 			t.Errorf("fold %d: bounds %v, want %v", fold, got, want)
 		}
@@ -127,7 +127,7 @@ func TestGivenBounds(t *testing.T) {
 	given := &dataset.Bounds{Low: []float64{-60}, High: []float64{60}}
 	w := targets(t, "gld-bfgs", given, dataset.Split{Seed: 5, TestFraction: 0.2})
 	o := w.run(t, w.job)
-	if got := provenanceOf(t, o.Model).Bounds; !slices.Equal(got.Low, []float64{-60, -60, -60}) {
+	if got := provenanceOf(t, o.Model).LabelType.Bounds; !slices.Equal(got.Low, []float64{-60, -60, -60}) {
 		t.Errorf("bounds %v", got)
 	}
 	wrong := *w.job

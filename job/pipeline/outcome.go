@@ -231,7 +231,7 @@ type Provenance struct {
 	Mixture      *algorithms.Mixture `json:"mixture,omitempty"`
 	FeatureNames []string            `json:"feature_names,omitempty"`
 	LabelNames   []string            `json:"label_names,omitempty"`
-	// LabelType says what the labels are.
+	// LabelType says what the labels are. Bounds of targets are known in a model: a pair for each label.
 	LabelType dataset.LabelType `json:"label_type,omitzero"`
 	// Shape is the shape of the images that the model reads.
 	Shape dataset.Shape `json:"shape,omitzero"`
@@ -245,8 +245,6 @@ type Provenance struct {
 	// Fill takes the place of missing features, by feature: their means or medians in the rows
 	// trained on.
 	Fill []float64 `json:"fill,omitempty"`
-	// Bounds are the bounds of targets, a pair for each label.
-	Bounds *dataset.Bounds `json:"bounds,omitempty"`
 	// MeanLabel is what the mean predictor predicts: the mean label distribution of the
 	// training and validation rows.
 	MeanLabel []float64 `json:"mean_label"`

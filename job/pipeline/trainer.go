@@ -87,8 +87,10 @@ func (t *single) Next() (*round.Round, error) {
 		t.fill.next(t.sharded())
 		return &t.round, nil
 	case !t.bounds.done():
-		t.bounds.next(t.sharded(), t.gatheringTasks(16*int64(t.manifest.Labels)))
-		return &t.round, nil
+		r := t.sharded()
+		r.How, r.Tasks = &round.Gather{}, t.gatheringTasks(16*int64(t.manifest.Labels)) // extremes are no sums
+		t.bounds.next(r)
+		return r, nil
 	case t.phase == phaseTrain:
 		r, err := t.inner.Next()
 		if err != nil || r != nil {
@@ -213,7 +215,7 @@ func (t *single) outcome(w io.Writer) (*Outcome, error) {
 		from.Fill = t.fill.values
 	}
 	if t.bounds != nil {
-		from.Bounds = t.bounds.of
+		from.LabelType.Bounds = t.bounds.of
 	}
 	provenance, err := json.Marshal(from)
 	if err != nil {

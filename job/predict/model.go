@@ -143,40 +143,25 @@ func (m *Model) Patches(path string) (dataset.Source, *images.Image, error) {
 	return src, img, err
 }
 
-// Bounds returns the bounds of the targets that the model predicts, a pair for each label; nil: it predicts no targets.
-func (m *Model) Bounds() (*dataset.Bounds, error) {
-	if m.Provenance.LabelType.Bounds == nil {
+// TargetBounds returns the bounds of the targets that the model predicts, a pair for each label; nil: it predicts none.
+func (m *Model) TargetBounds() (*dataset.Bounds, error) {
+	b := m.Provenance.LabelType.Bounds
+	if b == nil {
 		return nil, nil
 	}
-	_, labels := m.Shape()
-	b := m.Provenance.Bounds
-	if b == nil || len(b.Low) != labels {
+	if _, labels := m.Shape(); len(b.Low) != labels || len(b.High) != labels {
 		return nil, fmt.Errorf("%w: the file does not have the bounds of the targets", modelfile.ErrCorrupt)
 	}
-	return b, b.Check(labels, nil)
+	return b, b.Check(len(b.Low), nil)
 }
 
 // inUnits returns the model that predicts targets in their units, if it predicts targets.
 func (m *Model) inUnits() (algorithms.Model, error) {
-	bounds, err := m.Bounds()
+	bounds, err := m.TargetBounds()
 	if bounds == nil || err != nil {
 		return m.Model, err
 	}
 	return &ofTargets{m.Model, bounds}, nil
-}
-
-// ofTargets is a model whose predictions are targets in their bounds.
-type ofTargets struct {
-	algorithms.Model
-	bounds *dataset.Bounds
-}
-
-// Predict implements algorithms.Model.
-func (t *ofTargets) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
-	t.Model.Predict(dst, refs, shard, scratch)
-	for n := len(t.bounds.Low); len(dst) > 0; dst = dst[n:] {
-		t.bounds.Unscale(dst[:n])
-	}
 }
 
 // PredictAll predicts the samples of src, and calls f with one block after the other.

@@ -75,7 +75,7 @@ func settingsOf(all []algorithms.Algorithm) string {
 		index = append(index, fmt.Sprintf("[%s](#%s)", title, strings.ReplaceAll(title, " ", "-")))
 		sections = append(sections, fmt.Sprintf("## %s\n\n%s\n%s", title, docs, table(a.Params())))
 	}
-	return strings.Join(index, ", ") + ".\n\n" + strings.Join(sections, "\n")
+	return "- " + strings.Join(index, "\n- ") + "\n\n" + strings.Join(sections, "\n")
 }
 
 func same(a, b algorithms.Algorithm) bool {
@@ -84,8 +84,13 @@ func same(a, b algorithms.Algorithm) bool {
 
 // texts returns what is printed of settings.
 func texts(params []param.Param) (rows [][4]string) {
+	const manyWords = 20 // more are code: they are no sentence
 	for _, p := range params {
-		rows = append(rows, [4]string{"`" + p.Name + "`", p.Doc, p.Wanted(), p.Default})
+		wanted := p.Wanted()
+		if len(p.Words) > manyWords {
+			wanted = "`" + wanted + "`"
+		}
+		rows = append(rows, [4]string{"`" + p.Name + "`", p.Doc, wanted, p.Default})
 	}
 	return rows
 }

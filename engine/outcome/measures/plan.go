@@ -44,7 +44,8 @@ type Added struct {
 
 // None tells whether there are none.
 func (a *Added) None() bool {
-	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Targets == nil && a.Distribution == nil
+	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Targets == nil &&
+		a.Distribution == nil
 }
 
 // Width is the number of sums that describe a set of rows.
@@ -55,7 +56,8 @@ func (p *Plan) Width() int {
 
 // ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the
 // number of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a
-// scale, a number and the number floored, or the errors of targets. With Both, the third part has the ten and More of clipped degrees.
+// scale, a number and the number floored, or the errors of targets. With Both, the third part has the ten and More of
+// clipped degrees.
 func (p *Plan) ends() (distribution, plain, all int) {
 	if p.Number {
 		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth
@@ -354,6 +356,23 @@ func AddedOverFolds(folds []*Added) *Added {
 				e.Scores[s] += v / float64(len(folds))
 			}
 		}
+	}
+	return all
+}
+
+// targetsOverFolds returns the means over folds of the labels' errors.
+func targetsOverFolds(folds []*Added) (all []OfTarget) {
+	for c := range folds[0].Targets.Labels {
+		var one OfTarget
+		for i, s := range one.stats() {
+			*s = overFolds(folds, func(f *Added) Stat {
+				if c >= len(f.Targets.Labels) {
+					return Stat{math.NaN(), math.NaN()}
+				}
+				return *f.Targets.Labels[c].stats()[i]
+			})
+		}
+		all = append(all, one)
 	}
 	return all
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// OfTargets are the errors of targets in bounds. Each is a mean over labels, and has no standard deviation over samples.
+// OfTargets are the errors of targets in bounds. Each is a mean over labels, without a standard deviation over samples.
 type OfTargets struct {
 	MAE  Stat `json:"mae"`
 	MSE  Stat `json:"mse"`
@@ -15,7 +15,7 @@ type OfTargets struct {
 	// ScaledMAE and ScaledMSE are of targets scaled to [-1, 1], so that labels in different units count alike.
 	ScaledMAE Stat `json:"mae_scaled"`
 	ScaledMSE Stat `json:"mse_scaled"`
-	// Labels lists the errors of each label; nil: there are more than MaxConfusion.
+	// Labels lists the errors of each label; nil: there are more than mostListed.
 	Labels []OfTarget `json:"labels,omitempty"`
 }
 
@@ -34,6 +34,9 @@ func (o *OfTargets) stats() []*Stat {
 
 // stats lists the errors of a label.
 func (o *OfTarget) stats() []*Stat { return []*Stat{&o.MAE, &o.MSE, &o.RMSE, &o.R2} }
+
+// mostListed is the greatest number of labels whose errors are listed.
+const mostListed = 100
 
 // targetWidth is the number of sums of a label: |e|, e², and of targets less the middle of the bounds: t and t².
 const targetWidth = 4
@@ -63,7 +66,7 @@ func targetsFrom(n float64, sums []float64, b *dataset.Bounds) *OfTargets {
 		for i, s := range o.stats() {
 			s.Mean += float64(share * values[i])
 		}
-		if labels <= MaxConfusion {
+		if labels <= mostListed {
 			o.Labels = append(o.Labels, one)
 		}
 	}
@@ -94,23 +97,6 @@ func targetFrom(n float64, sums []float64) OfTarget {
 		MAE: StatOf(n, sums[0], sums[1]), MSE: Stat{mse, math.NaN()}, RMSE: Stat{math.Sqrt(mse), math.NaN()},
 		R2: Stat{r2, math.NaN()},
 	}
-}
-
-// targetsOverFolds returns the means over folds of the labels' errors.
-func targetsOverFolds(folds []*Added) (all []OfTarget) {
-	for c := range folds[0].Targets.Labels {
-		var one OfTarget
-		for i, s := range one.stats() {
-			*s = overFolds(folds, func(f *Added) Stat {
-				if c >= len(f.Targets.Labels) {
-					return Stat{math.NaN(), math.NaN()}
-				}
-				return *f.Targets.Labels[c].stats()[i]
-			})
-		}
-		all = append(all, one)
-	}
-	return all
 }
 
 // asDistributions returns the targets of a row and the predicted ones as distributions, in the memory of space.

@@ -107,8 +107,8 @@ func TestTargetsOverFolds(t *testing.T) {
 			t.Errorf("%s: %v over folds, want %v", name, mean.Mean, want)
 		}
 	}
-	if got, want := all.Targets.Labels[1].MAE.Mean, (a.Targets.Labels[1].MAE.Mean+b.Targets.Labels[1].MAE.Mean)/2; math.Abs(
-		got-want) > 1e-12 {
+	got, want := all.Targets.Labels[1].MAE.Mean, (a.Targets.Labels[1].MAE.Mean+b.Targets.Labels[1].MAE.Mean)/2
+	if math.Abs(got-want) > 1e-12 {
 		t.Errorf("MAE of a label over folds: %v, want %v", got, want)
 	}
 	text, err := json.Marshal(all)
