@@ -202,7 +202,7 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 }
 
 // Measured returns the measurements of an algorithm, in the order of MeasuredSamples. There are
-// none for algorithms that predict a number, and for sizes with which training takes too long.
+// none for algorithms that predict a number or targets, and for sizes with which training takes too long.
 func Measured(name string) []Measurement {
 	var all []Measurement
 	for i, m := range measured[name] {

@@ -376,8 +376,10 @@ func Loss(loss float64) string {
 	return "K-L " + cli.Measure(loss)
 }
 
-// LossOn is Loss of a job. The loss of targets in bounds is a squared error of scaled targets.
-func LossOn(j *round.Job, loss float64) string { return targetLoss(Loss(loss), j.Bounds != nil) }
+// LossOn is Loss of a job, which may be nil. The loss of targets in bounds is a squared error of scaled targets.
+func LossOn(j *round.Job, loss float64) string {
+	return targetLoss(Loss(loss), j != nil && j.Bounds != nil)
+}
 
 // targetLoss names the loss of targets in a text of Loss.
 func targetLoss(text string, targets bool) string {
