@@ -62,7 +62,7 @@ func (b *Bounds) Check(labels int, names []string) error {
 // labelled adds the label to an error about bounds, if they are of one label.
 func (b *Bounds) labelled(i int, names []string, err error) error {
 	if len(b.Low) == 1 {
-		return errtext.Errorf(errtext.WrongOption, "{bounds:%s:%s}: %w", units.InFull(b.Low[0]), units.InFull(b.High[0]), err)
+		return errtext.Errorf(errtext.WrongOption, "{bounds=%s:%s}: %w", units.InFull(b.Low[0]), units.InFull(b.High[0]), err)
 	}
 	return errtext.Errorf(errtext.WrongOption, "{bounds}: label %d %q (counted from 0): %w", i, NameAt(names, i), err)
 }
@@ -71,7 +71,7 @@ func (b *Bounds) labelled(i int, names []string, err error) error {
 func CheckBounds(low, high float64) error {
 	switch {
 	case low == high:
-		return fmt.Errorf("both bounds are %s, so the label has a single target; leave the label out", units.InFull(low))
+		return fmt.Errorf("both bounds are %s: want two different numbers, the lower one first", units.InFull(low))
 	case !(low < high) || low-low != 0 || high-high != 0 || high-low > math.MaxFloat64:
 		return fmt.Errorf("the bounds %s and %s are not possible: want two finite numbers, the lower one first",
 			units.InFull(low), units.InFull(high))

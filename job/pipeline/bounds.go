@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // The round of bounds, and the variable that has them for kernels.
@@ -75,9 +76,16 @@ func (b *bounds) fold(gathered [][]byte) error {
 		if math.IsInf(of.Low[c], 1) {
 			return algorithms.ErrNoRows
 		}
-		if err := dataset.CheckBounds(of.Low[c], of.High[c]); err != nil {
+		reason := errtext.Text("")
+		if err := dataset.CheckBounds(of.Low[c], of.High[c]); of.Low[c] == of.High[c] {
+			reason = errtext.Sprintf("the target is %s in all training samples, so it has no bounds: leave the label out, or "+
+				"give the bounds of all labels with {bounds}", units.InFull(of.Low[c]))
+		} else if err != nil {
+			reason = errtext.Sprintf("%v", err)
+		}
+		if reason != "" {
 			return &dataset.RowError{Row: -1, Column: c, Kind: "label", Name: dataset.NameAt(b.manifest.LabelNames, c),
-				Reason: errtext.Sprintf("in the training samples, %v; {bounds} gives bounds of all labels", err)}
+				Reason: reason}
 		}
 	}
 	b.of = of

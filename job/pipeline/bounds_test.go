@@ -180,7 +180,7 @@ func TestConstantTarget(t *testing.T) {
 		}
 	}
 	_, err := local.Run(t.Context(), w.job, w.data, local.Options{})
-	if err == nil || !strings.Contains(err.Error(), `label 1 "b"`) || !strings.Contains(err.Error(), "both bounds are 4") {
+	if err == nil || !strings.Contains(err.Error(), `label 1 "b"`) || !strings.Contains(err.Error(), "the target is 4 in all training samples") {
 		t.Errorf("error %v", err)
 	}
 }
