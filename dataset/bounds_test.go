@@ -103,3 +103,36 @@ func TestBoundedManifest(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// FuzzBounds: texts are refused, or are bounds that are written and read again. Targets are scaled within [0, 1], and
+// back within the bounds.
+func FuzzBounds(f *testing.F) {
+	f.Add("0:1", float32(0.5))
+	f.Add("-1.5:2e3,0:1", float32(-7))
+	f.Add("-1e308:1e308", float32(3))
+	f.Add("1:1,:,a:b", float32(0))
+	f.Fuzz(func(t *testing.T, text string, target float32) {
+		b, err := ParseBounds(strings.Split(text, ","))
+		if err != nil {
+			return
+		}
+		again, err := ParseBounds(strings.Split(b.String(), ","))
+		if err != nil || !again.Same(b) {
+			t.Fatalf("%v is read as %v, error %v", b, again, err)
+		}
+		if b.Check(len(b.Low), nil) != nil || target-target != 0 {
+			return
+		}
+		for c := range b.Low {
+			one := &Bounds{Low: b.Low[c : c+1], High: b.High[c : c+1]}
+			x := []float32{target}
+			if one.Scale(x, x); !(x[0] >= 0 && x[0] <= 1) {
+				t.Fatalf("%v scales %v to %v", one, target, x[0])
+			}
+			one.Unscale(x)
+			if q := float64(x[0]); q < float64(float32(one.Low[0])) || q > float64(float32(one.High[0])) {
+				t.Fatalf("%v unscales to %v", one, x[0])
+			}
+		}
+	})
+}
