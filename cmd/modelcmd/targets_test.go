@@ -35,8 +35,8 @@ func TestTargets(t *testing.T) {
 	trained := cmdtest.Write(t, dir, "songs.csv", strings.Join(rows[:61], ""))
 	all := cmdtest.Write(t, dir, "all.csv", songs())
 	model, out := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
-	train := []string{"train", "--local", "--data", trained, "--labels", "bounded", "--algorithm", "gld-bfgs", "--model-out",
-		model}
+	train := []string{"train", "--local", "--data", trained, "--labels", "bounded", "--algorithm", "gld-bfgs",
+		"--model-out", model}
 	var r results.Result
 	cmdtest.JSON(t, &r, train...)
 	var e evaluation

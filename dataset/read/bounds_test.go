@@ -31,7 +31,8 @@ func TestBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		of := m.LabelType.Bounds
-		if of == nil || of.Given() != (b != nil) || m.Reading.Labels != dataset.Bounded || len(m.Reading.Bounds) != len(of.Low) {
+		if of == nil || of.Given() != (b != nil) || m.Reading.Labels != dataset.Bounded ||
+			len(m.Reading.Bounds) != len(of.Low) {
 			t.Errorf("bounds %v of the manifest, reading %+v", of, m.Reading)
 		}
 		if err := m.Check(); err != nil {
