@@ -155,6 +155,8 @@ func (o Output) String() string {
 		return "class shares"
 	case Number:
 		return "a number"
+	case Targets:
+		return "targets in bounds"
 	}
 	return "label distributions"
 }
@@ -167,7 +169,16 @@ const (
 	Distribution Output = iota // degrees of the labels, which sum to 1
 	ClassShares                // a share for each class, which sum to 1
 	Number                     // one number
+	Targets                    // a target for each label, scaled to [0, 1]
 )
+
+// TargetReader is implemented by algorithms that can learn targets in bounds. They read targets scaled to [0, 1] as
+// labels, and their models then predict such (Targets). They find the kind of the labels in the manifest, and write it
+// into their models.
+type TargetReader interface {
+	// ReadsTargets reports whether the algorithm can learn targets.
+	ReadsTargets() bool
+}
 
 // Mixture says how a model adds up other models, its members.
 type Mixture struct {

@@ -86,6 +86,21 @@ func (d *Data) Relabelled(roles Roles, labels []float32) *Data {
 	})
 }
 
+// Scaled returns d with targets scaled to [0, 1] as labels. It takes the memory of the targets.
+func (d *Data) Scaled(b *Bounds) *Data {
+	return d.changed(func(r *Rows) *Rows { return scaledRows(r, b) })
+}
+
+// scaledRows returns r with scaled targets.
+func scaledRows(r *Rows, b *Bounds) *Rows {
+	s := *r
+	s.D = make([]float32, len(r.D))
+	for i := range r.N {
+		b.Scale(s.Label(i), r.Label(i))
+	}
+	return &s
+}
+
 // Sample returns d with n of its training rows, or with all if there are fewer. The key draws
 // them. All other rows are Outside.
 func (d *Data) Sample(n int, key num.Key) *Data {

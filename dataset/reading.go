@@ -31,6 +31,7 @@ type Reading struct {
 	LabelPrefix    []string  `json:"label_prefix,omitempty"`
 	Sigma          float64   `json:"sigma,omitempty"`
 	Range          string    `json:"range,omitempty"`
+	Bounds         []string  `json:"bounds,omitempty"`
 	Normalize      bool      `json:"normalize,omitempty"`
 	Tolerance      float64   `json:"tolerance,omitempty"`
 	Values         string    `json:"values,omitempty"`
@@ -100,6 +101,7 @@ func (r *Reading) Options() (all []Option) {
 	list("label-prefix", r.LabelPrefix)
 	add("sigma", number(r.Sigma))
 	add("range", r.Range)
+	list("bounds", r.Bounds)
 	add("values", r.Values)
 	list("intervals", r.Intervals)
 	add("groups", r.Groups)
@@ -196,17 +198,19 @@ const (
 	Counts LabelKind = "counts"
 	// Incomplete are label distributions in which degrees may be missing.
 	Incomplete LabelKind = "incomplete"
+	// Bounded are targets in bounds: a real number for each label.
+	Bounded LabelKind = "bounded"
 )
 
 // ParseLabelKind reads a LabelKind as flags and specs write it.
 func ParseLabelKind(s string) (LabelKind, error) {
 	switch k := LabelKind(s); k {
-	case Distributions, Age, Class, Counts, Incomplete:
+	case Distributions, Age, Class, Counts, Incomplete, Bounded:
 		return k, nil
 	case "distribution", "distributions":
 		return Distributions, nil
 	}
-	return "", fmt.Errorf("labels %q: want distributions, incomplete, age, class or counts", s)
+	return "", fmt.Errorf("labels %q: want distributions, incomplete, age, class, counts or bounded", s)
 }
 
 // LabelColumns says which columns of a CSV file were read as labels, if their names do not
@@ -228,6 +232,8 @@ type Schema struct {
 	LabelNames   []string // empty, or Labels long
 	// LabelColumns says which columns of the file that was trained on were labels.
 	LabelColumns LabelColumns
+	// Bounds are the bounds of targets that were given in training; nil: there are none.
+	Bounds *Bounds
 	// Shape is that of the images that the model was trained on; the zero value: of none.
 	Shape Shape
 	// Reading says how the file that was trained on was read.

@@ -90,6 +90,8 @@ type LabelType struct {
 	Scale *Scale `json:"scale,omitempty"`
 	// Incomplete: degrees may be missing (MissingDegree).
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Bounds: the labels are targets, real numbers in these bounds; nil: they are not.
+	Bounds *Bounds `json:"bounds,omitempty"`
 }
 
 // check returns an error if no dataset has such labels. values: the rows have exact numbers.
@@ -100,6 +102,8 @@ func (t *LabelType) check(labels int, values bool) error {
 		return errors.New("labels with missing degrees cannot be classes or numeric")
 	case t.Incomplete && labels == 1:
 		return errors.New("labels with missing degrees need at least two labels")
+	case t.Bounds != nil && !values:
+		return t.checkBounds(labels)
 	case s == nil && values:
 		return errors.New("there are exact numbers, but the labels are not numeric")
 	case s == nil:
@@ -114,6 +118,17 @@ func (t *LabelType) check(labels int, values bool) error {
 	return nil
 }
 
+// checkBounds returns an error if no dataset has such targets.
+func (t *LabelType) checkBounds(labels int) error {
+	if t.Scale != nil || t.Classes {
+		return errors.New("the labels cannot be both targets in bounds and classes or numeric")
+	}
+	if labels > MaxTargets {
+		return fmt.Errorf("found %d targets in bounds, want at most %d", labels, MaxTargets)
+	}
+	return t.Bounds.Check(labels, nil)
+}
+
 // String describes the type in a few words; labels is their number.
 func (t *LabelType) String(labels int) string {
 	switch s := t.Scale; {
@@ -121,6 +136,10 @@ func (t *LabelType) String(labels int) string {
 		return "classes"
 	case t.Incomplete:
 		return "incomplete distributions"
+	case t.Bounds != nil && t.Bounds.Given():
+		return "targets in the bounds " + t.Bounds.String()
+	case t.Bounds != nil:
+		return "targets in the bounds of the training samples"
 	case s == nil:
 		return "distributions"
 	case s.True == TrueValue:
@@ -134,7 +153,8 @@ func (t *LabelType) String(labels int) string {
 func (t *LabelType) Same(other *LabelType) bool {
 	a, b := t.Scale, other.Scale
 	return t.Classes == other.Classes && t.Incomplete == other.Incomplete &&
-		(a == nil) == (b == nil) && (a == nil || *a == *b)
+		(a == nil) == (b == nil) && (a == nil || *a == *b) &&
+		t.Bounds.Same(other.Bounds)
 }
 
 // Greatest returns the label of the greatest share, of equal ones the lowest.

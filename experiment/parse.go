@@ -260,7 +260,7 @@ var ReadingKeys = []string{
 	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories",
 	"delimiter", "decimal", "thousands", "encoding", "missing",
 	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable",
-	"labels_file", "normalize", "tolerance",
+	"bounds", "labels_file", "normalize", "tolerance",
 }
 
 func (s *parser) dataset(n ast.Node, common Folds) Dataset {

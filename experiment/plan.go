@@ -183,6 +183,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(),
 		Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(), Weights: weights,
+		Bounds: data.Manifest.LabelType.Bounds,
 	}
 	s.Record.set(cells)
 	return p, nil

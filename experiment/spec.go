@@ -309,9 +309,10 @@ func (r *Recorded) set(c *round.Cells) {
 	}
 }
 
-// axisOf says what the labels are. It returns nil if predictions are not recorded.
+// axisOf says what the labels are. It returns nil if predictions are not recorded, and for targets in bounds: there is
+// no figure of their predictions.
 func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
-	if !r.Predictions {
+	if !r.Predictions || m.LabelType.Bounds != nil {
 		return nil
 	}
 	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}

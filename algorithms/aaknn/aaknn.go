@@ -4,6 +4,9 @@
 // Distances are Euclidean, of features that may be scaled; all neighbours weigh the same; of rows
 // at the same distance, rows with lower original numbers are nearer. With k auto, a round predicts
 // each training row from the others, and finds the number of neighbours with the least K-L.
+//
+// Of targets in bounds, the mean of the neighbours' targets is predicted, and k auto finds the least squared error.
+// Package gldknn has its algorithm, for targets alone, from here.
 package aaknn
 
 import (
@@ -17,7 +20,7 @@ import (
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
-	return learner.Define(learner.Definition[Config]{
+	return Variant{
 		Name: Name,
 		About: algorithms.About{
 			Class:   "AAKNN",
@@ -28,12 +31,35 @@ func New() algorithms.Algorithm {
 		Doc: "the AA-kNN of Geng 2016: the mean label distribution of the k nearest training samples, which the model " +
 			"keeps",
 		Predicts: algorithms.Distribution,
-		Settings: settings,
+		Paper:    "the k of Geng 2016",
+		Loss:     "K-L, or squared error of targets",
+	}.Make()
+}
+
+// Variant has what algorithms with this model do not share.
+type Variant struct {
+	Name     string
+	About    algorithms.About
+	Doc      string
+	Predicts algorithms.Output
+	// Paper says where the k of preset paper is from, and Loss what k auto minimises.
+	Paper, Loss string
+}
+
+// Make returns the algorithm.
+func (v Variant) Make() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:     v.Name,
+		About:    v.About,
+		Doc:      v.Doc,
+		Predicts: v.Predicts,
+		Targets:  true,
+		Settings: settingsOf(v.Paper, v.Loss),
 		Fill:     (*Config).fill,
 		Fits:     (*Config).fits,
 		Trainer:  func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return &kernel{config: j.Config, labels: j.Manifest.Labels}, nil
+			return &kernel{config: j.Config, labels: j.Manifest.Labels, targets: j.Manifest.LabelType.Bounds != nil}, nil
 		},
 		StateVersion: 1,
 		Model:        learner.Decoder((*model).tensors),

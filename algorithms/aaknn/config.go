@@ -22,18 +22,20 @@ type Config struct {
 	Scaling string
 }
 
-// settings lists what a spec may say, in the order of help texts. Preset paper has the k of
+// settingsOf lists what a spec may say, in the order of help texts. Preset paper has the k of
 // Geng 2016's experiments; his toolbox has 4 by default.
-var settings = param.Table[Config]{
-	param.Word("preset", "auto adapts the defaults to the dataset; paper uses the k of Geng 2016 and raw features",
-		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
-	param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training "+
-		"samples, and takes the k with the lowest "+
-		"leave-one-out K-L. The time grows with the square of the number of samples",
-		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string {
-			return &c.K
-		}).Preset(param.Paper, "5").InPaper(),
-	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
+func settingsOf(paper, loss string) param.Table[Config] {
+	return param.Table[Config]{
+		param.Word("preset", "auto adapts the defaults to the dataset; paper uses "+paper+" and raw features",
+			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
+		param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training "+
+			"samples, and takes the k with the lowest leave-one-out "+loss+". The time grows with the square of the number "+
+			"of samples",
+			"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string {
+				return &c.K
+			}).Preset(param.Paper, "5").InPaper(),
+		scaling.Setting(func(c *Config) *string { return &c.Scaling }),
+	}
 }
 
 // checkK reports why a value of k is wrong.

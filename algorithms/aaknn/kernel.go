@@ -29,8 +29,9 @@ var (
 
 // kernel is the workers' half. It is shared by lanes.
 type kernel struct {
-	config *Config
-	labels int
+	config  *Config
+	labels  int
+	targets bool // labels are targets in bounds
 
 	mu       sync.Mutex // held while the training rows are gathered: other lanes wait
 	data     *dataset.Data
@@ -39,8 +40,9 @@ type kernel struct {
 
 // training is what units that leave a row out read of all training rows.
 type training struct {
-	kept *dataset.Rows // by original row number
-	near *rows.Neighbours
+	kept    *dataset.Rows // by original row number
+	near    *rows.Neighbours
+	targets bool // as kernel.targets
 }
 
 // lane is the working memory of one lane.
@@ -60,7 +62,7 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 // Run implements round.ReduceKernel: only scaling has sums.
 func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, s any) error {
 	if !scaling.Run(dst, &u, d, v, &s.(*lane).scaling) {
-		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
+		return fmt.Errorf("aaknn: the task has the unknown operation %d", u.Op)
 	}
 	return nil
 }
@@ -78,7 +80,7 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 		losses, err := own.leaving.out(ctx, u.ID*t.kept.N/u.Of, (u.ID+1)*t.kept.N/u.Of)
 		return num.Bytes64(losses), err
 	}
-	return nil, fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
+	return nil, fmt.Errorf("aaknn: the task has the unknown operation %d", u.Op)
 }
 
 // trainingRows returns the training rows. The first unit gathers them, and the others share them.
@@ -88,7 +90,7 @@ func (k *kernel) trainingRows(u round.Task, d *dataset.Data, v round.Vars) *trai
 	if k.data != d {
 		kept := rows.Gather(u, d, &wanted)
 		x := scaling.Find(v)
-		k.data, k.training = d, &training{kept, rows.NewNeighbours(kept, x.Scale)}
+		k.data, k.training = d, &training{kept, rows.NewNeighbours(kept, x.Scale), k.targets}
 	}
 	return k.training
 }
@@ -119,7 +121,7 @@ func newLeaving(t *training) *leaving {
 const atATime = 64
 
 // out predicts the rows [from, to), each from all others, and returns for each of the candidates for k
-// the sum of their K-L.
+// the sum of their losses: K-L, or the squared error of targets.
 func (x *leaving) out(ctx context.Context, from, to int) ([]float64, error) {
 	losses := make([]float64, len(x.ks))
 	for at := from; at < to; at += atATime {
@@ -131,11 +133,11 @@ func (x *leaving) out(ctx context.Context, from, to int) ([]float64, error) {
 	return losses, nil
 }
 
-// add adds the K-L of one row under each k.
+// add adds the loss of one row under each k.
 func (x *leaving) add(losses []float64, row int, nearest []uint32) {
 	label, labels := x.kept.Label(row), x.kept.Labels
 	for c, d := range label {
-		if d != 0 {
+		if d != 0 && !x.targets {
 			x.logs[c] = num.Log(float64(d))
 		}
 	}
@@ -147,8 +149,21 @@ func (x *leaving) add(losses []float64, row int, nearest []uint32) {
 		if done = k; b > 0 {
 			num.Add64(sums, x.brackets[(b-1)*labels:b*labels])
 		}
-		losses[b] += divergence(label, x.logs, sums)
+		if x.targets {
+			losses[b] += squaredError(label, sums, k)
+		} else {
+			losses[b] += divergence(label, x.logs, sums)
+		}
 	}
+}
+
+// squaredError returns the mean over targets of the squared error of sums of k rows, divided by k.
+func squaredError(targets []float32, sums []float64, k int) (loss float64) {
+	for c, q := range targets {
+		e := sums[c]/float64(k) - float64(q)
+		loss += float64(e * e)
+	}
+	return loss / float64(len(targets))
 }
 
 // leastDegree is the least degree of a prediction that K-L counts, as measures do.

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	modelFormat = 1
+	modelFormat  = 1
+	targetFormat = 2 // of a model of targets
 	// modelSettings is the length of a model's tensor of settings.
 	modelSettings = 8
 )
@@ -25,6 +26,8 @@ type model struct {
 	kind  string // of scaling
 	scale scaling.Values
 	kept  dataset.Rows
+	// targets is true if the rows have targets in bounds in place of distributions.
+	targets bool
 
 	once sync.Once
 	near *rows.Neighbours // made by the first prediction
@@ -40,7 +43,15 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	numbers := append(m.Sizes.Numbers(), learner.Within(&m.k, 1, dataset.MaxRows),
 		learner.Within(&kind, 0, len(scaling.Kinds)-1))
-	if l.Settings(modelFormat, numbers...) {
+	format := uint32(modelFormat)
+	if l.Reading() {
+		left := l.Left()
+		m.targets = len(left) > 0 && len(left[0].U32) > 0 && left[0].U32[0] == targetFormat
+	}
+	if m.targets {
+		format = targetFormat
+	}
+	if l.Settings(format, numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
 	l.Check(m.k <= m.Rows && m.Labels > 0, "the model is damaged: %d neighbours, %d samples and %d labels do not fit "+
@@ -58,6 +69,9 @@ func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.ten
 
 // Shape implements algorithms.Model.
 func (m *model) Shape() (features, labels int) { return m.Features, m.Labels }
+
+// PredictsTargets reports whether the model predicts targets in bounds.
+func (m *model) PredictsTargets() bool { return m.targets }
 
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
@@ -86,12 +100,18 @@ func (m *model) NewScratch() any {
 }
 
 // Predict implements algorithms.Model: the sum of the neighbours' label distributions, in the
-// order of their row numbers, divided by its own sum.
+// order of their row numbers, divided by its own sum; or the mean of their targets.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
 	s := working.(*scratch)
 	s.search.Find(refs, shard, func(i int, nearest []uint32) {
 		clear(s.sums)
 		num.AddRows64(s.sums, m.kept.D, nearest)
+		if m.targets {
+			for c, v := range s.sums {
+				dst[i*m.Labels+c] = float32(v / float64(m.k))
+			}
+			return
+		}
 		total := sum(s.sums)
 		for c, v := range s.sums {
 			dst[i*m.Labels+c] = share(v, total, m.Labels)

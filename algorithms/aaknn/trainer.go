@@ -33,7 +33,7 @@ type trainer struct {
 	fit   *scaling.Fit
 	kept  *dataset.Rows // nil: not collected yet
 	k     uint64        // 0: not chosen yet
-	loss  float64       // K-L of the training rows under the chosen k, each left out; -1: unknown
+	loss  float64       // of the training rows under the chosen k, each left out; -1: unknown
 	round round.Round
 }
 
@@ -101,10 +101,10 @@ func (t *trainer) Fold(res *round.Result) error {
 func (t *trainer) foldRows(res *round.Result) error {
 	kept, err := rows.Join(res.Gathered, t.job.Manifest, &wanted)
 	if err != nil {
-		return fmt.Errorf("%s: %w", Name, err)
+		return fmt.Errorf("%s: %w", t.job.Algorithm, err)
 	}
 	if err := t.job.Config.fitsRows(kept.N); err != nil {
-		return fmt.Errorf("%s: %w", Name, err)
+		return fmt.Errorf("%s: %w", t.job.Algorithm, err)
 	}
 	t.kept, t.k = kept, uint64(t.job.Config.neighbours())
 	if list := candidates(kept.N); t.k == 0 && len(list) == 1 {
@@ -119,14 +119,16 @@ func (t *trainer) foldLeftOut(res *round.Result) error {
 	sums := make([]float64, len(list))
 	for u, b := range res.Gathered {
 		if len(b) != 8*len(list) {
-			return fmt.Errorf("%s: the result of task %d has %d bytes, want %d losses", Name, u, len(b), len(list))
+			return fmt.Errorf("%s: the result of task %d has %d bytes, want %d losses",
+				t.job.Algorithm, u, len(b), len(list))
 		}
 		num.Add64(sums, num.Float64s(b))
 	}
 	best := 0
 	for i, sum := range sums {
 		if !(sum >= -1 && sum < mostLoss*float64(t.kept.N)) {
-			return fmt.Errorf("%s: with %d neighbours the losses sum to %v, which is not possible", Name, list[i], sum)
+			return fmt.Errorf("%s: with %d neighbours the losses sum to %v, which is not possible", t.job.Algorithm,
+				list[i], sum)
 		}
 		if sum < sums[best] {
 			best = i
@@ -154,9 +156,10 @@ func (t *trainer) Progress() round.Progress {
 // Model implements algorithms.Trainer.
 func (t *trainer) Model() (algorithms.Model, error) {
 	if t.k == 0 {
-		return nil, errors.New(Name + ": there is no model yet, because the samples or k are not known")
+		return nil, errors.New("there is no model yet, because the samples or k are not known")
 	}
 	return &model{
 		Sizes: rows.SizesOf(t.kept), k: int(t.k), kind: t.job.Config.Scaling, scale: t.fit.Values(), kept: *t.kept,
+		targets: t.job.Manifest.LabelType.Bounds != nil,
 	}, nil
 }

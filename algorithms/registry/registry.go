@@ -18,6 +18,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/edllrl"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/external"
+	"github.com/coppice-ldl/coppice/algorithms/gldbfgs"
+	"github.com/coppice-ldl/coppice/algorithms/gldknn"
 	"github.com/coppice-ldl/coppice/algorithms/incomldl"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
@@ -42,6 +44,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/saiis"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/algorithms/winldl"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // All lists every algorithm, in the order of help texts.
@@ -77,6 +80,8 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
 		aaknn.New(),
+		gldknn.New(),
+		gldbfgs.New(),
 		ldsvr.New(),
 		ndf.New(),
 	}
@@ -131,6 +136,16 @@ func Incomplete() (names []string) {
 	return names
 }
 
+// TargetReaders lists the names of the algorithms that can learn targets in bounds.
+func TargetReaders() (names []string) {
+	for _, a := range All() {
+		if ReadsTargets(a) {
+			names = append(names, a.Name())
+		}
+	}
+	return names
+}
+
 // LearnsFromIncomplete reports whether an algorithm learns from labels in which degrees are missing.
 func LearnsFromIncomplete(name string) bool {
 	a, err := Find(name)
@@ -139,6 +154,31 @@ func LearnsFromIncomplete(name string) bool {
 	}
 	p, ok := a.(algorithms.Partial)
 	return ok && p.LearnsFromIncomplete()
+}
+
+// ReadsTargets reports whether an algorithm can learn targets in bounds.
+func ReadsTargets(a algorithms.Algorithm) bool {
+	r, ok := a.(algorithms.TargetReader)
+	return ok && r.ReadsTargets()
+}
+
+// CheckTargets returns an error if an algorithm cannot learn labels that are targets in bounds, or learns nothing else
+// and they are none. labels says what the labels are.
+func CheckTargets(name string, targets bool, labels string) error {
+	a, err := Find(name)
+	if err != nil {
+		return nil // the caller says so
+	}
+	switch {
+	case targets && !ReadsTargets(a):
+		return errtext.Errorf(errtext.WrongData,
+			"%s predicts %s, but the labels are %s; these algorithms predict targets: %s", name, a.Predicts(), labels,
+			strings.Join(TargetReaders(), ", "))
+	case !targets && a.Predicts() == algorithms.Targets:
+		return errtext.Errorf(errtext.WrongData, "%s predicts targets in bounds, but the labels are %s; {labels=bounded} "+
+			"makes labels targets where the data are read or imported", name, labels)
+	}
+	return nil
 }
 
 // Model decodes a model file into its file and model.
@@ -207,7 +247,7 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 }
 
 // Measured returns the measurements of an algorithm, in the order of MeasuredSamples. There are
-// none for algorithms that predict a number, and for sizes with which training takes too long.
+// none for algorithms that predict a number or targets, and for sizes with which training takes too long.
 func Measured(name string) []Measurement {
 	var all []Measurement
 	for i, m := range measured[name] {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
+	"github.com/coppice-ldl/coppice/algorithms/gldbfgs"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
@@ -19,6 +20,8 @@ func init() { kintest.Use() }
 var cases = map[string][]contract.Case{
 	ldlf.Name: {convolutions("leaf_batches")},
 	dldl.Name: {convolutions("validation_steps")},
+	gldbfgs.Name: {{Name: "paper", Set: param.Values{"preset": "paper", "iterations": int64(6),
+		"stage_iterations": int64(3)}}},
 }
 
 // convolutions is a job on a network that begins with convolutions; interval is the setting that

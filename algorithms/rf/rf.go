@@ -2,6 +2,9 @@
 // compare StructRF with (section 4.4): a row's label is its class of the highest
 // degree, the lowest among ties; splits lower the entropy of the labels, and a
 // leaf predicts their frequencies. The trees are grown by package forest.
+//
+// The class of a row of targets in bounds is its highest target, scaled. The class of a single target is the half of
+// the bounds that has it. A leaf predicts the mean targets of its rows.
 package rf
 
 import (
@@ -29,6 +32,10 @@ func New() algorithms.Algorithm {
 		Auto:        forest.Sizes{Trees: 200, MinSamples: 80},
 		Classes:     func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },
+		OfTargets: &forest.TargetParts{
+			Classes: func(labels int) int { return max(2, labels) }, RowValue: forest.Squares,
+			NewLabeller: func(uint64) forest.Labeller { return new(targetLabeller) },
+		},
 	}.New()
 }
 
@@ -56,6 +63,11 @@ func argMax(v []float32) uint32 {
 
 // Classify implements forest.Labeller.
 func (h *argmaxLabeller) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
+	return classesDiffer(s, n)
+}
+
+// classesDiffer reports whether the rows of a node have several classes.
+func classesDiffer(s *forest.BootstrapSample, n *forest.Node) bool {
 	first := s.Class[n.Rows[0]]
 	for _, row := range n.Rows[1:] {
 		if s.Class[row] != first {
@@ -81,4 +93,28 @@ func (h *argmaxLabeller) Leaf(dst []float32, s *forest.BootstrapSample, n *fores
 		}
 	}
 	return loss
+}
+
+// targetLabeller is the labeller for targets in bounds.
+type targetLabeller struct{ sum []float64 }
+
+// Begin implements forest.Labeller: classes are the same in all nodes.
+func (h *targetLabeller) Begin(s *forest.BootstrapSample) {
+	forest.Resized(&h.sum, s.Width)
+	for row := range s.Class {
+		targets := s.Label(uint32(row))
+		if s.Class[row] = argMax(targets); len(targets) == 1 && targets[0] > 0.5 {
+			s.Class[row] = 1
+		}
+	}
+}
+
+// Classify implements forest.Labeller.
+func (h *targetLabeller) Classify(s *forest.BootstrapSample, n *forest.Node) bool {
+	return classesDiffer(s, n)
+}
+
+// Leaf implements forest.Labeller: the mean targets, and the sum of squared errors.
+func (h *targetLabeller) Leaf(dst []float32, s *forest.BootstrapSample, n *forest.Node) float64 {
+	return forest.MeanTargets(dst, h.sum, s, n)
 }

@@ -3,6 +3,8 @@
 // label distributions are clustered into two groups, the split lowers the entropy
 // of the groups (Eqs. 1 to 3), and a leaf predicts the mean distribution of its
 // rows. The trees are grown by package forest.
+//
+// Targets in bounds are clustered in the same way, scaled to [0, 1]; a leaf predicts the mean targets of its rows.
 package structrf
 
 import (
@@ -33,6 +35,12 @@ func New() algorithms.Algorithm {
 		RowValue: negativeEntropy,
 		NewLabeller: func(seed uint64) forest.Labeller {
 			return &twoMeans{key: num.NewKey(seed, "structrf/two-means")}
+		},
+		OfTargets: &forest.TargetParts{
+			Classes: func(int) int { return 2 }, RowValue: forest.Squares,
+			NewLabeller: func(seed uint64) forest.Labeller {
+				return &twoMeans{key: num.NewKey(seed, "structrf/two-means"), targets: true}
+			},
 		},
 	}.New()
 }

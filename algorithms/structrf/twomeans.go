@@ -21,7 +21,8 @@ const mostFixed = 1 << 18
 // over a group's rows are integers in units of 2^-36: they are exact, so a row that changes
 // groups is subtracted from one sum and added to the other.
 type twoMeans struct {
-	key num.Key
+	key     num.Key
+	targets bool // labels are targets in bounds
 
 	fixed  []int64 // by row of the sample, stride numbers each: weight × degree, fixed-point; empty if rows are many
 	light  bool    // no row of the sample has more than mostWeight copies
@@ -256,9 +257,12 @@ func (k *twoMeans) moveCentres() {
 }
 
 // Leaf implements forest.Labeller: the mean distribution of the leaf's samples. The
-// loss Σ w Σ d ln(d/m) is Σ w Σ d ln d - n Σ m ln m, as m is their mean.
+// loss Σ w Σ d ln(d/m) is Σ w Σ d ln d - n Σ m ln m, as m is their mean. The loss of targets is their squared error.
 func (k *twoMeans) Leaf(dst []float32, s *forest.BootstrapSample, n *forest.Node) float64 {
 	sum := k.sum
+	if k.targets {
+		return forest.MeanTargets(dst, sum, s, n)
+	}
 	clear(sum)
 	loss := 0.0
 	for _, row := range n.Rows {

@@ -232,6 +232,8 @@ func writeFormats(t *testing.T, dir string) {
 		case registry.Output(a) == algorithms.Number:
 			args = append(args, "--data", cmdtest.Write(t, dir, "ages.csv", ages()), "--labels", "age", "--sigma", "1",
 				"--range", "0:9")
+		case registry.Output(a) == algorithms.Targets:
+			args = append(args, "--data", data, "--labels", "bounded")
 		default:
 			args = append(args, "--data", data)
 		}

@@ -25,7 +25,7 @@ import (
 
 // FileFlags say which columns or variables of a data file are what.
 type FileFlags struct {
-	Labels       string   `enum:",distributions,incomplete,age,class,counts" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age (see --sigma, --range); class; or counts (default: distributions; for predict and evaluate, as for training)."`
+	Labels       string   `enum:",distributions,incomplete,age,class,counts,bounded" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age, a number that becomes a Gaussian (see --sigma); class; counts; or bounded, real numbers (default: distributions; for predict and evaluate, as for training)."`
 	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
 	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV file (default: label_, y_)."`
 	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
@@ -102,6 +102,7 @@ type DataFlags struct {
 	Shape          string   `seldom:"" placeholder:"CxHxW" group:"data" help:"Shape of the image that the features of a sample form: channels x height x width, such as 1x8x8 (default: the shape of a .npz array with three or four dimensions)."`
 	Sigma          float64  `placeholder:"S" group:"data" help:"Standard deviation of the Gaussian of --labels age."`
 	Range          string   `placeholder:"LOW:HIGH" group:"data" help:"Range of the numeric labels, such as 0:69: one label for each whole number. With this flag, distributions and counts are ordinal."`
+	Bounds         []string `seldom:"" placeholder:"LOW:HIGH" group:"data" help:"Bounds of the targets of --labels bounded, such as 0:1: one pair for all labels, or one for each label in order (default: the least and the greatest target of each label in the training samples)."`
 	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable of another file, with the exact number of each sample, within --range. It may be the label column of --labels age."`
 	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
 	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person; --folds groups needs it."`
@@ -148,6 +149,9 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 	o.Beside = read.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	checks = importer.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
 	l, age := &o.Labels, o.Labels.Kind == dataset.Age
+	if err := d.bounded(l); err != nil {
+		return o, checks, err
+	}
 	switch {
 	case l.Kind == dataset.Incomplete && d.Range != "":
 		return o, checks, cli.Usagef("{range} needs numeric labels, but {labels=incomplete} reads distributions with " +
@@ -171,6 +175,28 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 	l.Ordered, l.Sigma = !age, d.Sigma
 	l.Low, l.High, err = ParseRange(d.Range)
 	return o, checks, err
+}
+
+// bounded reads the bounds of targets, and refuses flags that have no meaning for targets.
+func (d *DataFlags) bounded(l *read.LabelOptions) (err error) {
+	if l.Kind != dataset.Bounded {
+		if len(d.Bounds) > 0 {
+			return cli.Usagef("{bounds} needs {labels=bounded}")
+		}
+		return nil
+	}
+	switch {
+	case d.Range != "":
+		return cli.Usagef("{range} is for whole numbers, but {labels=bounded} reads real numbers: give {bounds=LOW:HIGH}")
+	case d.Values != "" || len(d.Intervals) > 0:
+		return cli.Usagef("{values} and {intervals} need numeric labels, but {labels=bounded} reads targets")
+	case d.Normalize || d.Tolerance != 0:
+		return cli.Usagef("{normalize} and {tolerance} need labels that sum to 1, but {labels=bounded} reads targets")
+	}
+	if l.Bounds, err = dataset.ParseBounds(d.Bounds); err != nil {
+		return cli.WrongOption(err)
+	}
+	return nil
 }
 
 // ParseRange parses the value of --range.

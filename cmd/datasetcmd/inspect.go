@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms/gldbfgs"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
@@ -68,13 +69,17 @@ func readingCommands(file string, given, chosen []dataset.Flag) []string {
 	given = slices.DeleteFunc(slices.Clone(given), func(g dataset.Flag) bool {
 		return slices.ContainsFunc(chosen, func(c dataset.Flag) bool { return c.Name == g.Name })
 	})
+	trains := "" // an algorithm that can learn the labels
 	for _, f := range slices.Concat(given, chosen) {
+		if f.Name == "--labels" && f.Value == string(dataset.Bounded) {
+			trains = " --algorithm " + gldbfgs.Name
+		}
 		line += " " + f.Name
 		if f.Value != "" {
 			line += " " + shellword.Quote(f.Value)
 		}
 	}
-	commands := []string{"coppice train --local " + line, "coppice dataset import " + line}
+	commands := []string{"coppice train --local " + line + trains, "coppice dataset import " + line}
 	if file == dataflags.Stdin {
 		for i := range commands {
 			commands[i] += " < FILE"

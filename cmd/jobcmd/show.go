@@ -284,13 +284,14 @@ func ranOf(j *protocol.JobInfo, now time.Time) float64 {
 // runningLines describes the progress of a job that has not ended.
 func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lines [][2]string) {
 	if p := j.Progress; p != nil {
-		lines = append(lines, [2]string{"step", progress.Step(p)}, [2]string{"training loss", progress.Loss(p.Loss)})
+		lines = append(lines, [2]string{"step", progress.Step(p)}, [2]string{"training loss", progress.LossOn(j.Job, p.Loss)})
 		if p.ValidatedAt > 0 {
-			lines = append(lines, [2]string{"validation loss", progress.Loss(p.Validation) + " at step " +
+			lines = append(lines, [2]string{"validation loss", progress.LossOn(j.Job, p.Validation) + " at step " +
 				units.Count(p.ValidatedAt)})
 		}
 		if p.BestStep > 0 {
-			lines = append(lines, [2]string{"best so far", progress.Loss(p.BestLoss) + " at step " + units.Count(p.BestStep)})
+			lines = append(lines, [2]string{"best so far", progress.LossOn(j.Job, p.BestLoss) + " at step " +
+				units.Count(p.BestStep)})
 		}
 	}
 	if j.State != protocol.Running {

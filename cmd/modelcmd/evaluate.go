@@ -86,8 +86,8 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
-	e := &evaluation{algorithm: m.File.Algorithm, ModelDigest: m.File.Digest, Data: c.Data, Matched: matched,
-		Unseen: unseen}
+	e := &evaluation{algorithm: m.File.Algorithm, labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,
+		Matched: matched, Unseen: unseen}
 	if read.IsNamedArrays(c.Data) {
 		e.Data = read.NamedArrays
 	}
@@ -138,9 +138,14 @@ func (c *EvaluateCmd) plan(m *predict.Model, e *evaluation, info dataset.Info) e
 		return cli.Usage(err)
 	}
 	_, labels := m.Shape()
+	bounds, err := m.TargetBounds()
+	if err != nil {
+		return err
+	}
 	if e.plan, err = pipeline.PlanOf(m.File.Algorithm, labels, t); err != nil {
 		return err
 	}
+	e.plan.Bounds = bounds
 	if e.plan.More = c.Measures == pipeline.AllMeasures; c.Clip != "none" {
 		e.plan.Clip, e.Clip = measures.Clip(c.Clip), c.Clip
 	}
@@ -171,7 +176,7 @@ type evaluation struct {
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
-	// Against compares the model with the mean baseline; nil: a number is predicted.
+	// Against compares the model with the mean baseline; nil: a number or targets are predicted.
 	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Clip      string                    `json:"clip,omitempty"`
 	Matched   *read.Matching            `json:"matched"`
@@ -182,6 +187,7 @@ type evaluation struct {
 	Out       string                    `json:"out,omitempty"`
 
 	algorithm string
+	labels    []string
 	plan      *measures.Plan
 	shown     *shownRows // what figures show; nil without figures
 	confusion []string   // class names of the confusion matrix in the text; nil without it
@@ -198,6 +204,7 @@ func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", cli.ShortDigest(e.ModelDigest),
 		e.Data, units.Plural(e.Rows, "sample"), results.ClipText(e.Clip))
 	results.WriteMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
+	results.WriteTargets(w, e.Added, e.labels)
 	results.WriteAgainst(w, e.algorithm, "samples", e.Against)
 	if e.confusion != nil {
 		results.WriteConfusion(w, e.Added.Model.Classes, e.confusion)
@@ -244,7 +251,7 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 		return nil
 	})
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
-	if !e.plan.Number && !e.plan.Gaps(model) {
+	if !e.plan.Number && !e.plan.Gaps(model) && e.plan.Bounds == nil {
 		e.Against = measures.CompareWithBaseline(e.Rows, differences)
 	}
 	return err
@@ -376,6 +383,9 @@ func rowNames(p *measures.Plan) (names []string) {
 	for _, m := range all {
 		names = append(names, m.Name)
 	}
+	if p.Bounds != nil {
+		names = append(names, measures.TargetNames[:]...)
+	}
 	return names
 }
 
@@ -389,6 +399,16 @@ func rowValues(dst []float64, p *measures.Plan, label, predicted []float32) []fl
 		}
 		return dst
 	}
+	if p.Bounds == nil {
+		return shareValues(dst, p, label, predicted)
+	}
+	dst = shareValues(dst, p, measures.AsDistribution(label), measures.AsDistribution(predicted))
+	of := measures.OfTargetRow(label, predicted)
+	return append(dst, of[:]...)
+}
+
+// shareValues is rowValues for distributions.
+func shareValues[T float32 | float64](dst []float64, p *measures.Plan, label, predicted []T) []float64 {
 	ten := measures.ClippedRow(label, predicted, p.Clip)
 	dst = append(dst[:0], ten[:]...)
 	if p.More {

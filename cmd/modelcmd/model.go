@@ -286,6 +286,19 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	return strings.Join(parts, " ")
 }
 
+// labelsAre says what the labels are. Bounds of targets have the names of the labels.
+func (s *modelShown) labelsAre() string {
+	b := s.LabelType.Bounds
+	if b == nil || len(b.Low) != len(s.LabelNames) {
+		return s.LabelType.String(s.Labels)
+	}
+	var all []string
+	for i, low := range b.Low {
+		all = append(all, fmt.Sprintf("%s %.6g to %.6g", s.LabelNames[i], low, b.High[i]))
+	}
+	return "targets in the bounds: " + cli.NameList(all)
+}
+
 func (s *modelShown) text(w io.Writer) {
 	j := s.Job
 	lines := [][2]string{
@@ -297,7 +310,7 @@ func (s *modelShown) text(w io.Writer) {
 			units.Plural(s.Labels, "label"), s.Shape), ", images of ")},
 		{"feature names", cli.NameList(s.FeatureNames)},
 		{"label names", cli.NameList(s.LabelNames)},
-		{"labels are", s.LabelType.String(s.Labels)},
+		{"labels are", s.labelsAre()},
 		{"read with", cmp.Or(dataflags.ReadingFlags(&s.Reading), "no flags")},
 		{"dropped", dataflags.Dropped(&s.Reading)},
 		{"categories", dataflags.Categories(&s.Reading)},
@@ -307,7 +320,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"samples", results.Samples(s.Rows, 0)},
 		{"settings", results.ChangedSettings(j.Algorithm, j.Params, s.on...)},
 		{"steps", results.Steps(s.Steps, s.BestStep, s.RefitSteps)},
-		{"training loss", progress.Loss(s.Loss)},
+		{"training loss", progress.LossOn(j, s.Loss)},
 	}
 	for _, d := range s.Describe {
 		lines = append(lines, [2]string{d.Name, d.Value})

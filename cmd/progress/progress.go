@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
@@ -373,6 +374,24 @@ func Loss(loss float64) string {
 		return "not known"
 	}
 	return "K-L " + cli.Measure(loss)
+}
+
+// LossOn is Loss of a job, which may be nil. The loss of targets in bounds is a squared error of scaled targets.
+func LossOn(j *round.Job, loss float64) string {
+	return targetLoss(Loss(loss), j != nil && j.Bounds != nil)
+}
+
+// targetLoss names the loss of targets in a text of Loss.
+func targetLoss(text string, targets bool) string {
+	if rest, ok := strings.CutPrefix(text, "K-L "); ok && targets {
+		return "squared error " + rest
+	}
+	return text
+}
+
+// LossOf is Loss of a model with measures. They may be nil.
+func LossOf(added *measures.Added, loss float64) string {
+	return targetLoss(Loss(loss), added != nil && added.Targets != nil)
 }
 
 // progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, one for

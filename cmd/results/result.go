@@ -206,7 +206,7 @@ func (r *Result) Text(w io.Writer) {
 		{"settings", ChangedSettings(r.Algorithm, r.Settings, r.On...)},
 		{"steps", steps},
 		{"time", speed},
-		{"training loss", progress.Loss(float64(r.Loss))},
+		{"training loss", r.lossText()},
 		{"samples", Samples(r.Rows, len(r.Folds))},
 	}
 	if r.Enhance != nil {
@@ -223,6 +223,9 @@ func (r *Result) Text(w io.Writer) {
 	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over,
 		ClipText(r.Clip))
 	WriteMeasures(w, title, r.Measures, r.MeanPredictor, r.Added)
+	if r.Schema != nil {
+		WriteTargets(w, r.Added, r.Schema.LabelNames)
+	}
 	WriteAgainst(w, r.Algorithm, r.EvaluatedOn, r.Against)
 	WriteLinear(w, r.Algorithm, r.Linear, r.Rows, r.Measures)
 	r.writeMixture(w)
@@ -244,6 +247,14 @@ func (r *Result) Text(w io.Writer) {
 		end = append(end, [2]string{"time spent on", spentLine(r.Spent)})
 	}
 	cli.WritePairs(w, end)
+}
+
+// lossText writes the training loss.
+func (r *Result) lossText() string {
+	if r.Added == nil {
+		return progress.Loss(float64(r.Loss))
+	}
+	return progress.LossOf(r.Added.Model, float64(r.Loss))
 }
 
 // foldSteps writes the number of steps of all folds, and the steps of their models.
@@ -337,7 +348,11 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	}
 	t := cli.NewTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
 	if added != nil && added.Model != nil && added.Baseline() != nil {
-		lines = append(lines, addedLines(added.Model, added.Baseline())...)
+		of := addedLines(added.Model, added.Baseline())
+		if added.Model.Targets != nil { // what the model is for comes first
+			of, lines = lines, of
+		}
+		lines = append(lines, of...)
 	}
 	for _, l := range lines {
 		better := "lower"
@@ -355,12 +370,33 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	}
 	if added != nil {
 		writeScores(w, added)
+		if added.Model != nil && added.Model.Targets != nil {
+			fmt.Fprintln(w, "K-L and what follows compare targets as distributions: divided by their sum, or projected.")
+		}
 	}
 }
 
 // gaps reports whether labels have missing degrees, so that there are only the errors of the others.
 func gaps(a *pipeline.Added) bool {
 	return a != nil && a.Model != nil && a.Model.Observed != nil && a.Model.Observed.Missing > 0
+}
+
+// WriteTargets writes a table of the errors of each target, if a model has such. names has the names of the labels; it
+// may be empty.
+func WriteTargets(w io.Writer, added *pipeline.Added, names []string) {
+	if added == nil || added.Model == nil || added.Model.Targets == nil || len(added.Model.Targets.Labels) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nErrors of each target, in its unit")
+	t := cli.NewTable(w, []string{"", "MAE", "RMSE", "R²"}, 2, 3, 4)
+	for i, one := range added.Model.Targets.Labels {
+		name := strconv.Itoa(i)
+		if i < len(names) {
+			name = names[i]
+		}
+		t.AppendRow(cli.Row(name, cli.Measure(one.MAE.Mean), cli.Measure(one.RMSE.Mean), cli.Measure(one.R2.Mean)))
+	}
+	t.Render()
 }
 
 // WriteAgainst writes a warning if a model is not better than the mean baseline on samples. a may be nil.
@@ -422,6 +458,16 @@ func addedLines(m, b *measures.Added) (lines []measureLine) {
 			{measure: "MAE, expected", model: m.Expected.MAE, baseline: b.Expected.MAE, higher: false}, {measure: "MAE, median",
 				model: m.Median.MAE, baseline: b.Median.MAE, higher: false},
 			{measure: "MAE, mode", model: m.Mode.MAE, baseline: b.Mode.MAE, higher: false},
+		}...)
+	case m.Targets != nil && b.Targets != nil:
+		m, b := m.Targets, b.Targets
+		lines = append(lines, []measureLine{
+			{measure: "MAE", model: m.MAE, baseline: b.MAE, higher: false},
+			{measure: "MSE", model: m.MSE, baseline: b.MSE, higher: false},
+			{measure: "RMSE", model: m.RMSE, baseline: b.RMSE, higher: false},
+			{measure: "R²", model: m.R2, baseline: b.R2, higher: true},
+			{measure: "MAE, scaled", model: m.ScaledMAE, baseline: b.ScaledMAE, higher: false},
+			{measure: "MSE, scaled", model: m.ScaledMSE, baseline: b.ScaledMSE, higher: false},
 		}...)
 	case m.Number != nil && b.Number != nil:
 		m, b := m.Number, b.Number

@@ -135,6 +135,9 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 	if c.Missing = 0; c.info.LabelType.Incomplete && slices.ContainsFunc(r.Labels, math.IsNaN) {
 		return c.checkObserved(r)
 	}
+	if b := c.info.LabelType.Bounds; b != nil {
+		return c.checkTargets(r, b)
+	}
 	sum, negative := 0.0, -1
 	for i, d := range r.Labels {
 		if x := float32(d); x-x != 0 {
@@ -153,7 +156,8 @@ func (c *Checker) checkLabels(r *dataset.Row) error {
 		clipped, bad := ClippedSum(r.Labels, sum, c.tolerance)
 		if bad >= 0 {
 			return c.columnError(r, "label", bad, c.info.LabelNames,
-				errtext.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
+				errtext.Sprintf("%v is negative; the probability of a label must be 0 or more; {labels=bounded} reads "+
+					"targets that are real numbers", r.Labels[bad]))
 		}
 		sum = clipped
 	}
@@ -196,6 +200,23 @@ func (c *Checker) checkObserved(r *dataset.Row) error {
 	missing := dataset.CountMissing(c.Labels)
 	if c.Missing = dataset.Repair(c.Labels); c.Missing < missing {
 		c.repaired++
+	}
+	return nil
+}
+
+// checkTargets converts the targets of a row, which lie in the bounds that are given.
+func (c *Checker) checkTargets(r *dataset.Row, b *dataset.Bounds) error {
+	for i, q := range r.Labels {
+		if x := float32(q); x-x != 0 {
+			return c.columnError(r, "label", i, c.info.LabelNames, NotFinite(q, c.info.Missing.Hint(dataset.OfLabel)))
+		}
+		if b.Given() {
+			if low, high := b.Of(i); q < low || q > high {
+				return c.columnError(r, "label", i, c.info.LabelNames, errtext.Sprintf("the target %s is outside the bounds "+
+					"%s to %s; {bounds} says which targets can occur", units.InFull(q), units.InFull(low), units.InFull(high)))
+			}
+		}
+		c.Labels = append(c.Labels, dataset.PositiveZero(q))
 	}
 	return nil
 }

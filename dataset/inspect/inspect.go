@@ -321,6 +321,9 @@ func (s *inspector) addLabels(r *dataset.Row) {
 		s.single.Add(r.Targets()[0])
 	}
 	s.rows++
+	if s.info.LabelType.Bounds != nil { // targets have no sum
+		return
+	}
 	if !math.IsInf(sum, 0) && !math.IsNaN(sum) { // JSON has no such number
 		if s.summed++; s.summed == 1 {
 			s.sums.Least, s.sums.Most = sum, sum
@@ -426,7 +429,7 @@ func (s *inspector) faults() (lines []string) {
 	if missing.Rows > 0 {
 		lines = append(lines, missing.fault(&s.info))
 	}
-	if l := s.single; !s.singleLabel && l.Seen > 0 && (l.Low != 1 || l.High != 1) {
+	if l := s.single; !s.singleLabel && s.info.LabelType.Bounds == nil && l.Seen > 0 && (l.Low != 1 || l.High != 1) {
 		lines = append(lines, l.Single(&s.info).String())
 		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
 	}
@@ -442,7 +445,7 @@ func (s *inspector) faults() (lines []string) {
 	}{
 		{s.below, "with a negative label", errtext.Sprintf(
 			"probabilities must be 0 or more: {label-columns} lists the label columns, {labels=age} or {labels:class} reads a " +
-				"single label column")},
+				"single label column, and {labels:bounded} targets that are real numbers")},
 		{s.empty, "whose labels are all 0", "such samples have no label distribution" + dataset.DropHint},
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {

@@ -266,3 +266,46 @@ func TestInspectReadsSeldom(t *testing.T) {
 		}
 	}
 }
+
+// TestInspectTargets: columns of real numbers are read as targets in bounds, if they can be no probabilities or
+// percentages.
+func TestInspectTargets(t *testing.T) {
+	rows := func(labels ...string) string {
+		var b strings.Builder
+		b.WriteString("x,y_a,y_b\n")
+		for i := range 40 {
+			fmt.Fprintf(&b, "%d.5,%s\n", i, labels[i%len(labels)])
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, text string
+		flags      []string // of the readings that are possible
+	}{
+		{"negative", rows("1.5,-2", "0.25,3.5"), []string{"--labels bounded"}},
+		{"above 1", rows("1.5,2", "10.25,3.5"), []string{"--normalize ", "--labels bounded"}},
+		{"percent", rows("12.5,87.5", "40.1,59.9"), []string{"--normalize "}},
+		{"probabilities", rows("0.5,0.5", "0.25,0.75"), []string{""}},
+		{"rounding", rows("1.00000001,-0.00000001", "0.25,0.75"), []string{""}},
+		{"whole", rows("3,4", "1,7"), []string{"--labels counts"}},
+	} {
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", c.text), read.OpenOptions{}, importer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flags []string
+		for _, r := range f.Readings {
+			if r.Refused == "" {
+				flags = append(flags, FlagText(r.Flags))
+			}
+		}
+		if !slices.Equal(flags, c.flags) {
+			t.Errorf("%s: readings %q, want %q", c.name, flags, c.flags)
+		}
+	}
+	path := datasettest.WriteFile(t, "b.csv", rows("1.5,-2", "0.25,3.5"))
+	f, err := Inspect(path, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Bounded}}, importer.Options{})
+	if err != nil || len(f.Warnings) > 0 || f.LabelSums != nil || len(f.Readings) != 1 || f.Readings[0].Refused != "" {
+		t.Errorf("with --labels bounded: %+v, error %v", f, err)
+	}
+}

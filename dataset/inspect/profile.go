@@ -307,6 +307,24 @@ func (p *profile) isOne(i, j int) bool {
 	return rows > 0
 }
 
+// sumsDiffer is the least share by which sums differ that are not the same but for rounding, such as percentages.
+const sumsDiffer = 0.02
+
+// sameSum reports whether the columns have about the same sum in all rows that were kept.
+func (p *profile) sameSum(columns []int) bool {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, row := range p.first {
+		sum := 0.0
+		for _, i := range columns {
+			sum += row[i]
+		}
+		if sum == sum {
+			least, most = min(least, sum), max(most, sum)
+		}
+	}
+	return most-least <= sumsDiffer*math.Abs(most)
+}
+
 // hints says what may be done about the columns that are no features.
 func (p *profile) hints() {
 	for i := range p.columns {

@@ -89,6 +89,8 @@ func Apply(w dataset.Way, o read.OpenOptions, io importer.Options) (read.OpenOpt
 			o.Labels.Columns = f.Items()
 		case "--label-prefix":
 			o.Labels.Prefixes = f.Items()
+		case "--bounds":
+			o.Labels.Bounds, err = dataset.ParseBounds(f.Items())
 		case "--range":
 			o.Labels.Low, o.Labels.High, err = read.ParseRange(f.Value)
 		case "--sigma":
@@ -267,7 +269,7 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	}
 	for _, prefix := range o.Labels.LabelPrefixes() {
 		if columns := byPrefix[prefix]; len(columns) > 0 && !l.Single() {
-			ways = append(ways, p.prefixed(columns, prefix, len(byPrefix) > 1))
+			ways = append(ways, p.targetWays(p.prefixed(columns, prefix, len(byPrefix) > 1), l.Kind)...)
 		}
 	}
 	if len(ways) == 0 && !l.Single() {
@@ -328,6 +330,39 @@ func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
 		w.What, w.Flags = w.What+", as counts", append(w.Flags, dataset.Flag{Name: "--labels", Value: string(dataset.Counts)})
 	}
 	return w
+}
+
+// targetWays returns w, and the way to take its columns for targets in bounds if they seem to be real numbers that are
+// no probabilities: fractions, at least one negative or above 1, with sums that differ. Negative numbers can only
+// be targets. kind is what flags say of the labels.
+func (p *profile) targetWays(w labelWay, kind dataset.LabelKind) []labelWay {
+	if kind != dataset.Distributions || p.sameSum(w.columns) {
+		return []labelWay{w}
+	}
+	fractions, negative, above := false, false, false
+	for _, i := range w.columns {
+		c := &p.columns[i]
+		if !c.numeric() || c.Least == nil {
+			return []labelWay{w}
+		}
+		fractions, above = fractions || !c.whole, above || *c.Most > 1+importer.DefaultTolerance
+		negative = negative || *c.Least < -importer.DefaultTolerance
+	}
+	for _, f := range w.Flags {
+		if f.Name == "--labels" {
+			return []labelWay{w}
+		}
+	}
+	targets := w
+	flag := dataset.Flag{Name: "--labels", Value: string(dataset.Bounded)}
+	targets.Way = w.With("as targets that are real numbers", flag)
+	switch {
+	case fractions && negative:
+		return []labelWay{targets}
+	case fractions && above:
+		return []labelWay{w, targets}
+	}
+	return []labelWay{w}
 }
 
 // singleWays lists the columns that may be the only label: those with a usual name, or, if others are wanted, the last
@@ -493,7 +528,7 @@ func (f *readings) read(w dataset.Way) (*importer.Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	if src.Info().Labels == 1 {
+	if src.Info().Labels == 1 && src.Info().LabelType.Bounds == nil {
 		return nil, fmt.Errorf("%s: a single label would be 1 in every sample: add another label", src.Info().File)
 	}
 	io.Warn, io.Note = nil, nil

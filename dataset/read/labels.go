@@ -73,6 +73,9 @@ func withLabels(p *pipeline, o *OpenOptions) (*pipeline, error) {
 		info.LabelType.Incomplete = true
 		return p.described(info), nil
 	}
+	if l.Kind == dataset.Bounded {
+		return withBounds(p, o)
+	}
 	if p.info.Labels == 1 && !l.Single() && o.set.schema == nil && !o.Missing.Keep {
 		if err := checkSingle(p); err != nil {
 			return nil, err

@@ -187,13 +187,13 @@ func TestCounts(t *testing.T) {
 }
 
 func TestParseLabelKind(t *testing.T) {
-	for _, word := range []string{"", "distributions", "age", "class", "counts"} {
+	for _, word := range []string{"", "distributions", "age", "class", "counts", "bounded"} {
 		if _, err := dataset.ParseLabelKind(word); err != nil {
 			t.Error(err)
 		}
 	}
 	_, err := dataset.ParseLabelKind("ages")
-	datasettest.MustContain(t, err, `"ages"`, "age, class or counts")
+	datasettest.MustContain(t, err, `"ages"`, "age, class, counts or bounded")
 }
 
 func TestParseRange(t *testing.T) {

@@ -19,6 +19,7 @@ func given(r dataset.Reading, kind *fileKind, o *OpenOptions) dataset.Reading {
 	if r.Labels == dataset.Age || o.Labels.Ordered {
 		r.Range = fmt.Sprintf("%d:%d", o.Labels.Low, o.Labels.High)
 	}
+	r.Bounds = pairs(o.Labels.Bounds)
 	r.Values, r.Intervals, r.Groups = o.Beside.Values, o.Beside.Intervals, o.Beside.Groups
 	if r.RowNames == "" {
 		r.RowNames = o.CSV.RowNames

@@ -105,6 +105,9 @@ func (o *OpenOptions) check() error {
 			"first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, dataset.MaxLabels, -dataset.MaxNumber,
 			dataset.MaxNumber-1)
 	}
+	if err := o.Labels.checkBounded(); err != nil {
+		return err
+	}
 	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.CSV.Categories,
 		&o.Beside.Intervals} {
 		*list = dataset.Trimmed(*list)
@@ -441,7 +444,7 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 		p, m, err = project(src, s, !o.NoLabels)
 	}
 	if err == nil {
-		p, err = withFill(p, s)
+		p, err = withFill(boundsOfModel(p, s), s)
 	}
 	note := o.note()
 	advise := func(err error) error {

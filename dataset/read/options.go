@@ -125,6 +125,8 @@ type LabelOptions struct {
 	// Ordered says that the labels of Distributions and Counts are a scale: the integers
 	// from Low to High.
 	Ordered bool
+	// Bounds are the bounds of targets of the kind Bounded; nil: none are given.
+	Bounds *dataset.Bounds
 	// Classes, where given, are the classes in their order (those of a model);
 	// otherwise they are the distinct ones of the file, sorted, by value where
 	// all are numbers.

@@ -82,6 +82,11 @@ func ReadFlags(info *dataset.Info) (flags []string) {
 	if info.LabelType.Incomplete {
 		flags = append(flags, "--labels incomplete")
 	}
+	if b := info.LabelType.Bounds; b != nil {
+		if flags = append(flags, "--labels bounded"); b.Given() {
+			flags = append(flags, "--bounds="+b.String()) // the first number may be negative
+		}
+	}
 	if s := info.LabelType.Scale; s != nil {
 		flags = append(flags, fmt.Sprintf("--range %d:%d", s.Low, s.Low+info.Labels-1))
 	}

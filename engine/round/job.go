@@ -37,6 +37,8 @@ type Job struct {
 	Fill string `json:"fill,omitempty"`
 	// Enhance, if set, trains on distributions that are made of logical labels: see package enhance.
 	Enhance *Enhance `json:"enhance,omitempty"`
+	// Bounds are the bounds of targets as the dataset has them; nil: the labels are no targets.
+	Bounds *dataset.Bounds `json:"bounds,omitempty"`
 	// Params holds the algorithm's resolved settings in its own JSON form.
 	Params json.RawMessage `json:"settings"`
 	// Predictions is the greatest size, in bytes, of the predictions of held-out rows

@@ -86,10 +86,11 @@ func (e *Evaluated) confusion() (*figure.Figure, error) {
 	return (&figure.Confusion{Title: e.Title, Classes: names, Counts: e.Model.Classes.Confusion}).Figure()
 }
 
-// distributions draws some rows, from the best to the worst prediction. It returns nil if there are no rows.
+// distributions draws some rows, from the best to the worst prediction. It returns nil if there are no rows, and for
+// targets in bounds, which may have different units.
 func (e *Evaluated) distributions() (*figure.Figure, error) {
 	r := &e.Rows
-	if len(r.Names) == 0 {
+	if len(r.Names) == 0 || e.Type.Bounds != nil {
 		return nil, nil
 	}
 	d := figure.Distributions{Title: e.Title, Labels: figure.Axis{Name: "label"}}

@@ -232,8 +232,11 @@ func (t *task) check(j *protocol.JobInfo) error {
 	return nil
 }
 
-// numbersData is the data of algorithms that predict numbers.
-const numbersData = "chaos-numbers"
+// numbersData is the data of algorithms that predict numbers, and targetsData of algorithms that predict targets.
+const (
+	numbersData = "chaos-numbers"
+	targetsData = "chaos-targets"
+)
 
 // otherSettings are those of the algorithms without long jobs: with them a job takes
 // about a second. An algorithm that is absent has its defaults.
@@ -271,6 +274,7 @@ const otherRows = 400
 // others makes a task for each algorithm without long jobs, and for networks.
 func (w *workload) others() (list []*task) {
 	w.sources[numbersData] = func() dataset.Source { return numbers{generate.Artificial(otherRows, dataSeed)} }
+	w.sources[targetsData] = func() dataset.Source { return targets{generate.Artificial(otherRows, dataSeed)} }
 	seed := uint64(1)
 	for _, a := range registry.All() {
 		if slices.Contains(Algorithms, a.Name()) {
@@ -278,8 +282,11 @@ func (w *workload) others() (list []*task) {
 		}
 		s := protocol.Spec{Algorithm: a.Name(), Dataset: stepsData, Seed: &seed, TestFraction: 0.1,
 			Set: otherSettings[a.Name()]}
-		if a.Predicts() == algorithms.Number {
+		switch a.Predicts() {
+		case algorithms.Number:
 			s.Dataset = numbersData
+		case algorithms.Targets:
+			s.Dataset = targetsData
 		}
 		list = append(list, &task{spec: s, name: a.Name()})
 	}
@@ -309,6 +316,16 @@ func (n numbers) Scan(f func(*dataset.Row) error) error {
 		}
 		return f(r)
 	})
+}
+
+// targets are rows whose labels are targets in bounds: the degrees, in the bounds of the training samples.
+type targets struct{ dataset.Source }
+
+// Info implements dataset.Source.
+func (s targets) Info() dataset.Info {
+	info := s.Source.Info()
+	info.LabelType.Bounds = new(dataset.Bounds)
+	return info
 }
 
 // studySpec is the experiment: runs of some milliseconds to about a second, and one row that

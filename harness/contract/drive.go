@@ -32,7 +32,7 @@ func Job(t testing.TB, a algorithms.Algorithm, given param.Values, m *dataset.Ma
 	}
 	split.ValidationFraction, split.ValidationMin = r.ValidationFraction, r.ValidationMin
 	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
-		Params: r.Params}
+		Params: r.Params, Bounds: m.LabelType.Bounds}
 }
 
 // Train runs a job to its end on so many lanes. each, which may be nil, sees the trainer after every

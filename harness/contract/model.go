@@ -102,7 +102,7 @@ func (m fitted) checkPredictions() error {
 	refs, width := m.refs(), m.width()
 	want := m.predict(refs)
 	for i := range refs {
-		if err := lawful(m.a.Predicts(), want[i*width:(i+1)*width]); err != nil {
+		if err := lawful(m.predicts(), want[i*width:(i+1)*width]); err != nil {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
@@ -131,9 +131,18 @@ func (m fitted) checkPredictions() error {
 	return nil
 }
 
-// lawful returns what is wrong with the prediction of a row.
+// predicts is what the job's model predicts.
+func (j *job) predicts() algorithms.Output {
+	if j.manifest.LabelType.Bounds != nil {
+		return algorithms.Targets
+	}
+	return j.a.Predicts()
+}
+
+// lawful returns what is wrong with the prediction of a row. Targets are finite: the pipeline keeps them in their
+// bounds.
 func lawful(predicts algorithms.Output, predicted []float32) error {
-	sum, shares := 0.0, predicts != algorithms.Number
+	sum, shares := 0.0, predicts != algorithms.Number && predicts != algorithms.Targets
 	for _, v := range predicted {
 		if v-v != 0 || shares && v < 0 {
 			return fmt.Errorf("it is %v", predicted)

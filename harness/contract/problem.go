@@ -23,9 +23,10 @@ type problem struct {
 }
 
 // problems makes the datasets; the first is dense. Where numbers are predicted, the labels are a
-// scale.
-func problems(predicts algorithms.Output) (list []*problem, err error) {
-	for _, p := range []struct {
+// scale. Where targets can be learned, there is a dataset of targets; where nothing else can, all are such.
+func problems(a algorithms.Algorithm) (list []*problem, err error) {
+	predicts := a.Predicts()
+	kinds := []struct {
 		name  string
 		o     generate.Options
 		scale onScale
@@ -38,7 +39,13 @@ func problems(predicts algorithms.Output) (list []*problem, err error) {
 			onScale{truth: dataset.TrueExpected}},
 		{"two labels", generate.Options{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4},
 			onScale{truth: dataset.TrueValue, intervals: true}},
-	} {
+	}
+	if r, ok := a.(algorithms.TargetReader); ok && r.ReadsTargets() {
+		of := kinds[0]
+		of.name = targetsName
+		kinds = append(kinds, of)
+	}
+	for _, p := range kinds {
 		src, err := generate.New(p.o)
 		if err != nil {
 			return nil, err
@@ -46,6 +53,9 @@ func problems(predicts algorithms.Output) (list []*problem, err error) {
 		if predicts == algorithms.Number {
 			p.scale.Source = src
 			src = p.scale
+		}
+		if predicts == algorithms.Targets || p.name == targetsName {
+			src = bounded{src}
 		}
 		m, shards, err := importer.Build(src, importer.Options{})
 		if err != nil {
@@ -78,7 +88,7 @@ func newJob(a algorithms.Algorithm, p *problem, v param.Values) (*job, error) {
 	split := dataset.Split{Seed: seed, TestFraction: 0.2, ValidationFraction: r.ValidationFraction,
 		ValidationMin: r.ValidationMin}
 	spec := &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: p.manifest.Digest(),
-		Split: split, Params: r.Params}
+		Split: split, Params: r.Params, Bounds: p.manifest.LabelType.Bounds}
 	roles, err := split.Assign(p.manifest.Rows, nil)
 	if err != nil {
 		return nil, err
@@ -156,6 +166,31 @@ func (s onScale) Scan(f func(*dataset.Row) error) error {
 			expected = math.Floor(expected)
 		}
 		r.Value, r.Interval = expected, [2]float64{expected - 0.25, expected + float64(r.Number%4)/4}
+		return f(r)
+	})
+}
+
+// targetsName is the name of the dataset of targets.
+const targetsName = "targets"
+
+// bounded is a source whose labels are targets from 0 to 1, as algorithms read them.
+type bounded struct{ dataset.Source }
+
+// Info implements dataset.Source.
+func (s bounded) Info() dataset.Info {
+	info := s.Source.Info()
+	info.LabelType = dataset.LabelType{Bounds: &dataset.Bounds{Low: []float64{0}, High: []float64{1}}}
+	return info
+}
+
+// Scan implements dataset.Source. The targets of every fifth row are at the bounds.
+func (s bounded) Scan(f func(*dataset.Row) error) error {
+	return s.Source.Scan(func(r *dataset.Row) error {
+		for i, v := range r.Labels {
+			if r.Labels[i] = math.Sqrt(v); r.Number%5 == 0 {
+				r.Labels[i] = math.Round(r.Labels[i])
+			}
+		}
 		return f(r)
 	})
 }

@@ -86,7 +86,7 @@ var whole = []struct {
 
 // checks lists the tests of an algorithm.
 func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
-	sets, err := problems(a.Predicts())
+	sets, err := problems(a)
 	if err != nil {
 		return nil, err
 	}

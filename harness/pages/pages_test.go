@@ -504,6 +504,7 @@ func madeFiles(t *testing.T) map[string]string {
 	random := rand.New(rand.NewPCG(1, 2))
 	survey, grade, ages, people := "id;comment;temp;size;p_low;p_mid;p_high\n", "years,f1,f2,grade\n", "f1,f2,f3,age\n",
 		"person,f1,f2,age\n"
+	songs := "tempo,energy,pitch,y_valence,y_arousal\n"
 	for i := range 120 {
 		x, y := random.Float64(), random.Float64()
 		if i < 60 {
@@ -516,9 +517,11 @@ func madeFiles(t *testing.T) map[string]string {
 		grade += fmt.Sprintf("%d,%.3f,%.3f,%d\n", age, x, y, i%6)
 		ages += fmt.Sprintf("%.3f,%.3f,%.3f,%d\n", x, y, x*y, age)
 		people += fmt.Sprintf("p%d,%.3f,%.3f,%d\n", i/6, x, y, age)
+		songs += fmt.Sprintf("%.0f,%.3f,%.3f,%.2f,%.1f\n", 60+120*x, y, x*y, 4*y-2+x*x, 20+60*x+9*y*y)
 	}
 	return map[string]string{
 		"survey.csv": survey, "grade.csv": grade, "ages.csv": ages, "people.csv": people,
+		"songs.csv":  songs,
 		"SJAFFE.mat": standIn(random, 60, 24, 6), "Yeast_alpha.mat": standIn(random, 80, 24, 18),
 	}
 }

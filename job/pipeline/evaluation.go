@@ -45,6 +45,7 @@ type evaluation struct {
 	fill     *fill          // nil: the job fills no missing values
 	enhance  *enhance.Stage // nil: the job trains on the labels of the dataset
 	linear   *linear        // nil: the job has no linear baseline
+	bounds   *bounds        // nil: the labels are no targets
 
 	phase  uint8
 	mean   []float64 // mean label distribution of the rows trained on, and median if a number is predicted, once known
@@ -104,20 +105,28 @@ func (t *evaluation) next(trained algorithms.Trainer) (*round.Round, error) {
 }
 
 // prepared returns a round of the algorithm or of the linear baseline with what kernels fill missing values with, and
-// with the distributions that are made of logical labels.
+// scale targets with, and with the distributions that are made of logical labels.
 func (t *evaluation) prepared(r *round.Round) *round.Round {
-	if t.fill == nil && t.enhance == nil || r == nil {
+	if t.fill == nil && t.bounds == nil && t.enhance == nil || r == nil {
 		return r
 	}
 	t.round = *r
-	t.round.Vars = slices.Clone(r.Vars)
-	if t.fill != nil {
-		t.round.Vars = append(t.round.Vars, t.fill.variable())
-	}
+	t.round.Vars = t.appendPrepared(slices.Clone(r.Vars))
 	if t.enhance != nil && t.enhance.Ended() {
 		t.round.Vars = append(t.round.Vars, t.enhance.Variable())
 	}
 	return &t.round
+}
+
+// appendPrepared appends what kernels fill missing values with, and scale targets with.
+func (t *evaluation) appendPrepared(vars []round.Var) []round.Var {
+	if t.fill != nil {
+		vars = append(vars, t.fill.variable())
+	}
+	if t.bounds != nil {
+		vars = append(vars, t.bounds.variable())
+	}
+	return vars
 }
 
 // evaluateRound asks for the measures of the model, which it makes available to kernels, in this
@@ -140,9 +149,7 @@ func (t *evaluation) evaluateRound(trained algorithms.Trainer) error {
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
 	t.round.How = round.Sums(t.linear.width(t.plan))
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
-	if t.fill != nil {
-		t.round.Vars = append(t.round.Vars, t.fill.variable())
-	}
+	t.round.Vars = t.appendPrepared(t.round.Vars)
 	if t.linear.fitted() {
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varLinear, Version: 1, Data: num.Bytes64(t.linear.weights)})
 	}
@@ -259,6 +266,9 @@ func median(numbers []float64) float64 {
 func (t *evaluation) measures(o *Outcome) {
 	o.Rows = Counts{int(t.counts[0]), int(t.counts[1]), int(t.counts[2])}
 	o.EvaluatedOn, o.Predictions = "training samples", t.predicted
+	if t.bounds != nil {
+		t.plan = bounded(t.plan, t.bounds.of)
+	}
 	width := t.plan.Width()
 	ofModel, ofMean := t.sums[:width], t.sums[width:2*width]
 	o.Measures, o.MeanPredictor, o.Added = Measured(t.plan, ofModel, ofMean)
@@ -270,7 +280,7 @@ func (t *evaluation) measures(o *Outcome) {
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test samples"
-		if !t.plan.Number && !t.plan.Gaps(ofModel) {
+		if !t.plan.Number && !t.plan.Gaps(ofModel) && t.bounds == nil {
 			o.Against = measures.CompareWithBaseline(o.Rows.Test, t.sums[2*width:])
 		}
 	}
@@ -282,6 +292,7 @@ func (t *evaluation) fields(l *fields.List) {
 	l.Uint64(&t.counts[0], &t.counts[1], &t.counts[2])
 	t.fill.state(l)
 	t.enhance.State(l)
+	t.bounds.state(l, t.job.Bounds != nil && t.job.Bounds.Given())
 	means := t.manifest.Labels
 	if t.plan.Number {
 		means++ // the median
@@ -376,14 +387,15 @@ func (t *evaluation) setPredictions(encoded [][]byte) error {
 
 // predictRows returns the encoded predictions of a task's rows, or of the drawn rows.
 func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *dataset.Data, v round.Vars) []byte {
-	plan := k.plan
+	plan, read := k.planFor(v), k.filledData(d, v)
 	s.prepare(plan, m, v)
 	width := len(s.mean)
 	set := &predictions.Set{Labels: plan.Labels, Type: plan.Type, Number: plan.Number}
-	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	shard := func(i uint32) *dataset.Rows { return read.Shard(int(i)) }
 	for refs := k.drawn(u.Rows(d), d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
 		s.model.Predict(s.rows[:len(block)*width], block, shard, s.predict)
+		unscale(plan.Bounds, s.rows[:len(block)*width])
 		for i, ref := range block {
 			rows := d.Shard(int(ref.Shard))
 			set.Add(rows.Row[ref.Pos], rows.Label(int(ref.Pos)), s.rows[i*width:(i+1)*width])

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
@@ -256,13 +257,20 @@ func valueOf(key uint32) float32 {
 
 // filledData are the rows of a job with their missing features filled.
 func (k *kernel) filledData(d *dataset.Data, v round.Vars) *dataset.Data {
-	if !k.fills {
+	if !k.fills && !k.scales {
 		return d
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.raw != d {
-		k.raw, k.filled = d, d.Filled(num.Float64s(v.Get(varFill)))
+		k.raw, k.filled = d, d
+		if k.fills {
+			k.filled = k.filled.Filled(num.Float64s(v.Get(varFill)))
+		}
+		if k.scales {
+			b := boundsOf(v)
+			k.filled = k.filled.Scaled(&dataset.Bounds{Low: slices.Clone(b.Low), High: slices.Clone(b.High)})
+		}
 	}
 	return k.filled
 }

@@ -36,6 +36,7 @@ type kernel struct {
 	what    string          // that it takes them for
 
 	fills       bool // missing features are filled
+	scales      bool // targets are scaled
 	raw, filled *dataset.Data
 
 	mask         dataset.Mask // of the job's split
@@ -89,7 +90,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 		return nil, err
 	}
 	k := &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
-		fills: j.Fill != "", mask: j.Split.Mask, partial: incomplete(j, m)}
+		fills: j.Fill != "", scales: j.Bounds != nil, mask: j.Split.Mask, partial: incomplete(j, m)}
 	if j.Enhance != nil {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err
@@ -175,7 +176,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		if err != nil {
 			return err
 		}
-		own.evaluate(dst.F64, k.plan, m, k.linear.evaluated(v, d.Manifest), u, k.filledData(d, v), v)
+		own.evaluate(dst.F64, k, m, k.linear.evaluated(v, d.Manifest), u, d, v)
 		return nil
 	}
 	inner, ok := k.inner.(round.ReduceKernel)
@@ -198,13 +199,16 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 		k.releaseMemory()
 		return k.gatherNumbers(u, d), nil
 	}
+	if u.Op == opExtremes {
+		return gatherExtremes(u, d), nil
+	}
 	if u.Op == opPredict {
 		k.releaseMemory()
 		m, err := k.evaluatedModel(v)
 		if err != nil {
 			return nil, err
 		}
-		return s.(*scratch).predictRows(k, m, u, k.filledData(d, v), v), nil
+		return s.(*scratch).predictRows(k, m, u, d, v), nil
 	}
 	if k.enhance.Has(&u) {
 		return k.enhance.Gather(ctx, u, k.filledData(d, v), v, nil)
@@ -261,14 +265,15 @@ const evaluateRows = 256
 
 // evaluate sums the measures of the model, then the measures of the mean predictor or the median, then the differences
 // of the K-L divergences of both. If linear is not nil, its measures follow, and the model's differences from it.
-func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, linear *maxent.Model, u round.Task,
+func (s *scratch) evaluate(dst []float64, k *kernel, m algorithms.Model, linear *maxent.Model, u round.Task,
 	d *dataset.Data, v round.Vars) {
+	plan, read := k.planFor(v), k.filledData(d, v)
 	s.prepare(plan, m, v)
 	if linear != nil && s.linearModel != linear {
 		s.linear, s.linearModel, s.linearPredict, s.linearRows = nil, linear, linear.NewScratch(),
 			make([]float32, evaluateRows*linear.Labels)
 	}
-	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
+	shard := func(i uint32) *dataset.Rows { return read.Shard(int(i)) }
 	width, sums := len(s.mean), plan.Width()
 	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
@@ -276,6 +281,7 @@ func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Mode
 		if linear != nil {
 			linear.Predict(s.linearRows[:len(block)*width], block, shard, s.linearPredict)
 		}
+		unscale(plan.Bounds, s.rows[:len(block)*width])
 		for i, ref := range block {
 			rows, at := d.Shard(int(ref.Shard)), int(ref.Pos)
 			kl := plan.Add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
@@ -285,6 +291,24 @@ func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Mode
 				measures.AddDifference(of[sums:], kl-plan.Add(of[:sums], rows, at, s.linearRows[i*width:(i+1)*width]))
 			}
 		}
+	}
+}
+
+// planFor returns the plan with the bounds of targets that the round carries.
+func (k *kernel) planFor(v round.Vars) *measures.Plan {
+	if !k.scales {
+		return k.plan
+	}
+	return bounded(k.plan, boundsOf(v))
+}
+
+// unscale replaces predictions of rows by targets, if there are bounds.
+func unscale(b *dataset.Bounds, rows []float32) {
+	if b == nil {
+		return
+	}
+	for n := len(b.Low); len(rows) > 0; rows = rows[n:] {
+		b.Unscale(rows[:n])
 	}
 }
 

@@ -55,7 +55,7 @@ var linearFamily = []string{sabfgs.Name, saiis.Name, ldlldm.Name, ldllrr.Name, l
 func LinearSamples(j *round.Job, m *dataset.Manifest) int {
 	s := &j.Split
 	if incomplete(j, m) || s.TestFraction <= 0 || s.Folds > 0 || slices.Contains(linearFamily, j.Algorithm) ||
-		registry.Output(j.Algorithm) == algorithms.Number {
+		registry.Output(j.Algorithm) == algorithms.Number || m.LabelType.Bounds != nil {
 		return 0
 	}
 	rows := m.Rows - int(s.TestFraction*float64(m.Rows))

@@ -231,7 +231,7 @@ type Provenance struct {
 	Mixture      *algorithms.Mixture `json:"mixture,omitempty"`
 	FeatureNames []string            `json:"feature_names,omitempty"`
 	LabelNames   []string            `json:"label_names,omitempty"`
-	// LabelType says what the labels are.
+	// LabelType says what the labels are. Bounds of targets are known in a model: a pair for each label.
 	LabelType dataset.LabelType `json:"label_type,omitzero"`
 	// Shape is the shape of the images that the model reads.
 	Shape dataset.Shape `json:"shape,omitzero"`
@@ -307,9 +307,12 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 }
 
 // PlanOf returns which measures there are of a job's model on labels of a type. An error
-// says that the algorithm predicts numbers and the labels are none.
+// says that the algorithm predicts numbers or targets and the labels are none, or the other way round.
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
+	if err := registry.CheckTargets(algorithm, t.Bounds != nil, t.String(labels)); err != nil {
+		return nil, err
+	}
 	if p.Number && t.Scale == nil {
 		return nil, errtext.Errorf(errtext.WrongData, "%s predicts numbers, but the labels are %s; {range} makes labels "+
 			"numeric where the data are read or imported", algorithm, t.String(labels))

@@ -76,6 +76,9 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 		}
 		t.enhance = enhance.NewStage(j.Enhance, m)
 	}
+	if t.bounds, err = newBounds(j, m); err != nil {
+		return nil, err
+	}
 	if t.linear, err = newLinear(j, m); err != nil {
 		return nil, err
 	}
@@ -111,6 +114,11 @@ func (t *single) Next() (*round.Round, error) {
 	case !t.enhance.Ended():
 		t.enhance.Next(&t.round)
 		return t.prepared(&t.round), nil
+	case !t.bounds.done():
+		r := t.sharded()
+		r.How, r.Tasks = &round.Gather{}, t.gatheringTasks(16*int64(t.manifest.Labels)) // extremes are no sums
+		t.bounds.next(r)
+		return r, nil
 	case t.phase == phaseTrain:
 		r, err := t.inner.Next()
 		if err != nil || r != nil {
@@ -128,6 +136,8 @@ func (t *single) Fold(res *round.Result) error {
 		return t.fill.fold(res.Sum.F64)
 	case !t.enhance.Ended():
 		return t.enhance.Fold(res)
+	case !t.bounds.done():
+		return t.bounds.fold(res.Gathered)
 	case t.phase == phaseTrain:
 		return t.inner.Fold(res)
 	}
@@ -145,6 +155,8 @@ func (t *single) Progress() round.Progress {
 		p.Phase = "missing values"
 	} else if !t.enhance.Ended() {
 		p.Phase = t.enhance.Phase()
+	} else if !t.bounds.done() {
+		p.Phase = boundsKind
 	}
 	return p
 }
@@ -175,16 +187,19 @@ func (t *single) RoundProgress(units []round.TaskProgress) round.Progress {
 
 // reporter returns the algorithm's TaskReporter while it trains; else nil.
 func (t *single) reporter() round.TaskReporter {
-	if t.phase != phaseTrain || !t.fill.done() || !t.enhance.Ended() {
+	if !t.trains() {
 		return nil
 	}
 	g, _ := t.inner.(round.TaskReporter)
 	return g
 }
 
+// trains reports whether the rounds are the algorithm's.
+func (t *single) trains() bool { return t.phase == phaseTrain && t.fill.done() && t.bounds.done() }
+
 // TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
 func (t *single) TakeResult(unit int, part []byte) error {
-	if k, ok := t.inner.(round.ResultTaker); ok && t.phase == phaseTrain && t.fill.done() && t.enhance.Ended() {
+	if k, ok := t.inner.(round.ResultTaker); ok && t.trains() {
 		return k.TakeResult(unit, part)
 	}
 	return nil
@@ -230,6 +245,9 @@ func (t *single) outcome(w io.Writer) (*Outcome, error) {
 	}
 	if t.fill != nil {
 		from.Fill = t.fill.values
+	}
+	if t.bounds != nil {
+		from.LabelType.Bounds = t.bounds.of
 	}
 	provenance, err := json.Marshal(from)
 	if err != nil {

@@ -95,6 +95,7 @@ func (m *Model) Schema() *dataset.Schema {
 	s := &dataset.Schema{
 		FeatureNames: m.Provenance.FeatureNames, LabelNames: m.Provenance.LabelNames, LabelColumns: m.Provenance.LabelColumns,
 		Shape: m.Provenance.Shape, Reading: m.Provenance.Reading, Fill: m.Provenance.Fill,
+		Bounds: m.Provenance.Job.Bounds,
 	}
 	s.Features, s.Labels = m.Shape()
 	return s
@@ -104,7 +105,12 @@ func (m *Model) Schema() *dataset.Schema {
 // plain distributions, it is the type that the flags say. Exact numbers of the file are used.
 func (m *Model) TypeOf(info dataset.Info) (dataset.LabelType, error) {
 	t := m.Provenance.LabelType
-	if t.Scale == nil && !t.Classes {
+	if (t.Bounds == nil) != (info.LabelType.Bounds == nil) {
+		_, labels := m.Shape()
+		return t, errtext.Errorf(errtext.WrongRequest, "%s: the labels are read as %s, but the model was trained on %s: "+
+			"leave {labels} out", info.File, info.LabelType.String(labels), t.String(labels))
+	}
+	if t.Scale == nil && !t.Classes && t.Bounds == nil {
 		t = info.LabelType
 	}
 	if t.Scale == nil {
@@ -137,10 +143,35 @@ func (m *Model) Patches(path string) (dataset.Source, *images.Image, error) {
 	return src, img, err
 }
 
+// TargetBounds returns the bounds of the targets that the model predicts, a pair for each label; nil: it predicts none.
+func (m *Model) TargetBounds() (*dataset.Bounds, error) {
+	b := m.Provenance.LabelType.Bounds
+	if b == nil {
+		return nil, nil
+	}
+	if _, labels := m.Shape(); len(b.Low) != labels || len(b.High) != labels {
+		return nil, fmt.Errorf("%w: the file does not have the bounds of the targets", modelfile.ErrCorrupt)
+	}
+	return b, b.Check(len(b.Low), nil)
+}
+
+// inUnits returns the model that predicts targets in their units, if it predicts targets.
+func (m *Model) inUnits() (algorithms.Model, error) {
+	bounds, err := m.TargetBounds()
+	if bounds == nil || err != nil {
+		return m.Model, err
+	}
+	return &ofTargets{m.Model, bounds}, nil
+}
+
 // PredictAll predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
-	p := newPredictor(m, m.outputWidth(), max(1, m.Threads), f)
-	err := importer.Blocks(src, blockRows, o, p.add)
+	by, err := m.inUnits()
+	if err != nil {
+		return err
+	}
+	p := newPredictor(by, m.outputWidth(), max(1, m.Threads), f)
+	err = importer.Blocks(src, blockRows, o, p.add)
 	if failed := p.end(); failed != nil {
 		return failed
 	}

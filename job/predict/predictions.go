@@ -37,6 +37,20 @@ func (p *Block) Name(i int) string {
 	return strconv.FormatUint(uint64(p.Rows.Row[i]), 10)
 }
 
+// ofTargets is a model whose predictions are targets in their bounds.
+type ofTargets struct {
+	algorithms.Model
+	bounds *dataset.Bounds
+}
+
+// Predict implements algorithms.Model.
+func (t *ofTargets) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
+	t.Model.Predict(dst, refs, shard, scratch)
+	for n := len(t.bounds.Low); len(dst) > 0; dst = dst[n:] {
+		t.bounds.Unscale(dst[:n])
+	}
+}
+
 // predictor predicts blocks of samples on several threads, and calls take with them in their order.
 type predictor struct {
 	model algorithms.Model

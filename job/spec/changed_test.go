@@ -21,9 +21,7 @@ func TestChanged(t *testing.T) {
 	for _, m := range []*dataset.Manifest{dense, sparse} {
 		for _, a := range registry.All() {
 			m := *m
-			if a.Predicts() != algorithms.Distribution {
-				m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
-			}
+			m.LabelType = learnt(a)
 			sets := []map[string]string{nil, {"preset": "auto"}, {"preset": "paper"}}
 			for _, p := range a.Params() {
 				if len(p.Words) > 1 {
@@ -85,9 +83,7 @@ func TestComplete(t *testing.T) {
 	m := testManifest(t, 300)
 	for _, a := range registry.All() {
 		m := *m
-		if a.Predicts() != algorithms.Distribution {
-			m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
-		}
+		m.LabelType = learnt(a)
 		for _, preset := range []string{"", "auto", "paper"} {
 			set := map[string]string{}
 			if preset != "" {

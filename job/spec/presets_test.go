@@ -12,13 +12,22 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// learnt returns labels that an algorithm can learn.
+func learnt(a algorithms.Algorithm) (t dataset.LabelType) {
+	switch a.Predicts() {
+	case algorithms.Number:
+		t.Scale = &dataset.Scale{True: dataset.TrueExpected}
+	case algorithms.Targets:
+		t.Bounds = new(dataset.Bounds)
+	}
+	return t
+}
+
 // TestPresets: every algorithm has both presets, which differ, and auto is its default.
 func TestPresets(t *testing.T) {
 	for _, a := range registry.All() {
 		m := testManifest(t, 300)
-		if a.Predicts() != algorithms.Distribution {
-			m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
-		}
+		m.LabelType = learnt(a)
 		resolved := make(map[string]string)
 		for _, preset := range []string{"", "auto", "paper"} {
 			s := protocol.Spec{Algorithm: a.Name()}
@@ -46,9 +55,7 @@ func TestPresets(t *testing.T) {
 func TestPresetTexts(t *testing.T) {
 	for _, a := range registry.All() {
 		m := testManifest(t, 300)
-		if a.Predicts() != algorithms.Distribution {
-			m.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
-		}
+		m.LabelType = learnt(a)
 		for _, preset := range []string{"auto", "paper"} {
 			j, err := Resolve(protocol.Spec{Algorithm: a.Name(), Set: map[string]string{"preset": preset}}, m)
 			if err != nil {

@@ -328,6 +328,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
 		Weights: resolved.Weights, Fill: m.Fill(), Enhance: enhanced,
+		Bounds: m.LabelType.Bounds,
 	}
 	j.LinearSamples = pipeline.LinearSamples(j, m)
 	return j, nil

@@ -13,6 +13,7 @@ class Parameters(Protocol):
     labels: Any
     sigma: Any
     range: Any
+    bounds: Any
     missing: Any
     normalize: Any
 

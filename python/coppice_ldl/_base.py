@@ -63,6 +63,7 @@ class Estimator:
     labels: Any
     sigma: Any
     range: Any
+    bounds: Any
     missing: Any
     normalize: Any
     n_jobs: Any
@@ -302,7 +303,7 @@ class Estimator:
     # Predictions.
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict label distributions.
+        """Predict label distributions, or targets in their bounds with labels "bounded".
 
         Parameters
         ----------
@@ -311,7 +312,7 @@ class Estimator:
         Returns
         -------
         ndarray of float32 of shape (n_samples, n_labels)
-            The distributions. An estimator that predicts numbers returns the shape (n_samples,).
+            The distributions or targets. An estimator that predicts numbers returns the shape (n_samples,).
             A sample that `missing` drops has NaN.
         """
         return self._predict(X)["predictions"]
@@ -326,6 +327,8 @@ class Estimator:
         """
         if self._predicts == "number":
             raise InputError(f"{type(self).__name__} predicts numbers, not classes; use predict")
+        if self.labels == "bounded":
+            raise InputError(f'{type(self).__name__} predicts targets with labels="bounded", not classes; use predict')
         found = self.predict(X)
         known = getattr(self, "classes_", None)
         classes: np.ndarray = self.label_names_ if known is None else known
@@ -395,7 +398,7 @@ class Estimator:
         -------
         dict
             The output of ``coppice evaluate -o json``. Its item ``measures`` has the mean and the standard deviation over samples
-            of the measures of distributions. Its item ``added`` has the measures of classes and numbers.
+            of the measures of distributions. Its item ``added`` has the measures of classes, numbers and targets.
         """
         return self._evaluate(X, D, values)
 
@@ -407,7 +410,7 @@ class Estimator:
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
             args += missing_flag(self.missing, "refuse")
-            if self._predicts == "distributions":
+            if self._predicts != "number":
                 args += ["--measures", "all"]
             args += flags(_inputs.columns_of(data))
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
@@ -421,7 +424,7 @@ class Estimator:
         return found
 
     def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: None = None, values: Any = None) -> float:
-        """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers.
+        """Return the negative mean Kullback-Leibler divergence of predictions, the negative mean absolute error of numbers, or R² of targets.
 
         `values` is as for `evaluate`.
         """
@@ -430,6 +433,9 @@ class Estimator:
         found = self._evaluate(X, y if D is None else D, values)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
+        if self.labels == "bounded":
+            r2 = found["added"]["model"]["targets"]["r2"]["mean"]
+            return float("nan" if r2 is None else r2)  # null of one sample
         return -float(found["measures"]["kl"]["mean"])
 
     def _check(self, X: Any) -> int:

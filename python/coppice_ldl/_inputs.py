@@ -30,8 +30,8 @@ def dataset(
     Parameters
     ----------
     X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-    D : array-like of shape (n_samples, n_labels), or (n_samples,) for classes and ages
-    labels : {"distributions", "incomplete", "age", "class", "counts"}
+    D : array-like of shape (n_samples, n_labels), or (n_samples,) for classes, ages and one target
+    labels : {"distributions", "incomplete", "age", "class", "counts", "bounded"}
     called : str
         Name of the estimator, for messages.
     groups : array-like of shape (n_samples,), optional
@@ -59,13 +59,15 @@ def dataset(
             text = _text_in(D)
             if text is None:
                 raise
-            advice = 'labels="class" takes the class of each sample' + (f', labels="{labels}" takes numbers' if labels in ("age", "counts") else "")
+            advice = 'labels="class" takes the class of each sample' + (f', labels="{labels}" takes numbers' if labels in ("age", "counts", "bounded") else "")
             raise InputError(f"D has texts, such as {text!r}; {advice}") from error
     if labels in ("class", "age"):
         if array.ndim == 2 and array.shape[1] == 1:
             array = array.ravel()
         if array.ndim != 1:
             raise InputError(f"D has the shape {array.shape}; with labels={labels!r} it has one value for each sample: (n_samples,)")
+    elif labels == "bounded" and array.ndim == 1:
+        array = array.reshape(-1, 1)
     elif array.ndim > 2:
         raise InputError(f"D has the shape {array.shape}, want (n_samples, n_labels)")
     elif labels == "distributions" and array.shape in ((rows,), (rows, 1)) and (array == 1).all():
@@ -91,7 +93,7 @@ def dataset(
     elif labels == "age" and (exact or (np.isfinite(array) & (array != np.floor(array))).any()):
         arrays["values"] = array.astype(np.float64)
     names = _arrays.label_names_of(D)
-    if names is not None and labels in ("distributions", "incomplete", "counts"):
+    if names is not None and labels in ("distributions", "incomplete", "counts", "bounded"):
         arrays["label_names"] = np.asarray(names, dtype=str)
     return arrays
 

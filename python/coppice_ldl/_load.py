@@ -60,6 +60,9 @@ def load(model: Any) -> Estimator:
         if name == "range" and reading.get(name):
             low, high = reading[name].split(":")
             estimator.range = (int(low), int(high))
+        elif name == "bounds" and reading.get(name):
+            pairs = [(float(low), float(high)) for low, _, high in (pair.partition(":") for pair in reading[name])]
+            estimator.bounds = pairs[0] if len(pairs) == 1 else pairs
         elif reading.get(name):
             setattr(estimator, name, reading[name])
     estimator.settings_ = {argument_of(name): value_of(text) for name, text in job["settings"].items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 
 # Parameters of all estimators that say how features and labels are read.
-READING = ("labels", "sigma", "range", "missing", "normalize")
+READING = ("labels", "sigma", "range", "bounds", "missing", "normalize")
 # Parameters of all estimators; they are no hyperparameters of an algorithm.
 COMMON = ("random_state", *READING, "n_jobs", "verbose")
 

@@ -42,11 +42,22 @@ def spelled(name: str, value: Any) -> str:
             if bounds[0] >= bounds[1]:
                 raise InputError("want two different numbers, the lower first, such as (0, 69)")
             return f"{bounds[0]}:{bounds[1]}"
+        if name == "bounds" and not isinstance(value, str):
+            return _pairs(value)
         if name == "wait" and not isinstance(value, str):
             return seconds(value)
         if name == "shape" and isinstance(value, _LISTS):
             return "x".join(_text(one) for one in value)
         return _text(value)
+
+
+def _pairs(value: Any) -> str:
+    """Return the text of bounds: (0, 1) is 0:1, and [(0, 1), (-1, 1)] is 0:1,-1:1."""
+    items = list(value) if isinstance(value, _LISTS) else []
+    pairs = [items] if len(items) == 2 and all(is_number(one) for one in items) else items
+    if not pairs or not all(isinstance(pair, _LISTS) and len(pair) == 2 and all(is_number(one) for one in pair) for pair in pairs):
+        raise InputError("want two numbers, such as (0, 1), or a list with two numbers for each label")
+    return ",".join(f"{float(low)!r}:{float(high)!r}" for low, high in pairs)
 
 
 def seconds(value: Any, least: float = 0) -> str:
@@ -128,7 +139,8 @@ def is_same(name: str, value: Any, other: Any) -> bool:
 
 def given(estimator: Parameters) -> list[str]:
     """Return the parameters of an estimator that say how data are read, and are not the default."""
-    return [name for name in READING if not is_default(name, getattr(estimator, name))]
+    fixed = {"labels": "bounded"} if estimator._predicts == "targets" else {}
+    return [name for name in READING if not is_default(name, getattr(estimator, name)) and fixed.get(name) != getattr(estimator, name)]
 
 
 def cluster_flags(
@@ -195,8 +207,8 @@ def training_flags(estimator: Parameters, imported: bool = False) -> list[str]:
     for name, value in settings(estimator).items():
         found += ["--set", f"{name}={spelled(argument_of(name), value)}"]
     labels, sigma, normalize = estimator.labels, estimator.sigma, estimator.normalize
-    if not isinstance(labels, str) or labels not in ("distributions", "incomplete", "age", "class", "counts"):
-        raise InputError(f'labels={labels!r}: want "distributions", "incomplete", "age", "class" or "counts"')
+    if not isinstance(labels, str) or labels not in ("distributions", "incomplete", "age", "class", "counts", "bounded"):
+        raise InputError(f'labels={labels!r}: want "distributions", "incomplete", "age", "class", "counts" or "bounded"')
     if not imported and estimator._predicts == "number" and labels in ("distributions", "counts") and estimator.range is None:
         raise InputError(f'{type(estimator).__name__} predicts numbers; give labels="age" with sigma and range, or give range, the numbers of the labels')
     if labels != "distributions":
@@ -207,6 +219,8 @@ def training_flags(estimator: Parameters, imported: bool = False) -> list[str]:
         found += [f"--sigma={_text(sigma)}"]
     if estimator.range is not None:
         found += [f"--range={spelled('range', estimator.range)}"]
+    if estimator.bounds is not None:
+        found += [f"--bounds={spelled('bounds', estimator.bounds)}"]
     found += missing_flag(estimator.missing)
     if normalize is not None and not (isinstance(normalize, (bool, int, np.bool_, np.integer)) and normalize in (0, 1)):
         raise InputError(f"normalize={normalize!r}: want True or False")

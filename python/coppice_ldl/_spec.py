@@ -58,7 +58,7 @@ class SpecFile:
     def _dataset(self, entry: Any, folder: str, absolute: bool) -> Any:
         if not isinstance(entry, Mapping):
             return entry
-        entry = {key: spelled(key, value) if key in ("range", "shape") and isinstance(value, (tuple, list, np.ndarray)) else value for key, value in entry.items()}
+        entry = {key: spelled(key, value) if key in ("range", "bounds", "shape") and isinstance(value, (tuple, list, np.ndarray)) else value for key, value in entry.items()}
         if "X" not in entry:
             return entry
         rest = {key: value for key, value in entry.items() if key not in ("X", "D")}

@@ -93,6 +93,9 @@ def _value(option: str, text: str) -> str:
     words = {"true": "True", "false": "False", "+Inf": "inf", "-Inf": "-inf", "Inf": "inf", "NaN": "nan"}
     if option == "range" and ":" in text:
         return f"({text.replace(':', ', ')})"
+    if option == "bounds" and ":" in text:
+        pairs = [f"({pair.replace(':', ', ')})" for pair in text.split(",")]
+        return pairs[0] if len(pairs) == 1 else f"[{', '.join(pairs)}]"
     if option == "shape" and "x" in text:
         return f"({text.replace('x', ', ')})"
     if not option or text in words:

@@ -29,14 +29,18 @@ var common = []argument{
 		doc: "Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is " +
 			"the seed 1. " +
 			"A generator draws a new seed in each fit."},
-	{name: "labels", hint: `Literal["distributions", "incomplete", "age", "class", "counts"]`, value: `"distributions"`,
-		docType: `{"distributions", "incomplete", "age", "class", "counts"}`,
-		doc:     `Kind of labels: "distributions"; "incomplete" (distributions in which missing degrees are NaN); "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); or "counts".`},
+	{name: "labels", hint: `Literal["distributions", "incomplete", "age", "class", "counts", "bounded"]`, value: `"distributions"`,
+		docType: `{"distributions", "incomplete", "age", "class", "counts", "bounded"}`,
+		doc:     `Kind of labels: "distributions"; "incomplete" (distributions in which missing degrees are NaN); "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); "counts"; or "bounded" (targets that are real numbers: see bounds).`},
 	{name: "sigma", hint: "float | None", value: "None", docType: "float, optional",
 		doc: `Standard deviation of the Gaussian. labels="age" needs it.`},
 	{name: "range", hint: "tuple[int, int] | None", value: "None", docType: "tuple of two int, optional",
 		doc: "Least and greatest numeric label, such as (0, 69): one label for each whole number. With a range, " +
 			"distributions and counts are ordinal."},
+	{name: "bounds", hint: "tuple[float, float] | Sequence[tuple[float, float]] | None", value: "None",
+		docType: "tuple of two float, or list of these, optional",
+		doc: `Least and greatest target of labels="bounded", such as (0, 1): one pair for all labels, or a list with one ` +
+			"pair for each label. None takes the extremes of the training samples."},
 	{name: "missing", hint: `Literal["refuse", "drop", "mean", "median"] | float | None`, value: "None",
 		docType: `{"refuse", "drop", "mean", "median"} or float, optional`,
 		doc: `What to do about missing features: "drop" the samples, or replace missing values by a number, or by the "mean" or "median" of the training samples. ` +
@@ -48,6 +52,9 @@ var common = []argument{
 	{name: "verbose", hint: `Literal["auto"] | bool`, value: `"auto"`, docType: `"auto" or bool`,
 		doc: `True shows the progress of fit, False nothing. "auto" shows it in a terminal or a notebook.`},
 }
+
+// targetLabels is the default of labels for algorithms that only predict targets in bounds.
+const targetLabels = `"bounded"`
 
 // taken are names that the base class uses, which no hyperparameter may have.
 var taken = []string{
@@ -108,8 +115,13 @@ func writeClass(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Alg
 	}
 	arguments = append(arguments, common...)
 	predicts := "distributions"
-	if a.Predicts() == algorithms.Number {
+	switch a.Predicts() {
+	case algorithms.Number:
 		predicts = "number"
+	case algorithms.Targets:
+		predicts = "targets"
+		at := slices.IndexFunc(arguments, func(arg argument) bool { return arg.name == "labels" })
+		arguments[at].value = targetLabels
 	}
 	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
 	writeDocstring(b, a, all, arguments)
@@ -295,6 +307,9 @@ func example(a algorithms.Algorithm) string {
 	if a.Predicts() == algorithms.Number {
 		labels, call, shape = "rng.integers(0, 70, size=60)", class+`(labels="age", sigma=2.0, range=(0, 69)).fit(X, D)`,
 			"(60,)"
+	}
+	if a.Predicts() == algorithms.Targets {
+		labels, call = "rng.random((60, 3))", class+"(bounds=(0, 1)).fit(X, D)"
 	}
 	var b strings.Builder
 	for _, line := range []string{

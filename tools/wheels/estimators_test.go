@@ -49,6 +49,9 @@ func TestEstimators(t *testing.T) {
 			}
 		}
 		for _, arg := range common {
+			if arg.name == "labels" && a.Predicts() == algorithms.Targets {
+				arg.value = targetLabels
+			}
 			want = append(want, fmt.Sprintf("        %s: %s = %s,\n", arg.name, arg.hint, arg.value), "        self."+arg.name+
 				" = "+arg.name+"\n")
 		}

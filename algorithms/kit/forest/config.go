@@ -24,6 +24,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // The words that settings take.
@@ -156,4 +157,50 @@ type Variant struct {
 	RowValue func(label []float32) float64
 	// NewLabeller makes the labeller of one grower.
 	NewLabeller func(seed uint64) Labeller
+	// OfTargets, if set, replaces Classes, RowValue and NewLabeller if the labels are targets in bounds; nil: the
+	// algorithm cannot learn targets.
+	OfTargets *TargetParts
+}
+
+// TargetParts are the parts of a Variant for targets in bounds. Leaves predict the mean targets of their rows.
+type TargetParts struct {
+	Classes     func(labels int) int
+	RowValue    func(targets []float32) float64
+	NewLabeller func(seed uint64) Labeller
+}
+
+// on returns the variant for the labels of a dataset.
+func (v Variant) on(m *dataset.Manifest) Variant {
+	if t := v.OfTargets; t != nil && m.LabelType.Bounds != nil {
+		v.Classes, v.RowValue, v.NewLabeller = t.Classes, t.RowValue, t.NewLabeller
+	}
+	return v
+}
+
+// Squares returns the sum of the squares of a row's targets: the RowValue that MeanTargets needs.
+func Squares(targets []float32) (sum float64) {
+	for _, q := range targets {
+		sum += float64(float64(q) * float64(q))
+	}
+	return sum
+}
+
+// MeanTargets writes the mean targets of a leaf's rows to dst, and returns the sum over copies of their squared
+// distances from it, Σ w Σ q² - n Σ m². sum is working memory, a value for each target.
+func MeanTargets(dst []float32, sum []float64, s *BootstrapSample, n *Node) float64 {
+	clear(sum)
+	loss, copies := 0.0, float64(n.Copies)
+	for _, row := range n.Rows {
+		w := float64(s.Weight[row])
+		loss += float64(w * s.RowValues[row])
+		for j, q := range s.Label(row) {
+			sum[j] += float64(w * float64(q))
+		}
+	}
+	for j, total := range sum {
+		mean := total / copies
+		dst[j] = float32(mean)
+		loss -= float64(copies * float64(mean*mean))
+	}
+	return max(0, loss)
 }

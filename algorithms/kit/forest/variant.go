@@ -17,6 +17,7 @@ func (v Variant) New() algorithms.Algorithm {
 		Doc:      v.Doc,
 		About:    v.About,
 		Predicts: algorithms.Distribution,
+		Targets:  v.OfTargets != nil,
 		Settings: settingsOf(v.Auto),
 		Fill:     v.fill,
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
@@ -26,8 +27,8 @@ func (v Variant) New() algorithms.Algorithm {
 		},
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return &kernel{variant: v, cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features, labels: j.Manifest.Labels},
-				nil
+			return &kernel{variant: v.on(j.Manifest), cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features,
+				labels: j.Manifest.Labels}, nil
 		},
 		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory: memory,

@@ -38,6 +38,8 @@ type Definition[C any] struct {
 	Incomplete bool
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
+	// Targets is true if it can also learn targets in bounds: see algorithms.TargetReader.
+	Targets bool
 
 	// Settings lists what a spec may say. The setting "preset", if there is one, selects
 	// among the defaults.
@@ -161,6 +163,9 @@ func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
 
 // LearnsFromIncomplete implements algorithms.Partial.
 func (a *algorithm[C]) LearnsFromIncomplete() bool { return a.d.Incomplete }
+
+// ReadsTargets implements algorithms.TargetReader.
+func (a *algorithm[C]) ReadsTargets() bool { return a.d.Targets || a.d.Predicts == algorithms.Targets }
 
 // Params implements algorithms.Algorithm.
 func (a *algorithm[C]) Params() []param.Param { return slices.Clone(a.params()) }

@@ -69,7 +69,7 @@ var More = []Measure{
 }
 
 // Others lists measures of predicted classes, of numbers that a distribution over a scale gives, of predicted numbers,
-// and of labels with missing degrees, in the order of tables.
+// of targets in bounds and of labels with missing degrees, in the order of tables.
 var Others = []Measure{
 	{Name: "accuracy", Title: "Accuracy", Formula: "fraction of samples with the right predicted class",
 		HigherIsBetter: true, Func: nil},
@@ -83,6 +83,18 @@ var Others = []Measure{
 	{Name: "mae_mode", Title: "MAE, mode", Formula: "|mode of p - true number|", HigherIsBetter: false, Func: nil},
 	{Name: "mae", Title: "MAE", Formula: "|predicted number - true number|", HigherIsBetter: false, Func: nil},
 	{Name: "mae_floored", Title: "MAE, floored", Formula: "|floor of the predicted number - true number|",
+		HigherIsBetter: false, Func: nil},
+	{Name: "mae_target", Title: "MAE, targets", Formula: "|predicted target - true target|, averaged over labels",
+		HigherIsBetter: false, Func: nil},
+	{Name: "mse_target", Title: "MSE, targets", Formula: "(predicted target - true target)², averaged over labels",
+		HigherIsBetter: false, Func: nil},
+	{Name: "rmse_target", Title: "RMSE, targets", Formula: "square root of a label's MSE, averaged over labels",
+		HigherIsBetter: false, Func: nil},
+	{Name: "r2_target", Title: "R², targets", Formula: "1 - Σ (predicted - true)² / Σ (true - mean)² of a label, " +
+		"averaged over labels", HigherIsBetter: true, Func: nil},
+	{Name: "mae_scaled", Title: "MAE, scaled", Formula: "MAE of targets scaled to [-1, 1], averaged over labels",
+		HigherIsBetter: false, Func: nil},
+	{Name: "mse_scaled", Title: "MSE, scaled", Formula: "MSE of targets scaled to [-1, 1], averaged over labels",
 		HigherIsBetter: false, Func: nil},
 	{Name: "mae_observed", Title: "MAE, observed degrees", Formula: "|p - d|, averaged over the degrees that are not " +
 		"missing", HigherIsBetter: false, Func: nil},

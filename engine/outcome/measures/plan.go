@@ -16,7 +16,9 @@ import (
 type Plan struct {
 	Labels int
 	Type   dataset.LabelType
-	Number bool // a number is predicted; otherwise a distribution or class shares
+	Number bool // a number is predicted; otherwise a distribution, class shares or targets in bounds
+	// Bounds are the bounds of targets, a pair for each label, if Type has targets; Add and Read need them.
+	Bounds *dataset.Bounds
 	More   bool // the measures More as well, unless a number is predicted
 	Clip   Clip // of distributions, in the ten and in More
 	// Both has the ten and More of clipped degrees as well, unless a number is predicted; with
@@ -32,9 +34,10 @@ type Clipped struct {
 
 // Added are the measures beside the ten. Each is nil where it does not apply.
 type Added struct {
-	Classes *Classes  `json:"classes,omitempty"`
-	Scale   *OnScale  `json:"scale,omitempty"`
-	Number  *OfNumber `json:"number,omitempty"`
+	Classes *Classes   `json:"classes,omitempty"`
+	Scale   *OnScale   `json:"scale,omitempty"`
+	Number  *OfNumber  `json:"number,omitempty"`
+	Targets *OfTargets `json:"targets,omitempty"`
 	// Distribution are those that a job has where its spec asks for all measures.
 	Distribution *OfDistribution `json:"distribution,omitempty"`
 	// Observed are the errors of degrees that are not missing, of labels in which degrees may be missing.
@@ -44,7 +47,7 @@ type Added struct {
 // None tells whether there are none.
 func (a *Added) None() bool {
 	return a == nil || a.Classes == nil && a.Scale == nil && a.Number == nil && a.Distribution == nil &&
-		a.Observed == nil
+		a.Observed == nil && a.Targets == nil
 }
 
 // Width is the number of sums that describe a set of rows.
@@ -55,8 +58,8 @@ func (p *Plan) Width() int {
 
 // ends returns where the parts of the sums end. The first part has the ten (see the constant Width) and More, or the
 // number of rows if a number is predicted. The second part has classes, the three numbers of a distribution over a
-// scale, a number and the number floored, or the degrees that are not missing. With Both, the third part has the ten
-// and More of clipped degrees.
+// scale, a number and the number floored, the errors of targets, or the degrees that are not missing. With Both, the
+// third part has the ten and More of clipped degrees.
 func (p *Plan) ends() (distribution, plain, all int) {
 	if p.Number {
 		return 1, 1 + 2*errorWidth, 1 + 2*errorWidth
@@ -73,6 +76,8 @@ func (p *Plan) ends() (distribution, plain, all int) {
 		plain += 3 * errorWidth
 	case p.Type.Incomplete:
 		plain += observedWidth
+	case p.Type.Bounds != nil:
+		plain += targetWidth * p.Labels
 	}
 	if all = plain; p.Both {
 		all += Width + moreWidth
@@ -80,8 +85,8 @@ func (p *Plan) ends() (distribution, plain, all int) {
 	return distribution, plain, all
 }
 
-// Add adds row i of r to the sums dst (Width values); predicted is a distribution, class shares
-// or one number. It returns the K-L divergence of the row, or 0 if a number is predicted.
+// Add adds row i of r to the sums dst (Width values); predicted is a distribution, class shares,
+// targets or one number. It returns the K-L divergence of the row, or 0 if a number is predicted.
 func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (kl float64) {
 	distribution, plain, all := p.ends()
 	if len(dst) != all {
@@ -103,16 +108,13 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (
 			return 0
 		}
 	}
-	row := ClippedRow(d, predicted, p.Clip)
-	accumulate(dst[:Width], row)
-	if p.More {
-		addMore(dst[Width:], MoreOfRow(d, predicted, p.Clip))
+	if p.Type.Bounds != nil {
+		addTargets(dst[distribution:plain], p.Bounds, d, predicted)
+		var space [2 * shortRow]float64
+		x, y := asDistributions(space[:], d, predicted)
+		return addShares(p, dst, plain, x, y)
 	}
-	if p.Both {
-		clipped := dst[plain:]
-		accumulate(clipped[:Width], ClippedRow(d, predicted, PyLDL))
-		addMore(clipped[Width:], MoreOfRow(d, predicted, PyLDL))
-	}
+	kl = addShares(p, dst, plain, d, predicted)
 	added := dst[distribution:plain]
 	switch {
 	case p.Type.Classes:
@@ -122,6 +124,22 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (
 		for k, v := range []float64{s.Expected(predicted), s.Median(predicted), s.Mode(predicted)} {
 			addError(added[k*errorWidth:(k+1)*errorWidth], truth, v)
 		}
+	}
+	return kl
+}
+
+// addShares adds the measures of distributions of a row, and returns the K-L divergence. Those of clipped degrees begin
+// at plain.
+func addShares[T number](p *Plan, dst []float64, plain int, d, predicted []T) (kl float64) {
+	row := ClippedRow(d, predicted, p.Clip)
+	accumulate(dst[:Width], row)
+	if p.More {
+		addMore(dst[Width:], MoreOfRow(d, predicted, p.Clip))
+	}
+	if p.Both {
+		clipped := dst[plain:]
+		accumulate(clipped[:Width], ClippedRow(d, predicted, PyLDL))
+		addMore(clipped[Width:], MoreOfRow(d, predicted, PyLDL))
 	}
 	return row[0]
 }
@@ -143,6 +161,8 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 		a.Scale = new(OnScale)
 	case p.Type.Incomplete:
 		a.Observed = observedFrom(added)
+	case p.Type.Bounds != nil:
+		a.Targets = targetsFrom(n, added, p.Bounds)
 	}
 	for _, e := range a.errors() {
 		if e != nil {
@@ -286,10 +306,13 @@ func (a *Added) stats() []*Stat {
 	if a.Observed != nil {
 		all[CountMore+len(Others)-1] = &a.Observed.MAE
 	}
+	if t := a.Targets; t != nil {
+		copy(all[CountMore+9:], t.stats())
+	}
 	return all
 }
 
-// errors lists the errors of numbers, the last ones of Others but one; nil: a has it not.
+// errors lists the errors of numbers, as Others lists them; nil: a has it not.
 func (a *Added) errors() (all [5]*Errors) {
 	if s := a.Scale; s != nil {
 		all[0], all[1], all[2] = &s.Expected, &s.Median, &s.Mode
@@ -341,6 +364,9 @@ func AddedOverFolds(folds []*Added) *Added {
 			all.Observed.Missing += f.Observed.Missing
 		}
 	}
+	if have(func(a *Added) bool { return a.Targets != nil }) {
+		all.Targets = &OfTargets{Labels: targetsOverFolds(folds)}
+	}
 	if all.None() {
 		return nil
 	}
@@ -360,6 +386,23 @@ func AddedOverFolds(folds []*Added) *Added {
 				e.Scores[s] += v / float64(len(folds))
 			}
 		}
+	}
+	return all
+}
+
+// targetsOverFolds returns the means over folds of the labels' errors.
+func targetsOverFolds(folds []*Added) (all []OfTarget) {
+	for c := range folds[0].Targets.Labels {
+		var one OfTarget
+		for i, s := range one.stats() {
+			*s = overFolds(folds, func(f *Added) Stat {
+				if c >= len(f.Targets.Labels) {
+					return Stat{math.NaN(), math.NaN()}
+				}
+				return *f.Targets.Labels[c].stats()[i]
+			})
+		}
+		all = append(all, one)
 	}
 	return all
 }

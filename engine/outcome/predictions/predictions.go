@@ -135,7 +135,7 @@ func alike(a, b *Set) bool {
 //
 //	magic "COPPRED1"
 //	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels, 8 classes, 16 a scale, 32 numbers,
-//	64 true degrees may be missing: NaN), rows u64
+//	64 true degrees may be missing: NaN, 128 targets in bounds), rows u64
 //	row numbers in the file u32 x rows
 //	folds u16 x rows                   with flag 1
 //	true degrees f32 x rows x labels
@@ -157,6 +157,7 @@ const (
 	ofScale        = 16
 	ofNumbers      = 32
 	ofIncomplete   = 64
+	ofTargets      = 128
 	allFlags       = 127
 )
 
@@ -167,6 +168,7 @@ func (s *Set) Encode() []byte {
 		withFolds: len(s.Fold) > 0, withNames: len(s.Names) > 0, withLabelNames: len(s.LabelNames) > 0,
 		ofClasses: s.Type.Classes, ofScale: s.Type.Scale != nil, ofNumbers: s.Number,
 		ofIncomplete: s.Type.Incomplete,
+		ofTargets:    s.Type.Bounds != nil,
 	} {
 		if there {
 			flags |= bit
@@ -229,6 +231,9 @@ func Decode(b []byte) (*Set, error) {
 	}
 	s.Type.Classes, s.Number = flags&ofClasses != 0, flags&ofNumbers != 0
 	s.Type.Incomplete = flags&ofIncomplete != 0
+	if flags&ofTargets != 0 {
+		s.Type.Bounds = new(dataset.Bounds)
+	}
 	if widest := max(labels, s.Width()); n > 0 && widest > r.Len()/4/n { // so that no product overflows
 		r.Failf("true degrees: %d samples do not fit", n)
 		n = 0

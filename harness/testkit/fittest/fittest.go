@@ -35,6 +35,28 @@ func Problem(t testing.TB, o generate.Options) (*dataset.Manifest, []*dataset.Ro
 	return datatest.Build(t, src)
 }
 
+// Targets builds a generated dataset of targets from 0 to 1, as algorithms read them.
+func Targets(t testing.TB, rows, features, labels int) (*dataset.Manifest, []*dataset.Rows) {
+	t.Helper()
+	m, shards := Problem(t, generate.Options{Rows: rows, Features: features, Labels: labels, Density: 1, Seed: 3})
+	asTargets(m, shards)
+	return m, shards
+}
+
+// asTargets makes targets in the bounds 0 and 1 of degrees: their square roots; of one label, which has the degree 1,
+// fractions of the first feature.
+func asTargets(m *dataset.Manifest, shards []*dataset.Rows) {
+	m.LabelType.Bounds = &dataset.Bounds{Low: []float64{0}, High: []float64{1}}
+	for _, rows := range shards {
+		for i, x := range rows.D {
+			if rows.D[i] = float32(math.Sqrt(float64(x))); m.Labels == 1 && !m.Sparse {
+				v := float64(rows.X[i*m.Features])
+				rows.D[i] = float32(math.Abs(v - math.Floor(v)))
+			}
+		}
+	}
+}
+
 // Digests compares the models of small jobs on dense and on sparse samples with their digests, by name: on one lane,
 // on three, and cut after every round.
 func Digests(t *testing.T, a algorithms.Algorithm, cases []contract.Case, want map[string]string) {
@@ -49,6 +71,9 @@ func MaskedDigests(t *testing.T, a algorithms.Algorithm, mask dataset.Mask, case
 	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2},
 		{Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := Problem(t, o)
+		if a.Predicts() == algorithms.Targets {
+			asTargets(m, shards)
+		}
 		for _, c := range cases {
 			name := c.Name
 			if m.Sparse {
@@ -256,6 +281,14 @@ func masked(d *dataset.Data, s dataset.Split) *dataset.Data {
 		return d.Masked(s.Mask, s.Seed)
 	}
 	return d
+}
+
+// OpenTargets is Open with the degrees as targets in the bounds 0 and 1.
+func OpenTargets(t *testing.T, name string) *Folds {
+	t.Helper()
+	f := Open(t, name)
+	f.Manifest.LabelType.Bounds = &dataset.Bounds{Low: []float64{0}, High: []float64{1}}
+	return f
 }
 
 // split is that of a fold, of all folds together for the fold 0 of a job with folds.
