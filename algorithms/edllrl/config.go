@@ -33,7 +33,7 @@ var settings = param.Table[Config]{
 	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 	param.Float("l2", "weight decay: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, usualRaw,
 		func(c *Config) *float64 { return &c.L2 }).Preset(param.Paper, 1e-6).
-		Says("auto: 0.01 if features are scaled, else 3e-4; paper: 1e-6"),
+		Says("auto: 0.03 if features are scaled, else 1e-4; paper: 1e-6"),
 	param.Float("lambda", "weight of the trace norms of the predictions of each group, in a sum over all samples", 0, 1e6,
 		0.1, func(c *Config) *float64 { return &c.Lambda }),
 	param.Float("rho", "weight of the constraints in a step of ADMM; it decides how fast the steps converge", 1e-6, 1e6, 1,
@@ -48,8 +48,8 @@ var settings = param.Table[Config]{
 
 // The weight decays of preset auto: standardised features have larger weights' worth of noise than raw ones.
 const (
-	usualScaled = 1e-2
-	usualRaw    = 3e-4
+	usualScaled = 0.03
+	usualRaw    = 1e-4
 )
 
 // fill computes what depends on the data and was not given.

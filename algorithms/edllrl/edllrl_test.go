@@ -38,11 +38,11 @@ func FuzzDecodeModel(f *testing.F) {
 func TestDigests(t *testing.T) {
 	fittest.Digests(t, edllrl.New(), cases, map[string]string{
 		"paper":         "7a52b2f27411cb7570918ff848f60b80f08532bf31d8f7e5fda6da6cc385ae8d",
-		"auto":          "173e3af464f84c290b43efc6aa23180c8c13ccd01afa20b0d9f21234ce600b62",
-		"minmax":        "ebf928580c911b82e6039dd28470c2af61491bb6178e7ac13e9f46f6699dda37",
+		"auto":          "552cae7f5672ce39f225f6e2d80c8431ecb3aa0625fed5203499c8065f2a7b00",
+		"minmax":        "65089b27e9e118666ae2341efd90a38bade3985f3f9caa08ff5bc45aa7d81f0d",
 		"paper sparse":  "eac473978a2d1d5da3cf95a203cc8dc640184a1ef4433439f63953763ac6fcc8",
-		"auto sparse":   "852c1a6a8561e94d603eeea5009d774837000740046eecd8ca122b7d709d7128",
-		"minmax sparse": "0e3b3d0a0db103e1f2fe9b13030f54e5d95d3afa573ef162b791a1ab75feb01a",
+		"auto sparse":   "8cef8cef50784f17cd4c5876c84ca5627ab3d99e6c0699a4c8c08860faa863f2",
+		"minmax sparse": "8ee32e439fbc2030b2b30d154a5cb9677884b569190e7256e2a07b2d03bbc98a",
 	})
 }
 

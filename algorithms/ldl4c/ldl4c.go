@@ -10,6 +10,9 @@
 // the paper prints lacks the factor 1/ρ and the derivatives of a softmax by other scores. PyLDL, a public program,
 // measures the margin to the label of the second greatest degree of d; here, as in the paper, it is the second greatest
 // probability of p. The paper sums over samples: its C2 is the number of samples times l2.
+//
+// A sample with a single label has the entropy 0, and only its margin is in the loss. So ldl4c is no algorithm for
+// labels that are classes.
 package ldl4c
 
 import (
