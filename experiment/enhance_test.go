@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 )
 
-// TestEnhance: the enhancement of a method or of a dataset is part of the runs' keys, of the table and of the command of
-// a run.
+// TestEnhance: the enhancement of a method or of a dataset is part of the keys of runs, of the table and of the command
+// of a run.
 func TestEnhance(t *testing.T) {
 	const head = "name: e\nfolds: 3\ndatasets: [{file: a.csv"
 	const methods = "}]\nmethods: [{algorithm: sa-bfgs, name: plain}, {algorithm: sa-bfgs, enhance: {method: km, " +

@@ -167,13 +167,20 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 	k.mu.Unlock()
 	refs, shard := make([]dataset.RowRef, 1), func(uint32) *dataset.Rows { return samples }
 	row, scratch := make([]float64, n), from.NewScratch()
-	const some = 8 // rows that Distances compute together
-	squares := make([]float64, some*n)
+	const some = 8    // rows that Distances compute together
+	var own []float64 // without a block
+	if block == nil {
+		own = make([]float64, some*n)
+	}
 	for at := first; at < last; at += some {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		rows := min(some, last-at)
+		squares := own
+		if block != nil {
+			squares = block[(at-first)*n : (at-first+rows)*n]
+		}
 		if !known {
 			refs = refs[:0]
 			for i := range rows {
@@ -185,11 +192,6 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 					affinities(squares[i*n:(i+1)*n], squares[i*n:(i+1)*n], gaussianOfOthers, factor, at+i)
 				}
 			}
-			if block != nil {
-				copy(block[(at-first)*n:], squares[:rows*n])
-			}
-		} else {
-			copy(squares, block[(at-first)*n:(at-first+rows)*n])
 		}
 		for i := range rows {
 			weights := squares[i*n : (i+1)*n]

@@ -22,7 +22,7 @@ import (
 // measure.
 var Families = []string{
 	"algorithms", "dataset", "engine", "experiment/statistics", "internal/linalg", "job/local", "job/pipeline",
-	"internal/num", "job/open",
+	"internal/num", "job/enhance", "job/open",
 }
 
 // Site is one fused instruction.
