@@ -184,16 +184,17 @@ func ledoitWolf(moments []float64, rows float64, labels int) linalg.Matrix {
 	share := 1 / rows
 	mean, third := make([]float64, labels), make([]float64, labels)
 	for c := range labels {
-		mean[c], third[c] = moments[1+c]*share, moments[1+labels+c]*share
+		mean[c], third[c] = float64(moments[1+c]*share), float64(moments[1+labels+c]*share)
 	}
-	fourth, products := moments[1+2*labels]*share, moments[2+2*labels:]
+	fourth, products := float64(moments[1+2*labels]*share), moments[2+2*labels:]
 	raw, s := linalg.New(labels, labels), linalg.New(labels, labels) // Σ e eᵀ / rows, and S
 	second, trace := 0.0, 0.0
 	for c := range labels {
 		for k, x := range products[:c+1] {
-			raw.Set(c, k, x*share)
-			raw.Set(k, c, x*share)
-			covariance := float64(x*share) - float64(mean[c]*mean[k])
+			square := float64(x * share)
+			raw.Set(c, k, square)
+			raw.Set(k, c, square)
+			covariance := square - float64(mean[c]*mean[k])
 			s.Set(c, k, covariance)
 			s.Set(k, c, covariance)
 		}
