@@ -97,7 +97,8 @@ func TestFolds(t *testing.T) {
 func TestReplay(t *testing.T) {
 	m, shards := fittest.Problem(t, generate.Options{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2})
 	mask := dataset.Mask{Rate: 0.5}
-	j := contract.Job(t, winldl.New(), param.Values{"iterations": int64(70), "absolute": 0.0, "relative": 0.0}, m, dataset.Split{Seed: 5, Mask: mask})
+	set := param.Values{"iterations": int64(70), "absolute": 0.0, "relative": 0.0}
+	j := contract.Job(t, winldl.New(), set, m, dataset.Split{Seed: 5, Mask: mask})
 	d := datatest.Data(t, m, shards, j.Split, nil).Masked(mask, 5)
 	newKernel := func() round.ReduceKernel {
 		k, err := winldl.New().NewKernel(j, m)
