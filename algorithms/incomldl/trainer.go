@@ -144,7 +144,7 @@ func (t *trainer) step(xm []float64) {
 		}
 	}
 	length := func(v []float64) float64 { return math.Sqrt(simplex.Square(t.k, v)) }
-	least := t.cfg.Absolute * math.Sqrt(t.gram[len(t.gram)-1]*float64(n))
+	least := float64(t.cfg.Absolute * math.Sqrt(t.gram[len(t.gram)-1]*float64(n)))
 	relative := func(length float64) float64 { return least + float64(t.cfg.Relative*length) }
 	converged := length(primal) <= relative(max(length(w), length(h.V))) &&
 		float64(t.cfg.Rho*length(dual)) <= relative(float64(t.cfg.Rho*length(g)))

@@ -58,6 +58,18 @@ func (c *Config) columns(m *dataset.Manifest) simplex.Columns {
 	return simplex.Columns{Features: m.Features, Bias: c.Bias}
 }
 
+// blocks is how many variables, at most, carry the weights of all steps: a round may have 64.
+const blocks = 32
+
+// perBlock is the number of steps whose weights one variable carries.
+func (c *Config) perBlock() int { return (c.Iterations + blocks - 1) / blocks }
+
+// block returns the number of the block that has the weights of a step, which counts from 1, and their place in it.
+func (c *Config) block(step uint64) (block uint16, place int) {
+	at, n := int(step)-1, c.perBlock()
+	return uint16(at / n), at % n
+}
+
 // fits refuses products of the features, or weights of all steps, that are too many.
 func fits(c *Config, m *dataset.Manifest) error {
 	if err := simplex.Fits(m); err != nil {

@@ -19,7 +19,7 @@ const (
 	opStep     uint8 = 3 // Xᵀ(Z - Λ/ρ), then norms
 
 	varMeans   = 1 // of known degrees, by label
-	varWeights = 1 // W of step t is variable varWeights + t
+	varWeights = 2 // W of the first block of steps; the next block is the next variable
 )
 
 // norms are what a step sums behind Xᵀ(Z - Λ/ρ): squares of XW - Z, XW, Z, Z less the last Z, and Λ, and the objective.
@@ -171,7 +171,8 @@ func (k *kernel) start(sums []float64, x *state, refs []dataset.RowRef, d *datas
 func (k *kernel) step(sums []float64, x *state, refs []dataset.RowRef, d *dataset.Data, v round.Vars,
 	scale *scaling.Values, s *scratch) {
 	x.step++
-	weights := num.Float64s(v.Get(uint16(varWeights + x.step)))
+	block, place := k.cfg.block(x.step)
+	weights := num.Float64s(v.Get(varWeights + block))[place*k.columns.Count()*k.labels:]
 	growth := num.Log(1 + float64(x.step)/float64(k.cfg.Iterations))
 	for c, mean := range num.Float64s(v.Get(varMeans)) {
 		s.missing[c] = num.Exp(2 * float64(mean*growth))

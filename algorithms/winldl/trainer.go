@@ -89,8 +89,11 @@ func (t *trainer) Next() (*round.Round, error) {
 		r.Op, r.Kind, r.How = opStep, "step", sums
 	}
 	r.Vars = t.fit.AppendVar([]round.Var{{ID: varMeans, Version: 1, Data: num.Bytes64(t.means)}})
-	for step := uint64(1); step <= t.known; step++ { // a worker gets those that it lacks
-		r.Vars = append(r.Vars, round.Var{ID: uint16(varWeights + step), Version: 1, Data: num.Bytes64(t.stepWeights(step))})
+	n := t.cfg.perBlock() * t.size()
+	for id, rest := uint16(varWeights), t.weights; len(rest) > 0; id++ { // a worker gets the blocks that have grown
+		some := rest[:min(n, len(rest))]
+		r.Vars = append(r.Vars, round.Var{ID: id, Version: uint64(len(some) / t.size()), Data: num.Bytes64(some)})
+		rest = rest[len(some):]
 	}
 	return r, nil
 }

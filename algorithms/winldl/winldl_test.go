@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/fittest"
 	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // cases are the jobs of the golden digests and of the fuzz targets.
@@ -96,7 +97,8 @@ func TestFolds(t *testing.T) {
 func TestReplay(t *testing.T) {
 	m, shards := fittest.Problem(t, generate.Options{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2})
 	mask := dataset.Mask{Rate: 0.5}
-	j := contract.Job(t, winldl.New(), param.Values{"iterations": int64(6)}, m, dataset.Split{Seed: 5, Mask: mask})
+	set := param.Values{"iterations": int64(70), "absolute": 0.0, "relative": 0.0}
+	j := contract.Job(t, winldl.New(), set, m, dataset.Split{Seed: 5, Mask: mask})
 	d := datatest.Data(t, m, shards, j.Split, nil).Masked(mask, 5)
 	newKernel := func() round.ReduceKernel {
 		k, err := winldl.New().NewKernel(j, m)
@@ -116,10 +118,13 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r == nil {
-			if steps < 6 {
+			if steps < 70 {
 				t.Errorf("only %d steps", steps)
 			}
 			return
+		}
+		if len(r.Vars) > protocol.MaxVars {
+			t.Fatalf("a round has %d values", len(r.Vars))
 		}
 		sum := make([]float64, r.Reduce().Shape.F64)
 		for task := range r.Tasks {

@@ -141,7 +141,7 @@ func (m *masked) weigh() error {
 	err := m.each(func(_ *dataset.Row, number int, label []float32) error {
 		for c, d := range label {
 			x := num.Philox(key, [4]uint32{uint32(number), 0, uint32(c)})
-			u := 1 - float64((uint64(x[0])<<32|uint64(x[1]))>>11)*0x1p-53 // above 0
+			u := 1 - float64(float64((uint64(x[0])<<32|uint64(x[1]))>>11)*0x1p-53) // above 0
 			if w := 1 - float64(d); w > 0 {
 				all = append(all, entry{-num.Log(u) / w, number*len(label) + c})
 			}
