@@ -21,7 +21,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var keysOfMethod = []string{"algorithm", "external", "name", "preset", "settings", "grid", "search", "choose", "budget", "enhance"}
+var keysOfMethod = []string{"algorithm", "external", "name", "preset", "settings", "grid", "search", "choose", "budget",
+	"enhance"}
 
 // methods reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search. An item with a mistake is no method.

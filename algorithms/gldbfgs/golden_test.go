@@ -87,7 +87,8 @@ func TestFolds(t *testing.T) {
 	sj := fittest.OpenTargets(t, "SJAFFE")
 	sj.Measures(t, gldbfgs.New(), param.Values{"preset": "paper"}, 0.02,
 		[6]float64{.0864, .3248, .6635, .0423, .9605, .8890})
-	sj.KL(t, gldbfgs.New(), param.Values{"preset": "paper", "stages": int64(1), "scaling": "standard", "l2": 1.0}, 0.02, .0424)
+	sj.KL(t, gldbfgs.New(), param.Values{"preset": "paper", "stages": int64(1), "scaling": "standard", "l2": 1.0}, 0.02,
+		.0424)
 	sj.KL(t, gldbfgs.New(), nil, 0.02, .0424)
 	fittest.OpenTargets(t, "Yeast_spo5").KL(t, gldbfgs.New(), nil, 0.02, .0292)
 	fittest.OpenTargets(t, "Yeast_spo5").KL(t, gldbfgs.New(), param.Values{"preset": "paper"}, 0.02, .0292)

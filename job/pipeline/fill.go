@@ -262,15 +262,15 @@ func (k *kernel) filledData(d *dataset.Data, v round.Vars) *dataset.Data {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.raw != d {
-		k.raw, k.filled = d, d
+	return k.filled.made(d, func() *dataset.Data {
+		made := d
 		if k.fills {
-			k.filled = k.filled.Filled(num.Float64s(v.Get(varFill)))
+			made = made.Filled(num.Float64s(v.Get(varFill)))
 		}
 		if k.scales {
 			b := boundsOf(v)
-			k.filled = k.filled.Scaled(&dataset.Bounds{Low: slices.Clone(b.Low), High: slices.Clone(b.High)})
+			made = made.Scaled(&dataset.Bounds{Low: slices.Clone(b.Low), High: slices.Clone(b.High)})
 		}
-	}
-	return k.filled
+		return made
+	})
 }

@@ -37,11 +37,11 @@ type kernel struct {
 
 	fills       bool // missing features are filled
 	scales      bool // targets are scaled
-	raw, filled *dataset.Data
+	filled      view
 
 	mask         dataset.Mask // of the job's split
 	partial      bool         // degrees may be missing where the algorithm learns
-	whole, hides *dataset.Data
+	masked       view
 
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel
@@ -392,8 +392,16 @@ func (k *kernel) maskedData(d *dataset.Data) *dataset.Data {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.whole != d {
-		k.whole, k.hides = d, d.Masked(k.mask, k.seed)
+	return k.masked.made(d, func() *dataset.Data { return d.Masked(k.mask, k.seed) })
+}
+
+// view is data that is made of other data. The kernel's mutex is held while it is used.
+type view struct{ of, data *dataset.Data }
+
+// made returns what make makes of d, or made of d in the last call.
+func (v *view) made(d *dataset.Data, make func() *dataset.Data) *dataset.Data {
+	if v.of != d {
+		v.of, v.data = d, make()
 	}
-	return k.hides
+	return v.data
 }

@@ -158,7 +158,7 @@ const (
 	ofNumbers      = 32
 	ofIncomplete   = 64
 	ofTargets      = 128
-	allFlags       = 127
+	allFlags       = 255
 )
 
 // Encode returns the one encoding of a set.
