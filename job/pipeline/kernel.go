@@ -35,13 +35,13 @@ type kernel struct {
 	demand  int64           // of a task of the enhancement, in bytes
 	what    string          // that it takes them for
 
-	fills       bool // missing features are filled
-	scales      bool // targets are scaled
-	filled      view
+	fills  bool // missing features are filled
+	scales bool // targets are scaled
+	filled view
 
-	mask         dataset.Mask // of the job's split
-	partial      bool         // degrees may be missing where the algorithm learns
-	masked       view
+	mask    dataset.Mask // of the job's split
+	partial bool         // degrees may be missing where the algorithm learns
+	masked  view
 
 	mu     sync.Mutex       // held while a model is decoded: other slots wait for the model
 	model  algorithms.Model // decoded from variable varModel

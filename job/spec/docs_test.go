@@ -89,7 +89,6 @@ func same(a, b algorithms.Algorithm) bool {
 
 // texts returns what is printed of settings.
 func texts(params []param.Param) (rows [][4]string) {
-	const manyWords = 20 // more are code: they are no sentence
 	for _, p := range params {
 		wanted := p.Wanted()
 		if len(p.Words) > 20 { // names, which are no sentence
