@@ -25,7 +25,7 @@ import (
 
 // FileFlags say which columns or variables of a data file are what.
 type FileFlags struct {
-	Labels       string   `enum:",distributions,incomplete,age,class,counts,bounded" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age, a number that becomes a Gaussian (see --sigma); class; counts; or bounded, real numbers (default: distributions; for predict and evaluate, as for training)."`
+	Labels       string   `enum:",distributions,incomplete,age,class,counts,bounded" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age (see --sigma); class; counts; or bounded, real numbers (default: distributions; for predict and evaluate, as for training)."`
 	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
 	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV file (default: label_, y_)."`
 	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
