@@ -21,7 +21,7 @@ ONE = np.array([0, 1, 1])
 COUNTS = np.array([[1, 2], [3, 4], [5, 6]])
 PAIRS = np.array([[0.5, 0.5], [0.1, 0.9], [0.2, 0.8]])
 AGES = {"labels": "age", "sigma": 2.0, "range": (0, 5)}
-NEEDS = {("shape", None): {"features": "conv"}, ("sigma", None): AGES, ("labels", "age"): AGES}
+NEEDS = {("shape", None): {"features": "conv"}, ("sigma", None): AGES, ("labels", "age"): AGES, ("bounds", None): {"labels": "bounded"}}
 NAMES = ("init_from", "init_layers", "freeze")  # any text may be a path or a layer, until the data are read
 
 # Values of texts, and of lists of texts, which have a form of their own.
@@ -84,6 +84,10 @@ def right(estimator: type, name: str, kind: str, text: str) -> list[Any]:
                 values += [items, tuple(items), np.array(items)]
         if one == "tuple of two int":
             values += [(0, 1), [0, 1], np.array([0, 1])]
+        if one == "tuple of two float":
+            values += [(0.0, 1.0), [0, 1], np.array([0.0, 1.0])]
+        if one == "list of these":
+            values += [[(0, 1), (0.0, 2.5)]]
         if one.startswith("list of estimators"):
             values += [[StructRF(trees=3), "aa-knn"], [{"algorithm": "structrf", "trees": 3}, "aa-knn"], ("structrf", "aa-knn")]
         if one == "str":
@@ -115,10 +119,12 @@ def wrong(name: str, kind: str) -> list[Any]:
 def outcome(estimator: type, name: str, value: Any) -> str:
     """Return "accepted" if the binary reads the settings, and the error about them otherwise."""
     needed = NEEDS.get((name, None)) or (NEEDS.get((name, value)) if isinstance(value, str) else None) or {}
-    ages = AGES if estimator._predicts == "number" else {}  # type: ignore[attr-defined]
-    made: Any = estimator(**{**ages, **needed, name: value})
+    predicts = estimator._predicts  # type: ignore[attr-defined]
+    ages = AGES if predicts == "number" and name != "bounds" or predicts == "targets" and name in ("range", "sigma") else {}
+    plain = {"labels": "distributions"} if predicts == "targets" and name == "normalize" else {}
+    made: Any = estimator(**{**ages, **plain, **needed, name: value})
     if name == "labels" and value != "age":
-        made.sigma, made.range = None, (0, 1) if ages and value != "class" else None
+        made.sigma, made.range = None, (0, 1) if ages and value not in ("class", "incomplete", "bounded") else None
     X, D = HOLES, {"age": ONE, "class": ONE, "counts": COUNTS}.get(str(made.labels), PAIRS)
     if name == "missing":  # all values but "refuse" train a model
         made = estimator(**{**SMALL.get(made._algorithm, {}), **AGES, name: value})
@@ -126,7 +132,8 @@ def outcome(estimator: type, name: str, value: Any) -> str:
     try:
         made.fit(X, D)
     except coppice_ldl.InputError as error:
-        return "accepted" if "NaN is not a finite number" in str(error) else str(error)
+        found = ("NaN is not a finite number", "these algorithms predict targets", "predicts targets in bounds, but the labels")
+        return "accepted" if any(text in str(error) for text in found) else str(error)
     return "accepted"
 
 
@@ -164,11 +171,12 @@ def test_attributes(estimator: type) -> None:
     names = set(re.findall(r"^    (\w+_) : ", section, re.M))
     pandas = pytest.importorskip("pandas")
     labels: dict[str, Any] = {"labels": "age", "sigma": 2.0, "range": (0, 5)} if estimator._predicts == "number" else {"labels": "class"}  # type: ignore[attr-defined]
+    targets = estimator._predicts == "targets"  # type: ignore[attr-defined]
     rng = np.random.default_rng(0)
     X = pandas.DataFrame(rng.random((60, 2)), columns=["a", "b"])
-    fitted = estimator(**labels).fit(X, np.arange(60) % 3)
+    fitted = estimator().fit(X, rng.random((60, 2))) if targets else estimator(**labels).fit(X, np.arange(60) % 3)
     has = {name for name in vars(fitted) if name.endswith("_") and name not in fitted.get_params()}
-    assert has == names - ({"classes_"} if labels["labels"] == "age" else set())
+    assert has == names - ({"classes_"} if targets or labels["labels"] == "age" else set())
 
 
 def test_imports_run_one_way() -> None:

@@ -45,6 +45,8 @@ def test_fit_and_predict_equal_the_commands(algorithm: str, tmp_path: Path) -> N
     if estimator._predicts == "number":
         estimator.set_params(range=(0, 3))
         more = ["--range", "0:3"]
+    if estimator._predicts == "targets":
+        more = ["--labels", "bounded"]
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "D.npy", D)
     files = json.dumps({"features": str(tmp_path / "X.npy"), "labels": str(tmp_path / "D.npy")})

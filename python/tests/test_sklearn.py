@@ -186,6 +186,8 @@ ADAPTED = {algorithm: adapt(algorithm) for algorithm in ALGORITHMS}
 
 def estimator_of(algorithm: str) -> Any:
     made = ADAPTED[algorithm](**SMALL.get(algorithm, {}))
+    if made._predicts == "targets":  # one of them is constant in some checks
+        return made.set_params(bounds=(0, 1))
     return made.set_params(range=(0, LABELS - 1)) if made._predicts == "number" else made
 
 
