@@ -53,6 +53,7 @@ func New() algorithms.Algorithm {
 			t, err := tableOf(j)
 			return &trainer{job: j, table: t}, err
 		},
+		Incomplete:   true, // its predictions are there, whatever they were learned from
 		StateVersion: 1,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			t, err := tableOf(j)

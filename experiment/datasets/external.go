@@ -128,8 +128,8 @@ func readTable(in io.Reader, m *dataset.Manifest) (*external.Table, error) {
 		line, _ := r.FieldPos(0)
 		number, err := strconv.ParseUint(strings.TrimSpace(record[row]), 10, 32)
 		if err != nil || int64(number) >= int64(m.FileRows()) {
-			return nil, fmt.Errorf("line %d: row %.20q is not a number from 0 to %d, of a sample in the data file", line,
-				record[row], m.FileRows()-1)
+			return nil, fmt.Errorf("line %d: row %.20q is not a number from 0 to %d; samples in the data file are counted "+
+				"from 0", line, record[row], m.FileRows()-1)
 		}
 		if before, twice := seen[number]; twice {
 			return nil, fmt.Errorf("line %d: row %d is in line %d, too", line, number, before)
@@ -174,6 +174,9 @@ func tableColumns(header []string, m *dataset.Manifest) (row int, columns []int,
 	own := make([]string, len(header))
 	for i, name := range header {
 		own[i] = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+	}
+	if len(own) == 1 && strings.ContainsAny(own[0], ";\t") {
+		return 0, nil, errors.New("the header has one column; want commas between columns")
 	}
 	if row = slices.Index(own, "row"); row < 0 {
 		return 0, nil, errors.New(`the column "row" is missing; it has the numbers of the samples in the data file, from 0`)

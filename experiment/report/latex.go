@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,7 +47,15 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 	out := bufio.NewWriter(w)
 	name := labelled(s.Name)
 	if s.options.Bare {
-		out.WriteString("% \\usepackage{booktabs,longtable}")
+		out.WriteString("% \\usepackage{booktabs,longtable}\n% In each column, the best value is bold and the second best " +
+			"underlined.\n% \\bullet marks a method that is worse, and \\circ a method that is better, than ")
+		if s.options.Against != "" {
+			out.WriteString(oneLine(s.options.Against))
+		} else {
+			out.WriteString("the best")
+		}
+		fmt.Fprintf(out, ",\n%% by the corrected resampled t-test, Holm-adjusted within a dataset, at the level %v.\n%% The "+
+			"number after \\pm is the %s standard deviation over folds.", s.Level, s.Deviations)
 		for _, b := range d.blocks {
 			if t, ok := b.(table); ok && t.label != "" {
 				out.WriteString("\n")
@@ -123,6 +132,9 @@ func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 		fmt.Fprintf(out, "\\begin{table}[htbp]\n\\centering%s%s\n\\begin{tabular}{@{}%s@{}}\n%s", size, caption, columns,
 			header)
 	}
+	marked := func(column int) bool {
+		return slices.ContainsFunc(t.lines, func(l line) bool { return l.cells[column].worse || l.cells[column].better })
+	}
 	for _, l := range t.lines {
 		if l.rule {
 			out.WriteString("\\midrule\n")
@@ -132,6 +144,9 @@ func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 				out.WriteString(" & ")
 			}
 			text := noArgument(c.styled(latex(c.text), &latexCells))
+			if marked(i) && c.value && !c.worse && !c.better { // so that numbers with and without a mark stand in line
+				text += `\phantom{ $\bullet$}`
+			}
 			if long[i] {
 				text = `{\raggedright ` + text + `\par}`
 			}

@@ -142,3 +142,27 @@ func writeFigures(t *testing.T, dir string, table *result.Table) {
 		}
 	}
 }
+
+// TestBaselineOfFractions: the mean baseline is of the methods that train on the most samples, without a label
+// enhancement.
+func TestBaselineOfFractions(t *testing.T) {
+	table := sample()
+	for i, settings := range []map[string]string{{"train_fraction": "0.2"}, {"enhance": "lp"}, {"train_fraction": "1"},
+		{"train_fraction": "0.5"}} {
+		table.Methods[i].Settings = settings
+	}
+	for i := range table.Runs {
+		if c := &table.Runs[i]; c.Mean != nil && c.Method < 4 {
+			c.Mean = []float64{float64(c.Method + 1), 0.5}
+		}
+	}
+	s, err := Summarize(table, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := range s.Datasets {
+		if got := float64(s.at(d, 0).MeanPredictor.Mean); got != 3 {
+			t.Errorf("%s: the mean baseline is %v", s.Datasets[d].Name, got)
+		}
+	}
+}

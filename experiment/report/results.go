@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // place is a fold of a repeat.
@@ -90,16 +91,35 @@ func (g *grid) values(dataset, method, measure int) []float64 {
 	})
 }
 
-// means returns the mean predictor's measure on each division, from the first method that has it.
+// means returns the mean predictor's measure on each division, from the first of baselines that has it.
 func (g *grid) means(dataset, measure int) []float64 {
+	order := g.baselines()
 	return g.observed(dataset, false, func(p place) float64 {
-		for _, runs := range g.done[dataset] {
-			if c := runs[p]; c != nil && !math.IsNaN(c.Mean[measure]) {
+		for _, method := range order {
+			if c := g.done[dataset][method][p]; c != nil && !math.IsNaN(c.Mean[measure]) {
 				return g.value(measure, c.Mean[measure])
 			}
 		}
 		return math.NaN()
 	})
+}
+
+// baselines lists the methods by how much their mean predictor knows. The methods that train on the labels as they are
+// come first, and the methods that train on the greatest part of the samples.
+func (g *grid) baselines() []int {
+	part, order := make([]float64, len(g.table.Methods)), make([]int, len(g.table.Methods))
+	for i := range order {
+		order[i], part[i] = i, 1
+		m := &g.table.Methods[i]
+		if v, ok := numberOf(m.Settings[trainFraction]); ok {
+			part[i] = v
+		}
+		if m.Settings["enhance"] != "" {
+			part[i]--
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(part[b], part[a]) })
+	return order
 }
 
 // value returns a value of a measure. It returns 0 for a correlation that differs from 0 only by rounding: it is a mean
@@ -298,4 +318,13 @@ func (s *Summary) figure(values []float64) Figure {
 		moments.Deviation *= math.Sqrt((n - 1) / n)
 	}
 	return Figure{number(moments.Mean), number(moments.Deviation), len(values)}
+}
+
+// trainFraction is the setting that all algorithms have: how much of the training samples is used.
+const trainFraction = spec.TrainFraction
+
+// numberOf reads a setting that is a finite number.
+func numberOf(setting string) (float64, bool) {
+	v, err := strconv.ParseFloat(setting, 64)
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // leastSweep is how many values of a setting make a sweep; beyond wideSweep times the least value above
@@ -74,12 +71,6 @@ func sweepsOf(methods []result.Method) (all []sweep) {
 	return valid
 }
 
-// numberOf reads a setting that is a finite number.
-func numberOf(setting string) (float64, bool) {
-	v, err := strconv.ParseFloat(setting, 64)
-	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
 // settingsText lists the preset and then the settings by name.
 func settingsText(settings map[string]string) string {
 	var list []string
@@ -110,9 +101,6 @@ func familiesOf(all []sweep) (list []family) {
 // family is sweeps by one setting that stand in one figure: they differ in one other setting with numbers at most, and
 // in settings without. They are of one algorithm, unless the setting is trainFraction.
 type family []sweep
-
-// trainFraction is the setting that all algorithms have: how much of the training samples is used.
-const trainFraction = spec.TrainFraction
 
 // takes reports whether a sweep goes with the sweeps of the family.
 func (f family) takes(s *sweep) bool {
@@ -218,7 +206,8 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	if len(lines.Series) == 0 {
 		return Picture{}, false
 	}
-	if mean := float64(r.MeanPredictor.Mean); r.MeanPredictor.Folds > 0 {
+	// With fewer samples the mean is another, so there is no line of a fraction of them.
+	if mean := float64(r.MeanPredictor.Mean); r.MeanPredictor.Folds > 0 && f[0].setting != trainFraction {
 		line := figure.Series{Name: "mean baseline", X: []float64{slices.Min(x), slices.Max(x)}, Y: []float64{mean, mean}}
 		lines.Series = append(lines.Series, line)
 	}

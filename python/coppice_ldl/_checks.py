@@ -30,4 +30,4 @@ def estimator(call: str, value: Any) -> Estimator:
         return value
     if inspect.isclass(value) and issubclass(value, Estimator):
         raise TypeError(f"{call}: {value.__name__} is a class; give an estimator: {value.__name__}()")
-    raise TypeError(f"{call}: {typed(value)} is not an estimator, such as StructRF()")
+    raise TypeError(f"{call}: {typed(value)} is not an estimator, such as StructRF(), or an object with the methods fit and predict")

@@ -50,6 +50,10 @@ def predict(spec: Mapping[str, Any], own: Mapping[int, Any], path: str, data: Op
     folder = os.path.dirname(path)
     divisions = run(["experiment", "folds", "-o", "json", *flags({"out": os.path.join(folder, "folds"), **({"data": data} if data else {})}), "--", path]).json()
     entries = {_name(one): one for one in spec["datasets"]}
+    for name, one in entries.items():
+        for key in ("enhance", "mask"):
+            if isinstance(one, Mapping) and one.get(key) is not None:
+                raise InputError(f"the dataset {name} has the key {key}, but an estimator of another library trains on the labels as they are; leave out one of the two")
     known: dict[str, tuple[Any, np.ndarray, list[str]]] = {}
     began = shown = time.monotonic()
     for n, division in enumerate(divisions):
@@ -64,9 +68,13 @@ def predict(spec: Mapping[str, Any], own: Mapping[int, Any], path: str, data: Op
             for fold, test in tests.items():
                 if fold not in division.get("only", tests):
                     continue
-                found = _fitted(estimator, X, D, np.setdiff1d(rows, test)).predict(_rows(X, test))
+                called = f"{type(estimator).__name__}, {name}, fold {fold}"
+                try:
+                    found = _fitted(estimator, X, D, np.setdiff1d(rows, test)).predict(_rows(X, test))
+                except Exception as error:
+                    raise InputError(f"{called}: {type(error).__name__}: {error}") from error
                 file = f"repeat-{division['repeat']}-fold-{fold}.csv"
-                _write(os.path.join(out, file), test, _checked(found, len(test), len(labels), f"{type(estimator).__name__}, {name}, fold {fold}"), labels)
+                _write(os.path.join(out, file), test, _checked(found, len(test), len(labels), called), labels)
                 now = time.monotonic()
                 if progress.shown and now - began > QUIET and now - shown > QUIET:
                     shown = now
@@ -154,6 +162,8 @@ def _checked(found: Any, rows: int, labels: int, called: str) -> np.ndarray:
         raise InputError(f"{called}: predict returned an array of the shape {P.shape}, want {(rows, labels)}: a label distribution for each sample")
     wrong = np.flatnonzero(~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= 1e-3)))
     if len(wrong):
+        if np.isnan(P).any():
+            raise InputError(f"{called}: the predictions have {int(np.isnan(P).any(axis=1).sum())} samples with NaN")
         raise InputError(
             f"{called}: the predictions for {len(wrong)} of {rows} samples are not distributions; the first has the degrees "
             f"{', '.join(f'{v:.4g}' for v in P[wrong[0], :8])}. Let predict clip them at 0 and divide them by their sum, if this is what the method says"

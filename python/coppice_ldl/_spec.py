@@ -212,4 +212,4 @@ def _native(value: Any) -> Any:
         return list(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise InputError(f"the spec has a value of the type {type(value).__name__}, which YAML cannot have: {value!r}")
+    raise InputError(f"the spec has a value of the type {type(value).__name__}, which YAML cannot have: {value!r}. An estimator is a method, or the value of its key estimator")

@@ -367,7 +367,7 @@ class Wrong(Nearest):
     "change, said",
     [
         (lambda P: 2 * P, "are not distributions; the first has the degrees"),
-        (lambda P: P * np.nan, "are not distributions"),
+        (lambda P: P * np.nan, "30 samples with NaN"),
         (lambda P: P[:, :2], "want (30, 4)"),
         (lambda P: "none", "predict returned"),
     ],
@@ -380,9 +380,19 @@ def test_wrong_predictions(change: Any, said: str) -> None:
     assert "Wrong, arrays, fold 0" in str(error.value)
 
 
+class Fails(Nearest):
+    def fit(self, X: Any, D: Any) -> None:
+        raise ValueError("singular matrix")
+
+
 def test_wrong_own_methods(tmp_path: pathlib.Path) -> None:
     X, D = make(60)
     arrays = {"name": "arrays", "X": X, "D": D}
+    with pytest.raises(InputError, match="Fails, arrays, fold 0: ValueError: singular matrix"):
+        experiment({"name": "own", "datasets": [arrays], "methods": [Fails()]}, verbose=False)
+    for key, value in (("mask", 0.5), ("enhance", {"method": "lp", "binarise": 0.5})):
+        with pytest.raises(InputError, match=f"has the key {key}, but an estimator of another library"):
+            experiment({"name": "own", "datasets": [{**arrays, key: value}], "methods": [Nearest()]}, verbose=False)
     with pytest.raises(InputError, match="needs label distributions"):
         experiment({"name": "own", "datasets": [{**arrays, "D": np.arange(60) % 3, "labels": "class"}], "methods": [Nearest()]}, verbose=False)
     with pytest.raises(InputError, match="can only have a name"):
