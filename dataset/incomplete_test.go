@@ -9,7 +9,7 @@ import (
 
 var gap = MissingDegree
 
-// incompleteRows are three samples with three labels, of which degrees are missing.
+// incompleteRows are three samples with three labels. Some degrees are missing.
 func incompleteRows() *Rows {
 	return &Rows{N: 3, Features: 1, Labels: 3, X: []float32{1, 2, 3}, Row: []uint32{2, 0, 1}, Incomplete: true,
 		D: []float32{0.25, gap, gap, gap, gap, gap, 0.5, 0.25, 0.25}}
@@ -63,7 +63,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestGoldenUniform: the first numbers equal those of an independent program.
+// TestGoldenUniform: the first numbers equal the numbers of an independent program.
 func TestGoldenUniform(t *testing.T) {
 	for n, want := range []float64{.883311, .431528, .026434} {
 		if got := GoldenUniform(uint64(n)); math.Abs(got-want) > 1e-6 {

@@ -78,7 +78,7 @@ func newStages(o *objective, c *Config) *stages {
 	return p
 }
 
-// stageOptions are those of the stage.
+// stageOptions are the options of the stage.
 func (p *stages) stageOptions() lbfgs.Options {
 	o := p.options
 	if p.stage > 0 {

@@ -67,7 +67,7 @@ func loss(c1, rho, l2 float64) fittest.Loss {
 	}
 }
 
-// TestGradient has hinges of which some are active, at a point without a kink nearby.
+// TestGradient: some hinges are active, and the point has no kink nearby.
 func TestGradient(t *testing.T) {
 	fittest.Gradient(t, ldl4c.New(), param.Values{"preset": "paper", "bias": true, "c1": 0.7, "rho": 0.4, "l2": 0.3,
 		"iterations": int64(1)}, func(tr algorithms.Trainer) *maxent.Trainer { return tr.(*maxent.Trainer) },

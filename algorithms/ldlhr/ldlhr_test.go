@@ -63,7 +63,7 @@ func loss(lambda2, lambda3, rho, l2 float64) fittest.Loss {
 	}
 }
 
-// TestGradient has hinges of which some are active, at a point without a kink nearby.
+// TestGradient: some hinges are active, and the point has no kink nearby.
 func TestGradient(t *testing.T) {
 	fittest.Gradient(t, ldlhr.New(), param.Values{"preset": "paper", "bias": true, "lambda2": 0.7, "lambda3": 0.5,
 		"rho": 0.4, "l2": 0.3, "iterations": int64(1)},

@@ -57,7 +57,7 @@ func TestMergedObjectives(t *testing.T) {
 	f.Objectives(t, sabfgs.New(), standard, merged(0.1), false, [4]float64{.017407, .008271, .004915, .004882})
 }
 
-// TestMergedFolds: the measures on ten folds equal those of the independent program.
+// TestMergedFolds: the measures on ten folds equal the measures of the independent program.
 func TestMergedFolds(t *testing.T) {
 	for _, c := range []struct {
 		name string

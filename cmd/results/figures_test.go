@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// drawnIn returns the texts of the figures of a folder by name, each of which is there as SVG, PNG and PDF.
+// drawnIn returns the texts of the figures of a folder by name. Each figure is there as SVG, PNG and PDF.
 func drawnIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	drawn, names := make(map[string]string), cmdtest.Contents(t, dir)

@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// ones are samples of which one label has the degree 1.
+// ones are samples with one label whose degree is 1.
 type ones struct{}
 
 func (ones) Info() dataset.Info { return dataset.Info{Rows: 8, Features: 1, Labels: 2} }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestIncomplete: missing degrees are read as such, the only missing one of a sample follows from the others, and no
-// known degree changes. Without a missing degree the dataset is the one of complete labels.
+// known degree changes. Without a missing degree, the dataset equals the dataset of complete labels.
 func TestIncomplete(t *testing.T) {
 	build := func(kind dataset.LabelKind, rows string) (*dataset.Manifest, []*dataset.Rows, []string, error) {
 		src, err := Open(datasettest.WriteFile(t, "a.csv", "x,label_a,label_b,label_c\n"+rows),

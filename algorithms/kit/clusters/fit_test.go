@@ -53,7 +53,7 @@ func rounds(t *testing.T, f *Fit, k int, d *dataset.Data) *Fit {
 	return f
 }
 
-// TestFit: the clusters of a fit in rounds are those of KMeans on the rows in their order.
+// TestFit: a fit in rounds has the same clusters as KMeans on the rows in their order.
 func TestFit(t *testing.T) {
 	for _, rows := range []int{3, 40, 900} {
 		for _, k := range []int{1, 5} {

@@ -72,7 +72,7 @@ func (p *path) last() bool {
 	return p.stage+1 == uint64(len(p.decays))
 }
 
-// stageOptions are those of the stage.
+// stageOptions are the options of the stage.
 func (p *path) stageOptions() lbfgs.Options {
 	o := p.options
 	if p.repeated {
