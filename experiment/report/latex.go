@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // latexHead and latexTail stand around a report. Each table between them can be copied alone; it
@@ -110,7 +112,13 @@ func labelled(text string) string {
 // writeLaTeXTable writes a table of the report of a name. Its label, if it has one, is tab:NAME:LABEL.
 func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 	columns, long := latexColumns(&t)
-	caption, header := "\\caption{"+latex(t.caption)+"}", new(strings.Builder)
+	text := latex(t.caption)
+	measured, _, _ := strings.Cut(t.label, "-") // a part of a wide table has a number
+	if formula, ok := latexFormulas[measured]; ok {
+		measure, _ := measures.Find(measured)
+		text = strings.Replace(text, latex(measure.Formula), "$"+formula+"$", 1)
+	}
+	caption, header := "\\caption{"+text+"}", new(strings.Builder)
 	if t.label != "" {
 		caption += fmt.Sprintf("\n\\label{tab:%s:%s}", name, labelled(t.label))
 	}
@@ -188,6 +196,23 @@ func latexColumns(t *table) (columns string, long []bool) {
 		columns, long = columns+own, append(long, is)
 	}
 	return columns, long
+}
+
+// latexFormulas are the formulas of measures in mathematical notation. Other measures have their text in captions.
+var latexFormulas = map[string]string{
+	"kl":             `\sum d\ln(d/p)`,
+	"euclidean":      `\sqrt{\sum (d-p)^2}`,
+	"sorensen":       `\sum|d-p|\,/\,\sum(d+p)`,
+	"chi2":           `\sum (d-p)^2/(d+p)`,
+	"fidelity":       `\sum\sqrt{d\,p}`,
+	"intersection":   `\sum\min(d,p)`,
+	"chebyshev":      `\max|d-p|`,
+	"clark":          `\sqrt{\sum (d-p)^2/(d+p)^2}`,
+	"canberra":       `\sum|d-p|/(d+p)`,
+	"cosine":         `\sum d\,p\,/\,(\sqrt{\sum d^2}\sqrt{\sum p^2})`,
+	"jensen_shannon": `(\mathrm{KL}(d,m)+\mathrm{KL}(p,m))/2,\ m=(d+p)/2`,
+	"wave_hedges":    `\sum|d-p|/\max(d,p)`,
+	"mse":            `\frac{1}{C}\sum (d-p)^2`,
 }
 
 // latexOf are characters that LaTeX needs in another way.
