@@ -64,9 +64,9 @@ func Check(e *round.Enhance, m *dataset.Manifest) error {
 	if !(e.Binarise >= 0 && e.Binarise < 1) {
 		return param.Errorf("binarise", "got %v, want a number from 0 to below 1", e.Binarise)
 	}
-	if m.LabelType.Scale != nil || m.LabelType.Classes {
+	if t := m.LabelType; t != (dataset.LabelType{}) {
 		return param.Errorf("enhance", "the labels of the dataset are %s; only distributions and logical labels can be "+
-			"enhanced", m.LabelType.String(m.Labels))
+			"enhanced", t.String(m.Labels))
 	}
 	n := m.Rows
 	pairs := units.Format(8 * int64(n) * int64(n))
