@@ -72,8 +72,12 @@ func Check(e *round.Enhance, m *dataset.Manifest) error {
 	pairs := units.Format(8 * int64(n) * int64(n))
 	switch {
 	case e.Method == GraphLaplacian && n > MostFitted:
+		other := ""
+		if n <= MostSamples {
+			other = ", or the method " + LabelPropagation
+		}
 		return param.Errorf("enhance", "%s needs a matrix of all pairs of samples in memory: %s samples would take %s; want "+
-			"at most %s samples, or the method %s", e.Method, units.Count(n), pairs, units.Count(MostFitted), LabelPropagation)
+			"at most %s samples%s", e.Method, units.Count(n), pairs, units.Count(MostFitted), other)
 	case (e.Method == LabelPropagation || e.Method == KernelDistance) && n > MostSamples:
 		return param.Errorf("enhance", "%s computes the affinities of all pairs of samples several times: %s samples have "+
 			"%s of affinities; want at most %s samples", e.Method, units.Count(n), pairs, units.Count(MostSamples))

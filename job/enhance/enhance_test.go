@@ -328,12 +328,15 @@ func TestRefused(t *testing.T) {
 		"normalise": {round.Enhance{Method: "lp", Normalise: "max"}, 9, "want softmax or sum"},
 		"binarise":  {round.Enhance{Method: "lp", Normalise: Sum, Binarise: math.NaN()}, 9, "below 1"},
 		"lp":        {round.Enhance{Method: "lp", Normalise: Sum}, MostSamples + 1, "20,000"},
-		"glle":      {round.Enhance{Method: "glle", Normalise: Sum}, 10_000, "762.9 MiB"},
+		"glle": {round.Enhance{Method: "glle", Normalise: Sum}, 10_000,
+			"762.9 MiB; want at most 5,000 samples, or the method lp"},
+		"glle, lp": {round.Enhance{Method: "glle", Normalise: Sum}, MostSamples + 1, "want at most 5,000 samples"},
 	} {
 		m.Rows = x.rows
 		err := Check(&x.e, m)
 		var about *param.Error
-		if !errors.As(err, &about) || !strings.Contains(err.Error(), x.want) {
+		if !errors.As(err, &about) || !strings.Contains(err.Error(), x.want) ||
+			x.rows > MostSamples && strings.Contains(err.Error(), "or the method") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
