@@ -49,8 +49,12 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 	out := bufio.NewWriter(w)
 	name := labelled(s.Name)
 	if s.options.Bare {
-		out.WriteString("% \\usepackage{booktabs,longtable}\n% In each column, the best value is bold and the second best " +
-			"underlined.\n% \\bullet marks a method that is worse, and \\circ a method that is better, than ")
+		line := "column"
+		if s.options.Transpose {
+			line = "row"
+		}
+		out.WriteString("% \\usepackage{booktabs,longtable}\n% In each " + line + ", the best value is bold and the second " +
+			"best underlined.\n% \\bullet marks a method that is worse, and \\circ a method that is better, than ")
 		if s.options.Against != "" {
 			out.WriteString(oneLine(s.options.Against))
 		} else {
@@ -220,9 +224,12 @@ var latexOf = map[rune]string{
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
 	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
 	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '◦': `$\circ$`, '²': `$^2$`, 'χ': `$\chi$`,
-	'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
+	'×': `$\times$`, '÷': `$\div$`, 'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }
+
+// notInT1 are letters among those of T1, the encoding of the document, that it lacks.
+const notInT1 = "ĦħĸĿŀŉŦŧ"
 
 // latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such
 // as U+4E2D.
@@ -232,7 +239,7 @@ func latex(text string) string {
 		switch replaced, ok := latexOf[r]; {
 		case ok:
 			b.WriteString(replaced)
-		case r < 0x20 || r == 0x7f || r >= 0x80 && (r < 0xc0 || r > 0x17e):
+		case r < 0x20 || r == 0x7f || r >= 0x80 && (r < 0xc0 || r > 0x17e) || strings.ContainsRune(notInT1, r):
 			fmt.Fprintf(&b, "U+%04X", r)
 		default:
 			b.WriteRune(r)

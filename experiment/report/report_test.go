@@ -232,7 +232,7 @@ func TestAgainst(t *testing.T) {
 	}
 	bare := written(t, table, "latex", Options{Against: "own", Bare: true, Transpose: true})
 	for _, says := range []string{"\\label{tab:my-table-1:kl}", "$\\sum d\\ln(d/p)$", "\\label{tab:my-table-1:wins}",
-		"dataset & low & own = twin & high & mean baseline", "$\\circ$"} {
+		"dataset & low & own = twin & high & mean baseline", "$\\circ$", "% In each row, the best value is bold"} {
 		if !strings.Contains(bare, says) {
 			t.Errorf("the tables do not say %q:\n%s", says, bare)
 		}
@@ -242,6 +242,13 @@ func TestAgainst(t *testing.T) {
 	}
 	if err := Check("md", Options{Bare: true}); !errors.Is(err, ErrOptions) {
 		t.Errorf("bare Markdown: %v", err)
+	}
+}
+
+// TestLaTeXLetters: letters that a document in T1 lacks become their numbers.
+func TestLaTeXLetters(t *testing.T) {
+	if got, want := latex("Ħé 5×5 中ŧ\n_"), `U+0126é 5$\times$5 U+4E2DU+0167 \_`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
