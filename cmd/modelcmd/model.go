@@ -32,6 +32,8 @@ type Cmd struct {
 	List     listCmd     `cmd:"" help:"List the models of a cluster."`
 	Show     showCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
 	Download downloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
+	Export   exportCmd   `cmd:"" help:"Write a model for programs without Coppice, with its card."`
+	Card     cardCmd     `cmd:"" help:"Write the card of a model: data, measures, hyperparameters and commands."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
 }
 

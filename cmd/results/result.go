@@ -334,11 +334,35 @@ type measureLine struct {
 	higher          bool // true if a higher value is better
 }
 
-// WriteMeasures writes a table of the measures of a model and of its baseline. A model of numbers has none of the ten
-// measures.
-func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
-	fmt.Fprintln(w, title)
-	beat, lines := "mean baseline", []measureLine(nil)
+// Compared is a measure of a model and of its baseline.
+type Compared struct {
+	Name, Title     string // such as kl and K-L
+	Model, Baseline measures.Stat
+	HigherIsBetter  bool
+}
+
+// Compare lists the measures of a model and of its baseline, in the order of WriteMeasures, and names the baseline.
+func Compare(model, mean measures.Report, added *pipeline.Added) (baseline string, all []Compared) {
+	baseline, lines := measureLines(model, mean, added)
+	names := make(map[string]string)
+	for _, m := range slices.Concat(measures.All, measures.More) {
+		names[m.Title] = m.Name
+	}
+	for _, l := range lines {
+		name := names[l.measure]
+		if name == "" {
+			name = strings.NewReplacer(", ", "_", " ", "_", "²", "2").Replace(strings.ToLower(l.measure))
+		}
+		all = append(all, Compared{Name: name, Title: l.measure, Model: l.model, Baseline: l.baseline,
+			HigherIsBetter: l.higher})
+	}
+	return baseline, all
+}
+
+// measureLines returns the lines of a table of measures, and the name of the baseline. A model of numbers has none of
+// the ten measures.
+func measureLines(model, mean measures.Report, added *pipeline.Added) (beat string, lines []measureLine) {
+	beat = "mean baseline"
 	if added != nil && added.MedianPredictor != nil {
 		beat = "median baseline"
 	} else if !gaps(added) {
@@ -346,7 +370,6 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 			lines = append(lines, measureLine{measure: m.Title, model: model[i], baseline: mean[i], higher: m.HigherIsBetter})
 		}
 	}
-	t := cli.NewTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
 	if added != nil && added.Model != nil && added.Baseline() != nil {
 		of := addedLines(added.Model, added.Baseline())
 		if added.Model.Targets != nil { // what the model is for comes first
@@ -354,6 +377,14 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 		}
 		lines = append(lines, of...)
 	}
+	return beat, lines
+}
+
+// WriteMeasures writes a table of the measures of a model and of its baseline.
+func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
+	fmt.Fprintln(w, title)
+	beat, lines := measureLines(model, mean, added)
+	t := cli.NewTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
 	for _, l := range lines {
 		better := "lower"
 		if l.higher {
