@@ -180,4 +180,3 @@ func (f *cardFiles) commit() error {
 	}
 	return nil
 }
-

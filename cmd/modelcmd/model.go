@@ -34,6 +34,8 @@ type Cmd struct {
 	Download downloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
 	Export   exportCmd   `cmd:"" help:"Write a model for programs without Coppice, with its card."`
 	Card     cardCmd     `cmd:"" help:"Write the card of a model: data, measures, hyperparameters and commands."`
+	Verify   verifyCmd   `cmd:"" help:"Train a model again from its data, and compare the digests."`
+	Diff     diffCmd     `cmd:"" help:"Compare two models: hyperparameters, data, measures and predictions."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
 }
 
