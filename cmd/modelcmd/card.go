@@ -26,6 +26,7 @@ import (
 
 // cardFlags are what a model card says that a model file does not know.
 type cardFlags struct {
+	CardName    string `name:"card-name" placeholder:"NAME" help:"Name of the model in its card (default: the name of the file)."`
 	License     string `placeholder:"ID" help:"License of the model in its card, such as apache-2.0 (default: the card names none)."`
 	DatasetName string `name:"dataset-name" placeholder:"NAME" help:"Name of the dataset in the card (default: its name on the cluster, or its digest)."`
 }
@@ -143,7 +144,7 @@ type cardCommands struct {
 // the cluster, or empty.
 func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 	p, shown := m.Provenance, newModelShown(m, of, data)
-	file := of
+	file := cmp.Or(f.CardName, of)
 	if filepath.Ext(file) == "" {
 		file = strings.ReplaceAll(of, "/", "-") + ".model"
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/garbage"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/version"
@@ -146,7 +147,8 @@ func (c *verifyCmd) Run(a *cli.App) error {
 	v.Trained, v.SameMeasures = o.ModelDigest, sameMeasures(p, o)
 	switch {
 	case v.Trained != v.Digest:
-		return v.end(a, verdictModel, "training gave another model: its digest is "+v.Trained+v.otherVersion())
+		return v.end(a, verdictModel, errtext.Sprintf("training gave another model: its digest is %s%s",
+			v.Trained, v.otherVersion()))
 	case !v.SameMeasures:
 		return v.end(a, verdictMeasures, "training gave the same model, but the measures in the model file differ from its "+
 			"measures")
@@ -155,12 +157,12 @@ func (c *verifyCmd) Run(a *cli.App) error {
 }
 
 // end prints the verification. A reason is also its error.
-func (v *verification) end(a *cli.App, verdict, reason string) error {
-	v.Verdict, v.Reason = verdict, reason
+func (v *verification) end(a *cli.App, verdict string, reason errtext.Text) error {
+	v.Verdict, v.Reason = verdict, reason.String()
 	if err := a.Print(v, v.text); err != nil || reason == "" {
 		return err
 	}
-	return fmt.Errorf("%s: %s: %s", v.Model, verdict, reason)
+	return errtext.Errorf(errtext.WrongRequest, "%s: %s: %s", v.Model, verdict, reason)
 }
 
 func (v *verification) text(w io.Writer) {
@@ -195,17 +197,17 @@ func (v *verification) otherVersion() string {
 }
 
 // cannotTrain says why no data file is enough to train a model again; empty: it may be.
-func cannotTrain(m *predict.Model) string {
+func cannotTrain(m *predict.Model) errtext.Text {
 	j := m.Provenance.Job
 	switch {
 	case m.File.Algorithm == external.Name:
 		return "another program made its predictions, so there is no training to repeat"
 	case m.File.Numerics != round.Numerics || j.Numerics != round.Numerics:
-		return fmt.Sprintf("it was trained by Coppice %s with arithmetic version %d, but this is Coppice %s with arithmetic "+
-			"version %d; verify with Coppice %[1]s, or compare the data alone with --only-data", m.Provenance.Version,
+		return errtext.Sprintf("it was trained by Coppice %s with arithmetic version %d, but this is Coppice %s with arithmetic "+
+			"version %d; verify with Coppice %[1]s, or compare the data alone with {only-data}", m.Provenance.Version,
 			m.File.Numerics, version.String, round.Numerics)
 	case m.File.Algorithm != j.Algorithm:
-		return fmt.Sprintf("the file has a model of %s, but names a training of %.40q", m.File.Algorithm, j.Algorithm)
+		return errtext.Sprintf("the file has a model of %s, but names a training of %.40q", m.File.Algorithm, j.Algorithm)
 	}
 	return ""
 }
@@ -247,32 +249,33 @@ func (c *verifyCmd) read(a *cli.App, m *predict.Model, v *verification) (*local.
 }
 
 // otherData says how data differ from the data of a model, as far as the model file knows.
-func otherData(m *predict.Model, of *dataset.Manifest, r *dataset.Reading) string {
+func otherData(m *predict.Model, of *dataset.Manifest, r *dataset.Reading) errtext.Text {
 	features, labels := m.Shape()
 	p := m.Provenance
 	switch n := p.Rows.Train + p.Rows.Validation + p.Rows.Test; {
 	case of.Features != features || of.Labels != labels:
-		return fmt.Sprintf("the data have %s and %s, the model's data %s and %s", units.Plural(of.Features, "feature"),
+		return errtext.Sprintf("the data have %s and %s, the model's data %s and %s", units.Plural(of.Features, "feature"),
 			units.Plural(of.Labels, "label"), units.Count(features), units.Count(labels))
 	case !p.Job.Split.Overlap && p.Job.Split.TrainFraction == 0 && n != of.Rows:
-		return fmt.Sprintf("the data have %s, but the model's data %s", units.Plural(of.Rows, "sample"), units.Count(n))
+		return errtext.Sprintf("the data have %s, but the model's data %s", units.Plural(of.Rows, "sample"), units.Count(n))
 	case len(r.Files) > 0:
-		return "the data have as many samples, features and labels as the model's data, but other values or names of " +
-			"samples; the model's data were also read with --" + strings.ReplaceAll(strings.Join(r.Files, ", --"), "_", "-")
+		return errtext.Sprintf("the data have as many samples, features and labels as the model's data, but other values or "+
+			"names of samples; the model's data were also read with %s", errtext.Option(strings.ReplaceAll(r.Files[0], "_",
+			"-"), ""))
 	}
 	return "the data have other values, or the samples have another order or other names"
 }
 
 // job returns the job that trains the model again, and adds folds and weights to data. reason says why they are
 // missing.
-func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.Job, reason string, err error) {
+func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.Job, reason errtext.Text, err error) {
 	again := *of
 	again.Predictions, again.PredictedRows, again.LinearSamples, again.NoModel = 0, 0, 0, true
 	if reason, err = c.folds(a, &again.Split, data); reason != "" || err != nil || of.Weights == "" {
 		return &again, reason, err
 	}
 	if c.InitFrom == "" {
-		return nil, fmt.Sprintf("its training began from weights with the digest %s: give their file with --init-from",
+		return nil, errtext.Sprintf("its training began from weights with the digest %s: give their file with {init-from}",
 			of.Weights), nil
 	}
 	b, err := os.ReadFile(c.InitFrom)
@@ -284,7 +287,7 @@ func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.J
 		return nil, "", fmt.Errorf("%s: %w", c.InitFrom, err)
 	}
 	if w.Digest != of.Weights {
-		return nil, fmt.Sprintf("%s has weights with the digest %s, but its training began from %s", c.InitFrom, w.Digest,
+		return nil, errtext.Sprintf("%s has weights with the digest %s, but its training began from %s", c.InitFrom, w.Digest,
 			of.Weights), nil
 	}
 	data.Weights = w.File
@@ -293,7 +296,8 @@ func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.J
 
 // folds sets data.Assigned to the list of folds that a split names: the groups of the data, the file of --split, or
 // folds that a seed draws.
-func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reason string, err error) {
+func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reason errtext.Text,
+	err error) {
 	m := data.Manifest
 	if g := m.Groups; s.Assigned == "" || g != nil && g.Digest == s.Assigned {
 		return "", nil
@@ -304,7 +308,7 @@ func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reaso
 			return "", err
 		}
 		if data.Assigned = list.Assigned; foldsDigest(list.Assigned) != s.Assigned {
-			return fmt.Sprintf("%s has folds with the digest %s, but its folds have the digest %s", c.Split,
+			return errtext.Sprintf("%s has folds with the digest %s, but its folds have the digest %s", c.Split,
 				foldsDigest(list.Assigned), s.Assigned), nil
 		}
 		return "", nil
@@ -326,8 +330,8 @@ func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reaso
 			}
 		}
 	}
-	return fmt.Sprintf("its folds are from a list with the digest %s: give the file with --split, or the seed that drew "+
-		"them with --fold-seed", s.Assigned), nil
+	return errtext.Sprintf("its folds are from a list with the digest %s: give the file with {split}, or the seed that drew "+
+		"them with {fold-seed}", s.Assigned), nil
 }
 
 // drawn returns the folds that a seed draws, with repeats of k folds; nil if there are none.

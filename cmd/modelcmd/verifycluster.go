@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -24,14 +25,14 @@ import (
 // trainThere trains on a cluster as the job says, and deletes the job. The dataset stays there. reason says why the
 // cluster would train another model.
 func (c *verifyCmd) trainThere(a *cli.App, digest string, j *round.Job, data *local.Data) (o *pipeline.Outcome,
-	reason string, err error) {
+	reason errtext.Text, err error) {
 	s := specOf(j, data.Manifest)
 	resolved, err := spec.Resolve(s, data.Manifest)
 	if err != nil {
 		return nil, "", err
 	}
 	if key := otherKey(j, resolved); key != "" {
-		return nil, fmt.Sprintf("a job on a cluster would differ from its job in %q; give --local", key), nil
+		return nil, errtext.Sprintf("a job on a cluster would differ from its job in %q; give {local}", key), nil
 	}
 	cl, err := c.Connect(a)
 	if err != nil {
