@@ -76,8 +76,8 @@ type verification struct {
 	Data      verifiedData `json:"data"`
 	// Trained is the digest of the model that was trained again; empty: none was.
 	Trained      string `json:"trained_digest,omitempty"`
-	TrainedOn    string `json:"trained_on,omitempty"` // "this machine" or "cluster"
-	SameMeasures bool   `json:"same_measures"`        // true if training gave the measures of the model file
+	TrainedOn    string `json:"trained_on,omitempty"`    // "this machine" or "cluster"
+	SameMeasures *bool  `json:"same_measures,omitempty"` // true if training gave the measures of the model file
 	Verdict      string `json:"verdict"`
 	Reason       string `json:"reason,omitempty"` // why the verdict is not "verified" or "same data"
 }
@@ -144,12 +144,13 @@ func (c *verifyCmd) Run(a *cli.App) error {
 	if reason != "" {
 		return v.end(a, verdictCannot, reason)
 	}
-	v.Trained, v.SameMeasures = o.ModelDigest, sameMeasures(p, o)
+	same := sameMeasures(p, o)
+	v.Trained, v.SameMeasures = o.ModelDigest, &same
 	switch {
 	case v.Trained != v.Digest:
 		return v.end(a, verdictModel, errtext.Sprintf("training gave another model: its digest is %s%s",
 			v.Trained, v.otherVersion()))
-	case !v.SameMeasures:
+	case !same:
 		return v.end(a, verdictMeasures, "training gave the same model, but the measures in the model file differ from its "+
 			"measures")
 	}
