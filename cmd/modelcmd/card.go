@@ -100,12 +100,8 @@ type card struct {
 	Version   string `json:"version"`  // of Coppice that trained the model
 	Numerics  int    `json:"numerics"` // arithmetic version
 
-	Data     cardData        `json:"data"`
-	Spec     *round.Job      `json:"spec"` // with all resolved hyperparameters
-	Steps    uint64          `json:"steps"`
-	BestStep uint64          `json:"best_step,omitempty"`
-	Samples  pipeline.Counts `json:"samples"`
-
+	Data cardData `json:"data"`
+	cardTraining
 	// HeldOut is true if Measures are of samples that the model was not trained on.
 	HeldOut     bool            `json:"held_out"`
 	EvaluatedOn string          `json:"evaluated_on"`
@@ -115,6 +111,14 @@ type card struct {
 	Commands cardCommands    `json:"commands"`
 
 	shown *modelShown
+}
+
+// cardTraining is what a card says of the training.
+type cardTraining struct {
+	Spec     *round.Job      `json:"spec"` // with all resolved hyperparameters
+	Steps    uint64          `json:"steps"`
+	BestStep uint64          `json:"best_step,omitempty"`
+	Samples  pipeline.Counts `json:"samples"`
 }
 
 // cardData is what a card says of the data.
@@ -151,8 +155,9 @@ func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 	file = filepath.Base(file)
 	c := &card{
 		Name: strings.TrimSuffix(file, filepath.Ext(file)), License: f.License, Algorithm: m.File.Algorithm,
-		Predicts: m.Output().String(), Digest: m.File.Digest, Version: p.Version, Numerics: m.File.Numerics, Spec: p.Job,
-		Steps: p.Steps, BestStep: p.BestStep, Samples: p.Rows, HeldOut: p.Rows.Test > 0, EvaluatedOn: p.EvaluatedOn,
+		Predicts: m.Output().String(), Digest: m.File.Digest, Version: p.Version, Numerics: m.File.Numerics,
+		cardTraining: cardTraining{Spec: p.Job, Steps: p.Steps, BestStep: p.BestStep, Samples: p.Rows},
+		HeldOut:      p.Rows.Test > 0, EvaluatedOn: p.EvaluatedOn,
 		Measures: p.Measures, Baselines: p.Baselines, Added: p.Added, shown: shown,
 		Data: cardData{
 			Digest: p.Job.Dataset, Name: cmp.Or(f.DatasetName, data), Samples: p.Rows.Train + p.Rows.Validation + p.Rows.Test,
@@ -225,11 +230,12 @@ func (c *card) frontMatter(w io.Writer) {
 	for _, m := range all {
 		fmt.Fprintf(w, "- %s\n", text(m.Name))
 	}
-	fmt.Fprintf(w, "model-index:\n- name: %s\n  results:\n  - task:\n      type: %s\n      name: Label distribution learning\n"+
-		"    dataset:\n      type: tabular\n      name: %s\n      split: test\n    metrics:\n", text(c.Name), task,
+	fmt.Fprintf(w, "model-index:\n- name: %s\n  results:\n  - task:\n      type: %s\n      name: Label distribution "+
+		"learning\n    dataset:\n      type: tabular\n      name: %s\n      split: test\n    metrics:\n", text(c.Name), task,
 		text(cmp.Or(c.Data.Name, c.Data.Digest)))
 	for _, m := range all {
-		fmt.Fprintf(w, "    - type: %s\n      name: %s\n      value: %s\n", text(m.Name), text(m.Title), yamlNumber(m.Model.Mean))
+		fmt.Fprintf(w, "    - type: %s\n      name: %s\n      value: %s\n", text(m.Name), text(m.Title),
+			yamlNumber(m.Model.Mean))
 	}
 	fmt.Fprintln(w, "---")
 }
@@ -283,9 +289,9 @@ func (c *card) markdown() []byte {
 	pairs(w, "hyperparameter", settings)
 	fmt.Fprintf(w, "\n## Commands\n\nFILE is the data file.\n\n```sh\n%s\n%s\n%s\n```\n", c.Commands.Predict,
 		c.Commands.Evaluate, repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
-	fmt.Fprintf(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares the "+
-		"digest of\nthe data. The second command also trains the model again, and compares the digests of both models.\n\n"+
-		"```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
+	fmt.Fprintf(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares "+
+		"the digest of\nthe data. The second command also trains the model again, and compares the digests of both "+
+		"models.\n\n```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
 	return w.Bytes()
 }
 
@@ -332,4 +338,41 @@ func pairs(w io.Writer, header string, lines [][2]string) {
 func inline(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`).Replace(s)
+}
+
+// cardFiles are the files of a card that are not complete yet.
+type cardFiles struct {
+	paths []string
+	parts []*cli.File
+}
+
+func (f *cardFiles) add(path string, b []byte) error {
+	if path == "" {
+		return nil
+	}
+	file, err := cli.Create(path)
+	if err != nil {
+		return err
+	}
+	f.paths, f.parts = append(f.paths, path), append(f.parts, file)
+	_, err = file.Write(b)
+	return err
+}
+
+func (f *cardFiles) names() []string { return f.paths }
+
+func (f *cardFiles) discard() {
+	for _, file := range f.parts {
+		file.Discard()
+	}
+}
+
+// commit gives the files their names.
+func (f *cardFiles) commit() error {
+	for _, file := range f.parts {
+		if err := file.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

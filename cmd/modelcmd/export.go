@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/export"
-	"github.com/coppice-ldl/coppice/job/predict"
 )
 
 type exportCmd struct {
@@ -68,11 +67,11 @@ func (c *exportCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer out.Discard()
-	size := &counter{to: out}
-	if err := format.Write(size, m); err != nil {
+	size, err := format.Write(out, m)
+	if err != nil {
 		return fmt.Errorf("%s: cannot be exported as %s: %w", c.Model, format.Name, err)
 	}
-	e := &exported{Model: c.Model, Digest: m.File.Digest, Format: format.Name, Out: c.Out, Bytes: size.n,
+	e := &exported{Model: c.Model, Digest: m.File.Digest, Format: format.Name, Out: c.Out, Bytes: size,
 		Tensors: len(m.File.Tensors), Predicts: m.Output().String(), Cards: []string{}}
 	e.Features, e.Labels = m.Shape()
 	files, err := newCard(m, c.Model, dataset, &c.cardFlags).files(markdown, text)
@@ -124,59 +123,4 @@ func (c *exportCmd) cards() (markdown, text string, err error) {
 		}
 	}
 	return markdown, text, err
-}
-
-// loadModel reads a model file or a model of the cluster. dataset is the name of its dataset on the cluster.
-func loadModel(a *cli.App, model string, s *connect.ServerFlags) (m *predict.Model, dataset string, err error) {
-	return (&showCmd{Model: model, ServerFlags: *s}).load(a)
-}
-
-// counter counts the bytes that are written.
-type counter struct {
-	to io.Writer
-	n  int64
-}
-
-// Write implements io.Writer.
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.to.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
-// cardFiles are the files of a card that are not complete yet.
-type cardFiles struct {
-	paths []string
-	open  []*cli.File
-}
-
-func (f *cardFiles) add(path string, b []byte) error {
-	if path == "" {
-		return nil
-	}
-	file, err := cli.Create(path)
-	if err != nil {
-		return err
-	}
-	f.paths, f.open = append(f.paths, path), append(f.open, file)
-	_, err = file.Write(b)
-	return err
-}
-
-func (f *cardFiles) names() []string { return f.paths }
-
-func (f *cardFiles) discard() {
-	for _, file := range f.open {
-		file.Discard()
-	}
-}
-
-// commit gives the files their names.
-func (f *cardFiles) commit() error {
-	for _, file := range f.open {
-		if err := file.Commit(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -21,7 +21,27 @@ import (
 // Format is a format of exported models.
 type Format struct {
 	Name  string // also the end of the names of files, after a dot
-	Write func(w io.Writer, m *predict.Model) error
+	write func(w io.Writer, m *predict.Model) error
+}
+
+// Write writes a model, and returns the number of bytes.
+func (f *Format) Write(w io.Writer, m *predict.Model) (int64, error) {
+	c := &counter{to: w}
+	err := f.write(c, m)
+	return c.n, err
+}
+
+// counter counts the bytes that are written.
+type counter struct {
+	to io.Writer
+	n  int64
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.to.Write(b)
+	c.n += int64(n)
+	return n, err
 }
 
 // Formats lists the formats.
