@@ -104,7 +104,9 @@ type verifiedData struct {
 
 // Run implements `coppice model verify`.
 func (c *verifyCmd) Run(a *cli.App) error {
-	if err := cmp.Or(c.ThreadsFlag.Check(), connect.CheckNoCluster(a, "{local}", c.Local)); err != nil {
+	_, missing := os.Stat(c.Model) // the cluster has the model
+	if err := cmp.Or(c.ThreadsFlag.Check(), connect.CheckNoCluster(a, errtext.Sprintf("{local}"), c.Local &&
+		missing == nil)); err != nil {
 		return err
 	}
 	m, _, err := loadModel(a, c.Model, &c.ServerFlags)
