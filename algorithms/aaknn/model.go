@@ -144,11 +144,11 @@ func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
 	_, nearest := b.TopK(squares, m.k, true)
 	nearest, _ = b.TopK(nearest, m.k, true)
 	labels := b.With("Gather", graph.Attributes{"axis": 0}, b.F32(m.kept.D, m.Rows, m.Labels), nearest)
-	sums := b.Reshape(b.OrderedSum(b.Cast(labels, graph.Float64), 1, m.k), 0, m.Labels)
+	sums := b.Reshape(graph.OrderedSum(b, b.Cast(labels, graph.Float64), 1, m.k), 0, m.Labels)
 	if m.targets {
 		return b.Cast(b.Op("Div", sums, b.Number(float64(m.k))), graph.Float32), nil
 	}
-	total := b.OrderedSum(sums, 1, m.Labels)
+	total := graph.OrderedSum(b, sums, 1, m.Labels)
 	equal := b.Number(1 / float64(m.Labels))
 	p := b.Op("Where", b.Op("Equal", total, b.Number(0)), equal, b.Op("Div", sums, total))
 	return b.Cast(p, graph.Float32), nil

@@ -88,6 +88,6 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 
 // Graph implements graph.Model.
 func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
-	s := b.Op("Tanh", b.Linear(x, m.weights, m.features, m.labels))
+	s := b.Op("Tanh", graph.Linear(b, x, m.weights, m.features, m.labels))
 	return b.Cast(b.Op("Div", b.Op("Add", s, b.Number(1)), b.Number(2)), graph.Float32), nil
 }

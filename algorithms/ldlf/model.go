@@ -153,7 +153,7 @@ func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
 			paths = append(paths, path)
 		}
 	}
-	reached, order := b.Products(factors, paths)
+	reached, order := graph.Products(b, factors, paths)
 	q := make([]float32, 0, len(m.q))
 	for _, leaf := range order {
 		q = append(q, m.q[leaf*m.labels:][:m.labels]...)

@@ -93,9 +93,9 @@ func (m *model) Describe() [][2]string {
 
 // Graph implements graph.Model.
 func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
-	u := b.Linear(x, m.codes, m.features, m.centres)
+	u := graph.Linear(b, x, m.codes, m.features, m.centres)
 	u = b.Op("Min", b.Op("Max", u, b.Number(-mostLog)), b.Number(mostLog))
 	shared := b.Op("MatMul", b.Op("Exp", u), b.F64(m.shared, m.centres, m.labels))
-	scores := b.Op("Add", b.Linear(x, m.weights, m.features, m.labels), shared)
+	scores := b.Op("Add", graph.Linear(b, x, m.weights, m.features, m.labels), shared)
 	return b.Cast(b.Softmax(scores), graph.Float32), nil
 }

@@ -44,11 +44,11 @@ func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
 	}
 	sums := b.F64(alone, m.labels)
 	if splits == 0 {
-		sums = b.Repeat(sums, x, m.labels)
+		sums = graph.Repeat(b, sums, x, m.labels)
 	} else {
 		out := b.Concat(0, outputs...)
 		factors := b.Concat(0, b.Op("Sigmoid", out), b.Op("Sigmoid", b.Op("Neg", out)))
-		reached, order := b.Products(b.Cast(factors, graph.Float64), paths)
+		reached, order := graph.Products(b, b.Cast(factors, graph.Float64), paths)
 		leaves := make([]float64, 0, len(distributions))
 		for _, leaf := range order {
 			for _, v := range distributions[leaf*m.labels:][:m.labels] {

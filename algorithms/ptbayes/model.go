@@ -188,7 +188,7 @@ func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
 		halves[i] = 0.5 * v
 	}
 	columns := b.Unsqueeze(b.Transpose(b.Cast(x, graph.Float64), 1, 0), 2)
-	scores := b.Scan(b.Repeat(b.F64(s.constant, n), x, n), func(b *graph.Builder, scores graph.Value,
+	scores := b.Scan(graph.Repeat(b, b.F64(s.constant, n), x, n), func(b *graph.Builder, scores graph.Value,
 		of []graph.Value) graph.Value {
 		by := b.Op("Sub", of[0], of[1])
 		return b.Op("Sub", scores, b.Op("Mul", of[2], b.Op("Mul", by, by)))

@@ -1,3 +1,4 @@
+// Package export writes models for programs without Coppice.
 package export
 
 import (
@@ -12,7 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -223,7 +223,7 @@ func (d *describer) numbers(p graph.Value, low float64, labels int) {
 	shares := d.Cast(p, graph.Float64)
 	below := d.Op("CumSum", shares, d.List(1))
 	total := d.Gather(below, 1, labels-1)
-	moment := d.OrderedSum(d.Op("Mul", shares, d.F64(positions, labels)), 1, labels)
+	moment := graph.OrderedSum(d.Builder, d.Op("Mul", shares, d.F64(positions, labels)), 1, labels)
 	add(outputExpected, d.Op("Div", moment, total))
 	reached := d.Op("GreaterOrEqual", below, d.Op("Div", total, d.Number(2)))
 	first := graph.Attributes{"axis": 1, "keepdims": 1}
@@ -271,21 +271,4 @@ func text(v any) string {
 		panic(err) // lists of texts and numbers
 	}
 	return string(b)
-}
-
-// bytesOf returns the type of a constant and its elements, as files have them.
-func bytesOf(c *graph.Constant) (graph.Type, []byte) {
-	switch {
-	case c.F32 != nil:
-		return graph.Float32, num.Bytes32(c.F32)
-	case c.F64 != nil:
-		return graph.Float64, num.Bytes64(c.F64)
-	}
-	b := make([]byte, 0, 8*len(c.I64))
-	for _, v := range c.I64 {
-		for shift := range 8 {
-			b = append(b, byte(v>>(8*shift)))
-		}
-	}
-	return graph.Int64, b
 }

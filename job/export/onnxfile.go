@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // An ONNX file is a message ModelProto of onnx.proto. The numbers of the fields are written below their messages.
@@ -188,4 +189,21 @@ func attributeMessage(a *graph.Attribute) *message {
 	}
 	m.number(20, int64(kind))
 	return m
+}
+
+// bytesOf returns the type of a constant and its elements, as files have them.
+func bytesOf(c *graph.Constant) (graph.Type, []byte) {
+	switch {
+	case c.F32 != nil:
+		return graph.Float32, num.Bytes32(c.F32)
+	case c.F64 != nil:
+		return graph.Float64, num.Bytes64(c.F64)
+	}
+	b := make([]byte, 0, 8*len(c.I64))
+	for _, v := range c.I64 {
+		for shift := range 8 {
+			b = append(b, byte(v>>(8*shift)))
+		}
+	}
+	return graph.Int64, b
 }

@@ -240,7 +240,7 @@ func (b *Builder) Max(x Value, axis int) Value {
 
 // OrderedSum adds so many elements along an axis one after the other, as a loop does: other sums are added in any
 // order. The axis is kept with the dimension 1.
-func (b *Builder) OrderedSum(x Value, axis, elements int) Value {
+func OrderedSum(b *Builder, x Value, axis, elements int) Value {
 	return b.Gather(b.Op("CumSum", x, b.List(axis)), axis, elements-1)
 }
 
@@ -259,13 +259,13 @@ func (b *Builder) TopK(x Value, k int, least bool) (values, at Value) {
 }
 
 // Linear returns x·w + the offsets, in float64. w has a row of outputs for each feature, then the offsets.
-func (b *Builder) Linear(x Value, w []float64, features, outputs int) Value {
+func Linear(b *Builder, x Value, w []float64, features, outputs int) Value {
 	matrix := b.F64(w[:features*outputs], features, outputs)
 	return b.Op("Add", b.Op("MatMul", b.Cast(x, Float64), matrix), b.F64(w[features*outputs:], outputs))
 }
 
 // Repeat returns a constant of a shape for each sample of x: samples×shape.
-func (b *Builder) Repeat(constant, x Value, shape ...int) Value {
+func Repeat(b *Builder, constant, x Value, shape ...int) Value {
 	samples := b.Gather(b.Op("Shape", x), 0, 0)
 	return b.Op("Expand", constant, b.Concat(0, samples, b.List(shape...)))
 }
@@ -290,7 +290,7 @@ func (b *Builder) Scan(state Value, step func(b *Builder, state Value, elements 
 // Products returns products of factors (factors×samples) along paths, and the paths in the order of the rows of the
 // result (paths×samples). A path is a list of at least one factor. Products of equal beginnings of paths are computed
 // once, from the first factor on.
-func (b *Builder) Products(factors Value, paths [][]int) (products Value, order []int) {
+func Products(b *Builder, factors Value, paths [][]int) (products Value, order []int) {
 	type prefix struct{ parent, factor int }
 	var done []Value
 	at := make([]int, len(paths)) // of each path its prefix at the level

@@ -82,7 +82,7 @@ func (m *Model) Describe() [][2]string {
 
 // Graph implements graph.Model.
 func (m *Model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
-	return b.Cast(b.Softmax(b.Linear(x, m.Weights, m.Features, m.Labels)), graph.Float32), nil
+	return b.Cast(b.Softmax(graph.Linear(b, x, m.Weights, m.Features, m.Labels)), graph.Float32), nil
 }
 
 // space is the memory in which blocks of rows are evaluated. Features are float32 and are read in the shards'

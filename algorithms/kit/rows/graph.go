@@ -36,7 +36,7 @@ func SquaresGraph(b *graph.Builder, x graph.Value, r *dataset.Rows, scale []floa
 		y = b.Op("Mul", y, b.F64(slices.Clone(scale), r.Features, 1))
 	}
 	columns := b.Unsqueeze(b.Transpose(x, 1, 0), 2)
-	return b.Scan(b.Repeat(b.Number(0), x, r.N), func(b *graph.Builder, sums graph.Value,
+	return b.Scan(graph.Repeat(b, b.Number(0), x, r.N), func(b *graph.Builder, sums graph.Value,
 		of []graph.Value) graph.Value {
 		by := b.Op("Sub", of[0], of[1])
 		return b.Op("Add", sums, b.Op("Mul", by, by))

@@ -112,7 +112,7 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 // Graph implements graph.Model. Of the values t of Project, θ is the greatest: they rise up to it and fall behind it.
 func (m *Model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
 	n := m.labels
-	p := b.Linear(x, m.weights, m.features, n)
+	p := graph.Linear(b, x, m.weights, m.features, n)
 	p = b.Op("Sub", p, b.Max(p, 1))
 	sorted, _ := b.TopK(p, n, false)
 	counts := make([]float64, n)

@@ -114,8 +114,8 @@ func Float32(v float64) float32 {
 	return float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
 }
 
-// Graph returns a number for each sample (float64, samples×1) as Float32 does. If clip is true, the number is cut to the
-// ends of the scale first.
+// Graph returns what Float32 does of a number for each sample (float64, samples×1). If clip is true, the number is cut
+// to the ends of the scale first.
 func Graph(b *graph.Builder, v graph.Value, clip bool, ends []float64) graph.Value {
 	within := []float64{-math.MaxFloat32, math.MaxFloat32}
 	if clip {
