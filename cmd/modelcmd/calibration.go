@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/cmd/dataflags"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/predict"
@@ -30,13 +31,28 @@ func (f *calibrationFlags) check(a *cli.App) error {
 	return nil
 }
 
-// writeCalibration writes the curve over all labels, and a line for each label. c may be nil.
-func writeCalibration(w io.Writer, c *predict.CalibrationCurve) {
+// calibration collects pairs of predictions and observations, and has their curve at the end.
+type calibration struct {
+	*predict.CalibrationCurve
+	pairs *predict.Pairs
+}
+
+// add adds sample i of a block. A nil *calibration adds nothing.
+func (c *calibration) add(p *predict.Block, i int) error {
+	if c == nil {
+		return nil
+	}
+	return c.pairs.Add(p, i)
+}
+
+// text writes the curve over all labels, and a line for each label. c may be nil.
+func (c *calibration) text(w io.Writer) {
 	if c == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nCalibration in %s of equal counts: expected calibration error %s, the mean of |predicted - observed| "+
-		"over bins, weighted by counts\n", units.Plural(len(c.All.Bins), "bin"), cli.Measure(c.All.Error))
+	fmt.Fprintf(w, "\nCalibration in %s of equal counts: expected calibration error %s,\n"+
+		"the mean of |predicted - observed| over bins, weighted by counts\n", units.Plural(len(c.All.Bins), "bin"),
+		cli.Measure(c.All.Error))
 	t := cli.NewTable(w, []string{"from", "to", "pairs", "predicted", "observed", "difference"}, 1, 2, 3, 4, 5, 6)
 	for _, b := range c.All.Bins {
 		t.AppendRow(cli.Row(cli.Measure(b.Low), cli.Measure(b.High), units.Count(b.Count), cli.Measure(b.Predicted),
@@ -66,39 +82,43 @@ func writeCalibration(w io.Writer, c *predict.CalibrationCurve) {
 // mostLabels is the number of labels whose calibration the text has.
 const mostLabels = 100
 
-// calibrationFigure draws the curve over all labels, and the curves of the labels with the greatest errors. It returns
-// nil if there is no pair.
-func calibrationFigure(e *evaluation) (*figure.Figure, error) {
-	if e.Calibration.All.Count == 0 {
+// figure draws the curve over all labels, and the curves of the labels with the greatest errors. It returns nil if
+// there is no pair.
+func (c *calibration) figure(title string, plan *measures.Plan) (*figure.Figure, error) {
+	if c.All.Count == 0 {
 		return nil, nil
 	}
-	k := figure.Calibration{Title: dataflags.DatasetName(e.Data) + ": " + e.algorithm + ", calibration",
-		X: figure.Axis{Name: "predicted degree"}, Y: figure.Axis{Name: "observed degree"}}
+	k := figure.Calibration{Title: title + ", calibration", X: figure.Axis{Name: "predicted degree"},
+		Y: figure.Axis{Name: "observed degree"}}
 	switch {
-	case e.plan.Number:
+	case plan.Number:
 		k.X.Name, k.Y.Name = "predicted number", "observed number"
-	case e.plan.Bounds != nil:
+	case plan.Bounds != nil:
 		k.X.Name, k.Y.Name = "predicted, in the bounds", "observed, in the bounds"
 	}
-	add := func(name string, c predict.Calibration) {
-		s := figure.Series{Name: fmt.Sprintf("%s: %.2g", name, c.Error)}
-		for _, b := range c.Bins {
+	add := func(name string, of predict.Calibration) {
+		s := figure.Series{Name: strings.TrimPrefix(fmt.Sprintf("%s: ECE %.2g", name, of.Error), ": ")}
+		for _, b := range of.Bins {
 			s.X, s.Y = append(s.X, b.Predicted), append(s.Y, b.Observed)
 		}
 		k.Curves = append(k.Curves, s)
 	}
-	add("all labels", e.Calibration.All)
+	if len(c.Labels) > 1 {
+		add("all labels", c.All)
+	} else {
+		add("", c.All)
+	}
 	var scaled []predict.Calibration
-	for i, l := range e.Calibration.Labels {
+	for i, l := range c.Labels {
 		if l.Count > 0 {
-			scaled = append(scaled, e.pairs.Scaled(l, i))
+			scaled = append(scaled, c.pairs.Scaled(l, i))
 		}
 	}
 	if most := figure.MostCurves - 1; len(scaled) > most {
 		slices.SortStableFunc(scaled, func(a, b predict.Calibration) int { return cmp.Compare(b.Error, a.Error) })
 		scaled = scaled[:most]
 	}
-	if len(e.Calibration.Labels) > 1 {
+	if len(c.Labels) > 1 {
 		for _, l := range scaled {
 			add(l.Label, l)
 		}

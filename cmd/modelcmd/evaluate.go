@@ -114,8 +114,8 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if e.pairs != nil {
-		e.Calibration = e.pairs.Curve(c.Bins)
+	if k := e.Calibration; k != nil {
+		k.CalibrationCurve = k.pairs.Curve(c.Bins)
 	}
 	if c.Figures != "" {
 		all, err := e.shown.figures(m, e)
@@ -158,7 +158,8 @@ func (c *EvaluateCmd) plan(m *predict.Model, e *evaluation, info dataset.Info) e
 		return cli.Usage(err)
 	}
 	if c.Calibration {
-		if e.pairs, err = m.NewPairs(t); err != nil {
+		e.Calibration = new(calibration)
+		if e.Calibration.pairs, err = m.NewPairs(t); err != nil {
 			return err
 		}
 	}
@@ -188,7 +189,7 @@ type evaluation struct {
 	Added         *pipeline.Added `json:"added,omitempty"`
 	// Against compares the model with the mean baseline; nil: a number or targets are predicted.
 	Against     *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
-	Calibration *predict.CalibrationCurve `json:"calibration,omitempty"`
+	Calibration *calibration              `json:"calibration,omitempty"`
 	Clip        string                    `json:"clip,omitempty"`
 	Matched     *read.Matching            `json:"matched"`
 	PerSample   []rowMeasures             `json:"per_sample,omitempty"`
@@ -200,7 +201,6 @@ type evaluation struct {
 	algorithm string
 	labels    []string
 	plan      *measures.Plan
-	pairs     *predict.Pairs
 	shown     *shownRows // what figures show; nil without figures
 	confusion []string   // class names of the confusion matrix in the text; nil without it
 }
@@ -218,7 +218,7 @@ func (e *evaluation) text(w io.Writer) {
 	results.WriteMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	results.WriteTargets(w, e.Added, e.labels)
 	results.WriteAgainst(w, e.algorithm, "samples", e.Against)
-	writeCalibration(w, e.Calibration)
+	e.Calibration.text(w)
 	if e.confusion != nil {
 		results.WriteConfusion(w, e.Added.Model.Classes, e.confusion)
 	}
@@ -245,7 +245,7 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 	var ofModel, ofMean []float64
 	err = m.PredictAll(src, o, func(p *predict.Block) error {
 		for i := range p.Rows.N {
-			if err := e.pairs.Add(p, i); err != nil {
+			if err := e.Calibration.add(p, i); err != nil {
 				return err
 			}
 			kl := e.plan.Add(model, p.Rows, i, p.Row(i))
@@ -320,7 +320,7 @@ func (s *shownRows) figures(m *predict.Model, e *evaluation) ([]figure.Named, er
 	if err != nil || e.Calibration == nil {
 		return all, err
 	}
-	f, err := calibrationFigure(e)
+	f, err := e.Calibration.figure(v.Title, e.plan)
 	if f != nil {
 		all = append(all, figure.Named{Name: "calibration", Figure: f})
 	}

@@ -66,17 +66,18 @@ const (
 
 // calibrate computes the intervals of a model from the calibration samples. Without --interval it returns nil. The
 // flags about data apply to the calibration samples, too, except for --data-format.
-func (c *PredictCmd) calibrate(a *cli.App, m *predict.Model) (*intervals, error) {
+func (c *intervalFlags) calibrate(a *cli.App, m *predict.Model, f dataflags.FileFlags,
+	unseen dataflags.UnseenFlag) (*intervals, error) {
 	if c.Calibrate == "" {
 		return nil, nil
 	}
-	d := dataflags.DataFlags{FileFlags: c.FileFlags}
+	d := dataflags.DataFlags{FileFlags: f}
 	d.DataFormat = ""
 	o, checks, err := optionsFor(m, &d.FileFlags, &d)
 	if err != nil {
 		return nil, err
 	}
-	c.UnseenFlag.Count(&o)
+	unseen.Count(&o)
 	src, _, err := read.OpenFor(c.Calibrate, o, m.Schema())
 	if err != nil {
 		return nil, cli.BadData(labelsError(m, o.Labels.Kind, err))
@@ -95,7 +96,7 @@ func (c *PredictCmd) calibrate(a *cli.App, m *predict.Model) (*intervals, error)
 	if read.IsNamedArrays(c.Calibrate) {
 		r.Calibration = read.NamedArrays
 	}
-	held, err := c.heldOut(progress.Reading(a.Ctx, "calibrating", checks), m, src)
+	held, err := c.heldOut(progress.Reading(a.Ctx, "calibrating", checks), m, src, &f)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,8 @@ func (c *PredictCmd) calibrate(a *cli.App, m *predict.Model) (*intervals, error)
 // heldOut returns nil if src is not the data that the model was trained on. Otherwise it returns, for each row of the
 // file, whether no round of the training used it: the test samples, and samples outside of the job. Validation samples
 // are not among them, because they decide the number of steps, and most algorithms are trained with them at the end.
-func (c *PredictCmd) heldOut(o importer.Options, m *predict.Model, src dataset.Source) ([]bool, error) {
+func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src dataset.Source,
+	f *dataflags.FileFlags) ([]bool, error) {
 	p := m.Provenance
 	split := p.Job.Split
 	if split.TrainFraction == 0 && split.Inner == 0 {
@@ -142,7 +144,7 @@ func (c *PredictCmd) heldOut(o importer.Options, m *predict.Model, src dataset.S
 		}
 	}
 	d := dataflags.AsRead(&p.Reading, p.Missing)
-	d.Names, d.Images = c.Names, c.Images
+	d.Names, d.Images = f.Names, f.Images
 	options, checks, err := d.Options()
 	if err != nil {
 		return nil, nil // the model does not say how its file was read
@@ -198,10 +200,10 @@ func (r *intervals) text(w io.Writer) {
 	fmt.Fprintf(w, "intervals: coverage %v of each label, by split conformal prediction with %s: %s\n", r.Coverage,
 		units.Plural(r.Samples, "calibration sample"), of)
 	var all []string
-	for _, l := range r.Labels[:min(mostWidths, len(r.Labels))] {
+	for _, l := range r.Values[:min(mostWidths, len(r.Values))] {
 		all = append(all, fmt.Sprintf("%s %s", l.Label, cli.Measure(l.HalfWidth)))
 	}
-	if len(r.Labels) > mostWidths {
+	if len(r.Values) > mostWidths {
 		all = append(all, "...")
 	}
 	fmt.Fprintf(w, "half of the width, before intervals are clipped: %s\n", strings.Join(all, ", "))

@@ -92,7 +92,7 @@ func TestIntervalsOfHeldOutSamples(t *testing.T) {
 			slices.Sort(residuals)
 			n := len(residuals)
 			rank := (8*(n+1) + 9) / 10
-			if got := p.Intervals.Labels[i]; got.Label != label || got.Rank != rank || got.Samples != n ||
+			if got := p.Intervals.Values[i]; got.Label != label || got.Rank != rank || got.Samples != n ||
 				math.Abs(got.HalfWidth-residuals[rank-1]) > 1e-7 {
 				t.Errorf("%v, %s: %+v, want rank %d of %d: %v", how, label, got, rank, n, residuals[rank-1])
 			}
@@ -102,7 +102,7 @@ func TestIntervalsOfHeldOutSamples(t *testing.T) {
 			t.Error(diff)
 		}
 		for i, label := range []string{"up", "down"} {
-			half := p.Intervals.Labels[i].HalfWidth
+			half := p.Intervals.Values[i].HalfWidth
 			for _, v := range ends(t, all, label) {
 				if math.Abs(v[1]-max(v[0]-half, 0)) > 1e-6 || math.Abs(v[2]-min(v[0]+half, 1)) > 1e-6 {
 					t.Errorf("%v ± %v is %v to %v", v[0], half, v[1], v[2])
@@ -293,7 +293,7 @@ func meanCoverage(t *testing.T, header string, lines []string, train ...string) 
 				}
 				all++
 			}
-			if p.Intervals.Labels[k].Label != label {
+			if p.Intervals.Values[k].Label != label {
 				t.Fatalf("%+v", p.Intervals)
 			}
 		}

@@ -72,7 +72,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 		return err
 	}
 	m.Threads, m.Store = c.ThreadsFlag.Number(), cli.IsDescriptor(c.Out)
-	with, err := c.calibrate(a, m)
+	with, err := c.calibrate(a, m, c.FileFlags, c.UnseenFlag)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func (k *Calibration) Figure() (*Figure, error) {
 		c.height = 28 * vg.Millimeter
 	}
 	equal := style{line: draw.LineStyle{Color: color.Gray{Y: 140}, Width: 1, Dashes: []vg.Length{3, 2}}}
-	curve := styleOf(1)
+	curve := styleOf(0)
+	curve.line.Color, curve.mark.Color = seriesColours[1], seriesColours[1]
 	for i := range k.Curves {
 		s := &k.Curves[i]
 		if err := lines.check(s); err != nil {

@@ -43,7 +43,7 @@ type CalibrationBin struct {
 // pair is a prediction and what was observed.
 type pair struct{ predicted, observed float32 }
 
-// Pairs collects predictions and observations. A nil *Pairs collects nothing.
+// Pairs collects predictions and observations.
 type Pairs struct {
 	model  *Model
 	scale  *dataset.Scale  // with the true number, if a number is predicted
@@ -65,9 +65,6 @@ func (m *Model) NewPairs(t dataset.LabelType) (*Pairs, error) {
 
 // Add adds sample i of a block, which has labels. Missing degrees are left out.
 func (p *Pairs) Add(b *Block, i int) error {
-	if p == nil {
-		return nil
-	}
 	if p.count += len(p.labels); p.count > MaxScores {
 		return errtext.Errorf(errtext.WrongData, "{calibration}: the samples have more than %s labels altogether; give "+
 			"fewer samples", units.Count(MaxScores))
@@ -106,8 +103,8 @@ func (p *Pairs) Curve(bins int) *CalibrationCurve {
 	return c
 }
 
-// calibrationOf sorts pairs by prediction, and divides them into bins of equal counts. Equal predictions are in the same
-// bin, so there may be fewer bins, and their counts may differ.
+// calibrationOf sorts pairs by prediction, and divides them into bins of equal counts. Equal predictions are in the
+// same bin, so there may be fewer bins, and their counts may differ.
 func calibrationOf(label string, pairs []pair, bins int) Calibration {
 	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.predicted, b.predicted), cmp.Compare(a.observed, b.observed))

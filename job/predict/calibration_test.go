@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCalibrationBins: equal counts, equal predictions in one bin, and an error that a slow reference has too. The order
-// of samples does not matter.
+// TestCalibrationBins: equal counts, equal predictions in one bin, and an error that a slow reference has too. The
+// order of samples does not matter.
 func TestCalibrationBins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, bins := rapid.IntRange(1, 80).Draw(t, "n"), rapid.IntRange(1, 20).Draw(t, "bins")

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -31,45 +30,6 @@ type Conformal struct {
 
 // MaxScores bounds the conformity scores of all labels, and the pairs of a Calibration, which are in memory.
 const MaxScores = 1 << 27
-
-// NewConformal returns a Conformal without samples. t is the type of the labels of the calibration samples.
-func (m *Model) NewConformal(t dataset.LabelType) (*Conformal, error) {
-	if t.Classes {
-		return nil, errtext.Errorf(errtext.WrongRequest, "the model predicts classes: an interval of a class would have to "+
-			"contain 0 or 1, not a probability; {interval} needs a model of distributions, numbers or targets")
-	}
-	c := &Conformal{scale: t.Scale, number: m.Output() == algorithms.Number}
-	add := func(name string, low, high float64) {
-		c.names = append(c.names, name)
-		c.low, c.high = append(c.low, float64(roundDown(low))), append(c.high, float64(roundUp(high)))
-	}
-	bounds, err := m.TargetBounds()
-	if err != nil {
-		return nil, err
-	}
-	if !c.number {
-		for i, name := range m.Labels() {
-			if bounds != nil {
-				add(name, bounds.Low[i], bounds.High[i])
-			} else {
-				add(name, 0, 1)
-			}
-		}
-	}
-	if s := t.Scale; s != nil {
-		_, labels := m.Shape()
-		name, high := "expected", float64(s.Low+labels-1)
-		if c.number {
-			name = "number"
-		}
-		if s.True == dataset.TrueValue { // the last number of the scale goes up to the next one
-			high++
-		}
-		add(name, float64(s.Low), high)
-	}
-	c.scores = make([][]float64, len(c.names))
-	return c, nil
-}
 
 // Add adds sample i of a block, which has labels. A degree that is missing has no score.
 func (c *Conformal) Add(p *Block, i int) error {
@@ -104,11 +64,11 @@ func (c *Conformal) Add(p *Block, i int) error {
 type Intervals struct {
 	Coverage float64    `json:"coverage"`
 	Samples  int        `json:"samples"` // for calibration
-	Labels   []Interval `json:"labels"`
+	Values   []Interval `json:"labels"`
 
 	low, high []float64 // the least and the greatest value of each
 	scale     *dataset.Scale
-	expected  bool // true if the last of Labels is the expected number
+	expected  bool // true if the last of Values is the expected number
 }
 
 // Interval is of one predicted value: a label, or the expected number.
@@ -169,23 +129,23 @@ func (c *Conformal) Intervals(coverage float64) (*Intervals, error) {
 				units.Count(outside)+" of "+units.Plural(n, "calibration sample"), units.InFull(c.low[k]),
 				units.InFull(c.high[k]), coverage)
 		}
-		v.Labels = append(v.Labels, Interval{Label: c.names[k], Samples: n, Rank: rank, HalfWidth: scores[rank-1]})
+		v.Values = append(v.Values, Interval{Label: c.names[k], Samples: n, Rank: rank, HalfWidth: scores[rank-1]})
 	}
 	return v, nil
 }
 
-// Of appends the ends of the intervals of a prediction to dst: low and high of each of Labels. Ends are rounded outwards
-// to float32, so that rounding excludes no truth.
+// Of appends the ends of the intervals of a prediction to dst: low and high of each of Values. Ends are rounded
+// outwards to float32, so that rounding excludes no truth.
 func (v *Intervals) Of(dst, predicted []float32) []float32 {
 	add := func(k int, p float64) {
-		half, low, high := v.Labels[k].HalfWidth, v.low[k], v.high[k]
+		half, low, high := v.Values[k].HalfWidth, v.low[k], v.high[k]
 		dst = append(dst, roundDown(min(max(p-half, low), high)), roundUp(min(max(p+half, low), high)))
 	}
 	for k, p := range predicted {
 		add(k, float64(p))
 	}
 	if v.expected {
-		add(len(v.Labels)-1, v.scale.Expected(predicted))
+		add(len(v.Values)-1, v.scale.Expected(predicted))
 	}
 	return dst
 }
@@ -220,8 +180,8 @@ func (v *Intervals) columns(names, others []string) (all []string) {
 	}
 }
 
-// intervalArrays keeps the ends of all intervals for the arrays of an archive: 8 bytes for each value of a sample. A nil
-// of keeps none.
+// intervalArrays keeps the ends of all intervals for the arrays of an archive: 8 bytes for each value of a sample. If
+// of is nil, it keeps none.
 type intervalArrays struct {
 	of   *Intervals
 	ends []float32 // samples x values x 2
@@ -240,7 +200,7 @@ func (a *intervalArrays) write(z *npy.Archive, width int) error {
 	if a.of == nil {
 		return nil
 	}
-	values := len(a.of.Labels)
+	values := len(a.of.Values)
 	samples := len(a.ends) / (2 * values)
 	part := func(name string, from, to, end int) error {
 		out, err := z.Floats(name, samples, to-from)

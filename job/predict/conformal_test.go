@@ -107,8 +107,8 @@ func TestOutsideTheBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if half := v.Labels[0].HalfWidth; v.Labels[0].Rank != 18 || math.Abs(half-.18) > 1e-6 {
-		t.Errorf("%+v", v.Labels)
+	if half := v.Values[0].HalfWidth; v.Values[0].Rank != 18 || math.Abs(half-.18) > 1e-6 {
+		t.Errorf("%+v", v.Values)
 	}
 	truths[1], truths[2] = -3, 2
 	if _, err = conformalOf(0, 1, truths, predictions).Intervals(.9); err == nil || !strings.Contains(err.Error(),
@@ -124,7 +124,7 @@ func TestMissingDegreesHaveNoScore(t *testing.T) {
 		truths[i] = dataset.MissingDegree
 	}
 	c := conformalOf(0, 1, truths, make([]float32, 30))
-	if v, err := c.Intervals(.9); err != nil || v.Samples != 30 || v.Labels[0].Samples != 10 || v.Labels[0].Rank != 10 {
+	if v, err := c.Intervals(.9); err != nil || v.Samples != 30 || v.Values[0].Samples != 10 || v.Values[0].Rank != 10 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if _, err := c.Intervals(.95); err == nil || !strings.Contains(err.Error(),
@@ -137,7 +137,7 @@ func TestMissingDegreesHaveNoScore(t *testing.T) {
 func TestEndsAreRoundedOutwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half, p := rapid.Float64Range(0, 2).Draw(t, "half"), rapid.Float32Range(-1, 1).Draw(t, "prediction")
-		v := &Intervals{Labels: []Interval{{HalfWidth: half}}, low: []float64{-5}, high: []float64{5}}
+		v := &Intervals{Values: []Interval{{HalfWidth: half}}, low: []float64{-5}, high: []float64{5}}
 		ends := v.Of(nil, []float32{p})
 		if float64(ends[0]) > float64(p)-half || float64(ends[1]) < float64(p)+half ||
 			float64(math.Nextafter32(ends[0], 9)) <= float64(p)-half && ends[0] != 0 ||

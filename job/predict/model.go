@@ -165,6 +165,45 @@ func (m *Model) inUnits() (algorithms.Model, error) {
 	return &ofTargets{m.Model, bounds}, nil
 }
 
+// NewConformal returns a Conformal without samples. t is the type of the labels of the calibration samples.
+func (m *Model) NewConformal(t dataset.LabelType) (*Conformal, error) {
+	if t.Classes {
+		return nil, errtext.Errorf(errtext.WrongRequest, "the model predicts classes: an interval of a class would have to "+
+			"contain 0 or 1, not a probability; {interval} needs a model of distributions, numbers or targets")
+	}
+	c := &Conformal{scale: t.Scale, number: m.Output() == algorithms.Number}
+	add := func(name string, low, high float64) {
+		c.names = append(c.names, name)
+		c.low, c.high = append(c.low, float64(roundDown(low))), append(c.high, float64(roundUp(high)))
+	}
+	bounds, err := m.TargetBounds()
+	if err != nil {
+		return nil, err
+	}
+	if !c.number {
+		for i, name := range m.Labels() {
+			if bounds != nil {
+				add(name, bounds.Low[i], bounds.High[i])
+			} else {
+				add(name, 0, 1)
+			}
+		}
+	}
+	if s := t.Scale; s != nil {
+		_, labels := m.Shape()
+		name, high := "expected", float64(s.Low+labels-1)
+		if c.number {
+			name = "number"
+		}
+		if s.True == dataset.TrueValue { // the last number of the scale goes up to the next one
+			high++
+		}
+		add(name, float64(s.Low), high)
+	}
+	c.scores = make([][]float64, len(c.names))
+	return c, nil
+}
+
 // PredictAll predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
 	by, err := m.inUnits()
