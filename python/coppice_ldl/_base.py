@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _arrays, _export, _frames, _inputs
+from . import _arrays, _export, _frames, _inputs, _interval
 from ._algorithms import CLASSES
 from ._arrays import Files
 from ._errors import InputError, not_fitted, path_of
@@ -383,6 +383,36 @@ class Estimator:
             if name in found:
                 found[name] = found[name].reshape(-1)
         return found
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, calibration: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predict an interval for each label by split conformal prediction.
+
+        If calibration samples and new samples are exchangeable, an interval contains the true degree of a new sample with at least
+        the probability `coverage`: of each label by itself, on average over calibration samples and new samples. The conformity
+        score is the absolute residual (Lei et al., JASA 2018). Ends are clipped to [0, 1], or to the bounds of targets or numbers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        coverage : float
+            The probability, above 0 and below 1. MAPIE calls it confidence_level.
+        calibration : tuple (X, D)
+            Features and labels, as for `fit`, of samples that the model was not trained on. A coverage of 0.9 needs 9 samples or more.
+
+        Returns
+        -------
+        low, high : ndarray of float32 of shape (n_samples, n_labels)
+            The ends of the intervals. An estimator that predicts numbers returns the shape (n_samples,).
+            A sample that `missing` drops has NaN.
+
+        Raises
+        ------
+        InputError
+            If the coverage is not possible, or the estimator predicts classes.
+        CoppiceError
+            If there are too few calibration samples, or the model was trained on all of them.
+        """
+        return _interval.predict_interval(self, X, coverage, calibration)
 
     def evaluate(self, X: Any, D: Any, values: Any = None) -> dict[str, Any]:
         """Compare predictions with true label distributions.
