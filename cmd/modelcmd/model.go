@@ -31,6 +31,7 @@ import (
 type Cmd struct {
 	List     listCmd     `cmd:"" help:"List the models of a cluster."`
 	Show     showCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
+	Explain  explainCmd  `cmd:"" help:"Explain a model: importance of features, SHAP values, paths, weights."`
 	Download downloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
 }
