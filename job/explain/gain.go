@@ -22,7 +22,8 @@ type FeatureGain struct {
 	Feature string  `json:"feature"`
 	Splits  int     `json:"splits"`
 	Gain    float64 `json:"gain"` // mean over the trees
-	// StandardError is the standard error of Gain over the trees. It is absent if there is one tree.
+	// StandardError is the standard error of Gain over the trees. It is absent for boosters, whose trees depend
+	// on the trees before them, and if there is one tree.
 	StandardError *float64 `json:"standard_error,omitempty"`
 	Importance    float64  `json:"importance"` // fraction of the gains of all features
 	// Labels has the importance for each label: the fraction of the variance of the label's leaves, over the training
@@ -73,7 +74,7 @@ func NewGains(m *predict.Model) (*Gains, error) {
 			x.Importance = x.Gain / total
 		}
 		x.Gain /= n
-		if n > 1 {
+		if n > 1 && !a.Sums { // the trees of a forest are independent
 			variance := max(0, squares[f]/n-float64(x.Gain*x.Gain)) * n / (n - 1)
 			e := math.Sqrt(variance / n)
 			x.StandardError = &e

@@ -24,8 +24,8 @@ import (
 //	(o_i - z_i) ∫ Π_{j≠i} (z_j (1-t) + o_j t) dt over t from 0 to 1
 //
 // times the leaf. The integrand is a polynomial in t, so a Gauss-Legendre rule with half as many nodes as features
-// is exact. The sums over leaves are made from the leaves upwards, so the time is linear in the depth. All factors
-// are positive, so nothing is lost by cancellation.
+// is exact. The sums over leaves are made from the leaves upwards, so the time is linear in the depth. No factor is
+// 0, because each child has training samples.
 type Explainer struct {
 	*forest.Additive
 	Base  []float64 // expected output, by label; targets are in their units
@@ -52,6 +52,26 @@ func NewExplainer(m *predict.Model) (*Explainer, error) {
 		return nil, errtext.Errorf(errtext.WrongRequest, "a model of %s is not a sum of trees, so it has no exact SHAP "+
 			"values; {method=permutation} explains all models", m.File.Algorithm)
 	}
+	e, err := newExplainer(a)
+	if err != nil {
+		return nil, err
+	}
+	bounds, err := m.TargetBounds()
+	if err != nil {
+		return nil, err
+	}
+	if bounds != nil {
+		for c, low := range bounds.Low {
+			e.unit = append(e.unit, bounds.High[c]-low)
+			e.Base[c] = low + e.Base[c]*e.unit[c]
+		}
+	}
+	e.model, err = m.InUnits()
+	return e, err
+}
+
+// newExplainer prepares trees.
+func newExplainer(a *forest.Additive) (*Explainer, error) {
 	if err := a.CheckCovers(); err != nil {
 		return nil, err
 	}
@@ -84,18 +104,7 @@ func NewExplainer(m *predict.Model) (*Explainer, error) {
 		e.trees = append(e.trees, s)
 	}
 	a.Outputs(e.Base, true)
-	bounds, err := m.TargetBounds()
-	if err != nil {
-		return nil, err
-	}
-	if bounds != nil {
-		for c, low := range bounds.Low {
-			e.unit = append(e.unit, bounds.High[c]-low)
-			e.Base[c] = low + e.Base[c]*e.unit[c]
-		}
-	}
-	e.model, err = m.InUnits()
-	return e, err
+	return e, nil
 }
 
 // addLeaf adds a multiple of a leaf to sums (labels).
@@ -129,8 +138,7 @@ func (e *Explainer) NewLane() *SHAPLane {
 	levels := e.depth + 1
 	return &SHAPLane{e: e, x: make([]float32, e.Features), inPath: make([]bool, e.Features),
 		zero: make([]float64, e.Features), one: make([]float64, e.Features),
-		products: make([]float64, levels*e.nodes), sums: make([]float64, levels*e.nodes*e.Labels),
-		predict: e.model.NewScratch()}
+		products: make([]float64, levels*e.nodes), sums: make([]float64, levels*e.nodes*e.Labels)}
 }
 
 // Explain sets values (features×labels) to the SHAP values of sample i. They sum to the output of the sample less Base.
@@ -314,6 +322,9 @@ func (e *Explainer) block(l *SHAPLane, b *Block) *Explained {
 	x := &Explained{b, make([]float64, b.Rows.N*width), make([]float32, b.Rows.N*e.Labels)}
 	for i := range b.Rows.N {
 		l.Explain(x.Values[i*width:][:width], b.Rows, i)
+	}
+	if l.predict == nil {
+		l.predict = e.model.NewScratch()
 	}
 	e.model.Predict(x.Predictions, refsOf(b.Rows.N), func(uint32) *dataset.Rows { return b.Rows }, l.predict)
 	return x
