@@ -10,22 +10,22 @@ import (
 // Split nodes have their numbers in heap order: the children of node n are 2n+1 and 2n+2. Leaves are counted from the
 // left.
 type Router interface {
-	// Trees returns the number of trees, and the split nodes and the leaves of one tree.
-	Trees() (trees, splits, leaves int)
+	// SoftTrees returns the number of trees, and the split nodes and the leaves of one tree.
+	SoftTrees() (trees, splits, leaves int)
 	// Route sets left (trees×splits) to the probabilities with which a sample takes the left branches. scratch is of
 	// NewScratch.
 	Route(left []float32, rows *dataset.Rows, pos int, scratch any)
-	// Leaf returns the label distribution of a leaf.
-	Leaf(tree, leaf int) []float32
-	// Unit returns the output unit that a split node reads. Its weights are the weights of the scaled features and of the
-	// features as samples have them; nil: the feature function is not linear.
-	Unit(tree, split int) (unit int, scaled, raw []float64)
+	// SoftLeaf returns the label distribution of a leaf.
+	SoftLeaf(tree, leaf int) []float32
+	// UnitOf returns the output unit that a split node reads. Its weights are the weights of the scaled features and of
+	// the features as samples have them; nil: the feature function is not linear.
+	UnitOf(tree, split int) (unit int, scaled, raw []float64)
 }
 
 var _ Router = (*model)(nil)
 
-// Trees implements Router.
-func (m *model) Trees() (trees, splits, leaves int) { return m.trees, m.splits, m.leaves }
+// SoftTrees implements Router.
+func (m *model) SoftTrees() (trees, splits, leaves int) { return m.trees, m.splits, m.leaves }
 
 // Route implements Router.
 func (m *model) Route(left []float32, rows *dataset.Rows, pos int, working any) {
@@ -38,13 +38,13 @@ func (m *model) Route(left []float32, rows *dataset.Rows, pos int, working any) 
 	}
 }
 
-// Leaf implements Router.
-func (m *model) Leaf(tree, leaf int) []float32 {
+// SoftLeaf implements Router.
+func (m *model) SoftLeaf(tree, leaf int) []float32 {
 	return chunk(chunk(m.q, tree, m.treeQ()), leaf, m.labels)
 }
 
-// Unit implements Router.
-func (m *model) Unit(tree, split int) (unit int, scaled, raw []float64) {
+// UnitOf implements Router.
+func (m *model) UnitOf(tree, split int) (unit int, scaled, raw []float64) {
 	unit = int(m.treePhi(m.phi, tree)[split])
 	if _, ok := m.f.(*gradient.Linear); !ok {
 		return unit, nil, nil

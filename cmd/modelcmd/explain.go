@@ -238,7 +238,7 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 	}
 	var sink *shapSink
 	if c.Out != "" {
-		if sink, err = c.newSHAPSink(a, m, x, src); err != nil {
+		if sink, err = newSHAPSink(a, c.Out, &c.FormatFlag, m, x, src); err != nil {
 			return err
 		}
 		defer sink.file.Discard()

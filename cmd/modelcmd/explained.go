@@ -51,7 +51,7 @@ type shapSummary struct {
 	Features   []shapFeature `json:"features"`
 	Sample     *shapSample   `json:"sample,omitempty"`
 
-	shown shapShown
+	drawn shapDrawn
 }
 
 // shapFeature has the means of the absolute SHAP values of a feature.
@@ -75,14 +75,14 @@ type shapValues struct {
 	SHAP    []float64 `json:"shap"`  // by label
 }
 
-// shapShown has the first samples, for figures.
-type shapShown struct {
+// shapDrawn has the first samples, for figures.
+type shapDrawn struct {
 	values []float64 // samples×features×labels
 	x      []float32 // samples×features
 	n      int
 }
 
-// The bounds of shapShown.
+// The bounds of shapDrawn.
 const (
 	mostSwarm      = 500
 	mostSwarmBytes = 64 << 20
@@ -109,10 +109,10 @@ func (s *shapSummary) add(x *explain.Explainer, b *explain.Explained) error {
 		for k, v := range values {
 			s.Features[k/x.Labels].Labels[k%x.Labels] += math.Abs(v)
 		}
-		if s.shown.n < mostSwarm && 8*(s.shown.n+1)*width <= mostSwarmBytes {
-			s.shown.n++
-			s.shown.values = append(s.shown.values, values...)
-			s.shown.x = append(s.shown.x, b.Features(i)...)
+		if s.drawn.n < mostSwarm && 8*(s.drawn.n+1)*width <= mostSwarmBytes {
+			s.drawn.n++
+			s.drawn.values = append(s.drawn.values, values...)
+			s.drawn.x = append(s.drawn.x, b.Features(i)...)
 		}
 	}
 	s.Samples += b.Rows.N
@@ -150,8 +150,8 @@ func (s *shapSummary) one(x *explain.Explainer, b *explain.Block) error {
 	return nil
 }
 
-// shown returns how many of n things the text shows.
-func (e *explanation) shown(n int) int {
+// limit returns how many of n things the text shows.
+func (e *explanation) limit(n int) int {
 	if e.top == 0 {
 		return n
 	}
@@ -227,7 +227,7 @@ func (e *explanation) featureTable(w io.Writer, header []string, order []int, ro
 	for i := range right {
 		right[i] = i + 2
 	}
-	shown := e.shown(len(order))
+	shown := e.limit(len(order))
 	cli.WriteTable(w, header, order[:shown], row, right...)
 	if rest := len(order) - shown; rest > 0 {
 		fmt.Fprintf(w, "%s more; --top 0 lists all\n", units.Count(rest))
@@ -401,7 +401,7 @@ func (e *explanation) splitsText(w io.Writer) {
 	s := e.Splits
 	fmt.Fprintf(w, "Splits that divide %s with the most certainty\n", units.Plural(s.Samples, "sample"))
 	header := []string{"tree", "node", "information", "certainty", "reached", "left", "left mean", "right mean"}
-	shown := e.shown(len(s.Splits))
+	shown := e.limit(len(s.Splits))
 	cli.WriteTable(w, header, s.Splits[:shown], func(x explain.SoftSplit) []string {
 		return []string{fmt.Sprint(x.Tree), fmt.Sprint(x.Node), fmt.Sprintf("%.4f", x.Information),
 			fmt.Sprintf("%.4f", x.Certainty), fmt.Sprintf("%.4f", x.Reached), fmt.Sprintf("%.4f", x.Left),
@@ -516,7 +516,8 @@ func (e *explanation) gainBars() *figure.Bars {
 
 func (e *explanation) permutedBars() *figure.Bars {
 	p := e.Permuted
-	b := &figure.Bars{Title: e.Algorithm + ": permutation importance", X: figure.Axis{Name: "rise of the mean absolute error"}}
+	b := &figure.Bars{Title: e.Algorithm + ": permutation importance",
+		X: figure.Axis{Name: "rise of the mean absolute error"}}
 	if p.KL != nil {
 		b.X = figure.Axis{Name: "rise of the K-L divergence", Unit: "nats"}
 	}
@@ -573,11 +574,11 @@ func (e *explanation) swarm(label int) *figure.Swarm {
 	features, labels := len(s.Features), len(e.Labels)
 	for _, f := range e.shapOrder() {
 		w.Names = append(w.Names, s.Features[f].Feature)
-		values, shades := make([]float64, s.shown.n), make([]float64, s.shown.n)
+		values, shades := make([]float64, s.drawn.n), make([]float64, s.drawn.n)
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range values {
-			values[i] = s.shown.values[(i*features+f)*labels+label]
-			shades[i] = float64(s.shown.x[i*features+f])
+			values[i] = s.drawn.values[(i*features+f)*labels+label]
+			shades[i] = float64(s.drawn.x[i*features+f])
 			low, high = min(low, shades[i]), max(high, shades[i])
 		}
 		for i, v := range shades {

@@ -38,13 +38,13 @@ type shapSink struct {
 }
 
 // newSHAPSink begins the file of --out.
-func (c *explainCmd) newSHAPSink(a *cli.App, m *predict.Model, x *explain.Explainer, src dataset.Source) (*shapSink,
-	error) {
-	format, err := c.FormatOf(c.Out)
+func newSHAPSink(a *cli.App, path string, f *cli.FormatFlag, m *predict.Model, x *explain.Explainer,
+	src dataset.Source) (*shapSink, error) {
+	format, err := f.FormatOf(path)
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.CreateOutput(c.Out)
+	out, err := a.CreateOutput(path)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *explainCmd) newSHAPSink(a *cli.App, m *predict.Model, x *explain.Explai
 		return s, nil
 	}
 	s.archive = npy.NewArchive(s.file)
-	if cli.IsDescriptor(c.Out) {
+	if cli.IsDescriptor(path) {
 		s.archive.Store()
 	}
 	if s.rows, err = importer.CountRows(src); err == nil {

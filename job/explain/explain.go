@@ -7,8 +7,10 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -83,8 +86,8 @@ func (b *Block) Name(i int) string {
 func eachBlock[L, R any](src dataset.Source, size, threads int, o importer.Options, lane func() L,
 	work func(L, *Block) R, take func(*Block, R) error) error {
 	type job struct {
-		block *Block
-		done  chan R
+		samples *Block
+		done    chan R
 	}
 	n := max(1, threads)
 	todo, order, failed := make(chan job, n), make(chan job, 2*n), make(chan error, 1)
@@ -93,7 +96,7 @@ func eachBlock[L, R any](src dataset.Source, size, threads int, o importer.Optio
 		lanes.Go(func() {
 			own := lane()
 			for j := range todo {
-				j.done <- work(own, j.block)
+				j.done <- work(own, j.samples)
 			}
 		})
 	}
@@ -107,7 +110,7 @@ func eachBlock[L, R any](src dataset.Source, size, threads int, o importer.Optio
 			if err != nil {
 				continue
 			}
-			if err = take(j.block, result); err != nil {
+			if err = take(j.samples, result); err != nil {
 				failed <- err
 				close(stop)
 			}
@@ -191,4 +194,61 @@ func ended(ctx context.Context) error {
 		return nil
 	}
 	return ctx.Err()
+}
+
+// readRow sets dst to the features of sample i.
+func readRow(dst []float32, r *dataset.Rows, i int) {
+	if !r.Sparse {
+		copy(dst, r.Dense(i))
+		return
+	}
+	clear(dst)
+	columns, values := r.NonZeros(i)
+	for j, c := range columns {
+		dst[c] = values[j]
+	}
+}
+
+// refsOf returns the references of the samples of a block.
+func refsOf(n int) []dataset.RowRef {
+	refs := make([]dataset.RowRef, n)
+	for i := range refs {
+		refs[i].Pos = uint32(i)
+	}
+	return refs
+}
+
+// Features returns the features of sample i of a block.
+func (b *Block) Features(i int) []float32 {
+	x := make([]float32, b.Rows.Features)
+	readRow(x, b.Rows, i)
+	return x
+}
+
+// softmax replaces scores by their softmax.
+func softmax(scores []float64) {
+	most, sum := scores[0], 0.0
+	for _, s := range scores {
+		most = max(most, s)
+	}
+	for c, s := range scores {
+		scores[c] = num.Exp(s - most)
+		sum += scores[c]
+	}
+	for c := range scores {
+		scores[c] /= sum
+	}
+}
+
+// blockRows is the number of samples of a block.
+const blockRows = 512
+
+// Order lists the numbers of things by a value, the greatest first, and then by number.
+func Order(n int, by func(i int) float64) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(by(b), by(a)) })
+	return order
 }

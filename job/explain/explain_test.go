@@ -252,7 +252,8 @@ func TestFailures(t *testing.T) {
 	tree.Reset(2)
 	tree.SetSamples(0, 1)
 	tree.Leaf(0)
-	m := treeModel(&forest.Additive{Features: 3, Labels: 2, Trees: []*forest.Tree{tree}, Start: make([]float64, 2), Factor: 1})
+	m := treeModel(&forest.Additive{Features: 3, Labels: 2, Trees: []*forest.Tree{tree}, Start: make([]float64, 2),
+		Factor: 1})
 	m.Threads = 2
 	e, err := NewExplainer(m)
 	if err != nil {
@@ -373,10 +374,10 @@ type soft struct {
 	leaves [][]float32
 }
 
-func (s *soft) Trees() (trees, splits, leaves int) { return 1, len(s.p), len(s.leaves) }
-func (s *soft) Leaf(_, leaf int) []float32         { return s.leaves[leaf] }
-func (s *soft) NewScratch() any                    { return nil }
-func (s *soft) Unit(_, split int) (int, []float64, []float64) {
+func (s *soft) SoftTrees() (trees, splits, leaves int) { return 1, len(s.p), len(s.leaves) }
+func (s *soft) SoftLeaf(_, leaf int) []float32         { return s.leaves[leaf] }
+func (s *soft) NewScratch() any                        { return nil }
+func (s *soft) UnitOf(_, split int) (int, []float64, []float64) {
 	return split + 10, []float64{1, -3}, []float64{2, -1}
 }
 

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -155,14 +154,4 @@ func nodeMeans(t *forest.Tree) []float64 {
 		}
 	}
 	return means
-}
-
-// Order lists the numbers of things by a value, the greatest first, and then by number.
-func Order(n int, by func(i int) float64) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(by(b), by(a)) })
-	return order
 }

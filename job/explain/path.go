@@ -64,7 +64,7 @@ func NewPath(m *predict.Model, b *Block, tree int) (*TreePath, error) {
 		return nil, errtext.Errorf(errtext.WrongRequest, "a model of %s has no trees, so there is no path; "+
 			"{method=permutation} explains all models", m.File.Algorithm)
 	}
-	trees, _, _ := r.Trees()
+	trees, _, _ := r.SoftTrees()
 	if err := check(trees); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (p *TreePath) walk(m *predict.Model, a *forest.Additive, b *Block) error {
 
 // route finds the most probable leaf of a tree with soft splits, the first among equals, and the path to it.
 func (p *TreePath) route(m *predict.Model, r ldlf.Router, b *Block) {
-	trees, splits, leaves := r.Trees()
+	trees, splits, leaves := r.SoftTrees()
 	left := make([]float32, trees*splits)
 	r.Route(left, b.Rows, 0, m.NewScratch())
 	left = left[p.Tree*splits:][:splits]
@@ -123,7 +123,7 @@ func (p *TreePath) route(m *predict.Model, r ldlf.Router, b *Block) {
 		}
 	}
 	p.Leaf = Leaf{Node: best, Probability: &reach[best]}
-	for _, v := range r.Leaf(p.Tree, best-splits) {
+	for _, v := range r.SoftLeaf(p.Tree, best-splits) {
 		p.Leaf.Values = append(p.Leaf.Values, float64(v))
 	}
 	var nodes []int
@@ -133,7 +133,7 @@ func (p *TreePath) route(m *predict.Model, r ldlf.Router, b *Block) {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		child := nodes[i]
 		node := (child - 1) / 2
-		unit, _, _ := r.Unit(p.Tree, node)
+		unit, _, _ := r.UnitOf(p.Tree, node)
 		s := Step{Node: node, Left: child == 2*node+1, Unit: &unit}
 		probability := float64(left[node])
 		if !s.Left {

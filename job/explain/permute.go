@@ -120,7 +120,7 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 	l := p.newLane()
 	means := make([]float64, p.losses())
 	for b, rows := range p.blocks {
-		l.predict(rows)
+		l.forecast(rows)
 		for i := range rows.N {
 			own := p.base[(p.first[b]+i)*p.losses():][:p.losses()]
 			p.measure(own, rows, i, l.predicted[i*p.width:][:p.width], l)
@@ -185,9 +185,6 @@ func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err er
 	return all, err
 }
 
-// blockRows is the number of samples of a block.
-const blockRows = 512
-
 // gap returns the first sample with a missing degree; -1: there is none.
 func gap(r *dataset.Rows) int {
 	if r.Incomplete {
@@ -242,8 +239,8 @@ func (p *permuter) newLane() *permuteLane {
 		d: make([]float64, p.width), q: make([]float64, p.width)}
 }
 
-// predict sets l.predicted.
-func (l *permuteLane) predict(rows *dataset.Rows) {
+// forecast sets l.predicted.
+func (l *permuteLane) forecast(rows *dataset.Rows) {
 	l.model.Predict(l.predicted[:rows.N*l.width], l.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, l.scratch)
 }
 
@@ -309,7 +306,7 @@ func (l *permuteLane) feature(ctx context.Context, f int) (rises [][]float64) {
 			if len(l.at) == 0 {
 				continue
 			}
-			l.predict(&l.changed)
+			l.forecast(&l.changed)
 			for j, i := range l.at {
 				l.measure(l.losses1, rows, i, l.predicted[j*l.width:][:l.width], l)
 				for k, v := range l.base[(l.first[b]+i)*l.losses():][:l.losses()] {

@@ -8,7 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -130,7 +129,7 @@ type SHAPLane struct {
 	products []float64 // by depth and node of the rule: the product of the factors of the path
 	sums     []float64 // by depth, node of the rule and label: the sum of products times leaves below
 	values   []float64 // features×labels, of the caller
-	predict  any       // memory of the model's Predict
+	scratch  any       // memory of the model's Predict
 }
 
 // NewLane makes the memory of one caller of Explain.
@@ -159,19 +158,6 @@ func (l *SHAPLane) Explain(values []float64, r *dataset.Rows, i int) {
 		for c, by := range l.e.unit {
 			own[c] *= by
 		}
-	}
-}
-
-// readRow sets dst to the features of sample i.
-func readRow(dst []float32, r *dataset.Rows, i int) {
-	if !r.Sparse {
-		copy(dst, r.Dense(i))
-		return
-	}
-	clear(dst)
-	columns, values := r.NonZeros(i)
-	for j, c := range columns {
-		dst[c] = values[j]
 	}
 }
 
@@ -323,27 +309,11 @@ func (e *Explainer) block(l *SHAPLane, b *Block) *Explained {
 	for i := range b.Rows.N {
 		l.Explain(x.Values[i*width:][:width], b.Rows, i)
 	}
-	if l.predict == nil {
-		l.predict = e.model.NewScratch()
+	if l.scratch == nil {
+		l.scratch = e.model.NewScratch()
 	}
-	e.model.Predict(x.Predictions, refsOf(b.Rows.N), func(uint32) *dataset.Rows { return b.Rows }, l.predict)
+	e.model.Predict(x.Predictions, refsOf(b.Rows.N), func(uint32) *dataset.Rows { return b.Rows }, l.scratch)
 	return x
-}
-
-// Features returns the features of sample i of a block.
-func (b *Block) Features(i int) []float32 {
-	x := make([]float32, b.Rows.Features)
-	readRow(x, b.Rows, i)
-	return x
-}
-
-// refsOf returns the references of the samples of a block.
-func refsOf(n int) []dataset.RowRef {
-	refs := make([]dataset.RowRef, n)
-	for i := range refs {
-		refs[i].Pos = uint32(i)
-	}
-	return refs
 }
 
 // Background says in words which distribution the values compare a sample with.
@@ -377,19 +347,4 @@ func (e *Explainer) Difference(values []float64, predicted []float32) (most floa
 		return most, fmt.Errorf("the SHAP values of a sample sum to %v, but the model predicts %v", sums, predicted)
 	}
 	return most, nil
-}
-
-// softmax replaces scores by their softmax.
-func softmax(scores []float64) {
-	most, sum := scores[0], 0.0
-	for _, s := range scores {
-		most = max(most, s)
-	}
-	for c, s := range scores {
-		scores[c] = num.Exp(s - most)
-		sum += scores[c]
-	}
-	for c := range scores {
-		scores[c] /= sum
-	}
 }

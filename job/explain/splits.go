@@ -55,10 +55,10 @@ const splitSums = 4
 func NewSoftSplits(m *predict.Model, src dataset.Source, o importer.Options) (*SoftSplits, error) {
 	r, ok := m.Model.(ldlf.Router)
 	if !ok {
-		return nil, errtext.Errorf(errtext.WrongRequest, "a model of %s has no soft splits; {method=splits} is for models of "+
-			"%s", m.File.Algorithm, ldlf.Name)
+		return nil, errtext.Errorf(errtext.WrongRequest, "a model of %s has no soft splits; {method=splits} is for "+
+			"models of %s", m.File.Algorithm, ldlf.Name)
 	}
-	trees, splits, leaves := r.Trees()
+	trees, splits, leaves := r.SoftTrees()
 	width := splits*splitSums + leaves // sums of a tree, with the mass of each leaf
 	sums := make([]float64, trees*width)
 	found := new(SoftSplits)
@@ -120,14 +120,14 @@ func entropy(p float64) float64 {
 
 // describeSplits describes the splits of a tree.
 func describeSplits(r ldlf.Router, tree int, sums []float64, samples int, names []string) []SoftSplit {
-	_, splits, leaves := r.Trees()
-	labels := len(r.Leaf(tree, 0))
-	below := make([]float64, (splits+leaves)*(1+labels)) // of each node: the mass of the leaves below it, and their sums
+	_, splits, leaves := r.SoftTrees()
+	labels := len(r.SoftLeaf(tree, 0))
+	below := make([]float64, (splits+leaves)*(1+labels)) // by node: the mass of the leaves below it, and their sums
 	for n := splits + leaves - 1; n >= 0; n-- {
 		own := below[n*(1+labels):][:1+labels]
 		if n >= splits {
 			own[0] = sums[splits*splitSums+n-splits]
-			for c, q := range r.Leaf(tree, n-splits) {
+			for c, q := range r.SoftLeaf(tree, n-splits) {
 				own[1+c] = own[0] * float64(q)
 			}
 			continue
@@ -161,7 +161,7 @@ func describeSplits(r ldlf.Router, tree int, sums []float64, samples int, names 
 			x.Left, x.Certainty = s[1]/s[0], s[2]/s[0]
 			x.Information = max(0, entropy(x.Left)-s[3]/s[0])
 		}
-		unit, scaled, raw := r.Unit(tree, n)
+		unit, scaled, raw := r.UnitOf(tree, n)
 		x.Unit = unit
 		order := Order(len(scaled), func(k int) float64 { return math.Abs(scaled[k]) })
 		for _, k := range order[:min(len(order), mostUnitWeights)] {

@@ -31,7 +31,8 @@ func (m *model) Additive() *Additive {
 
 // Added describes the sum of the leaves, with the factor 1.
 func (m *Ensemble) Added() *Additive {
-	return &Additive{Features: m.features, Labels: m.labels, Trees: m.trees, Start: make([]float64, m.labels), Factor: 1}
+	return &Additive{Features: m.features, Labels: m.labels, Trees: m.trees, Start: make([]float64, m.labels),
+		Factor: 1}
 }
 
 // Label returns the label that a tree is about. If the leaves have a number for each label, all is true.
@@ -42,8 +43,8 @@ func (a *Additive) Label(tree int) (label int, all bool) {
 	return tree % a.Labels, false
 }
 
-// Outputs replaces the sums of leaves of a sample, or of some of its leaves, by outputs. Without start, the outputs lack
-// Start: then they are what the leaves add to the outputs.
+// Outputs replaces the sums of leaves of a sample, or of some of its leaves, by outputs. If start is false, the outputs
+// lack Start: they are what the leaves add.
 func (a *Additive) Outputs(sums []float64, start bool) {
 	mean := 0.0
 	if a.Centred {
@@ -61,7 +62,7 @@ func (a *Additive) Outputs(sums []float64, start bool) {
 }
 
 // ErrCovers says that the numbers of samples of a tree's nodes do not add up.
-var ErrCovers = errors.New("the numbers of samples of the nodes do not add up, as those of a trained model do")
+var ErrCovers = errors.New("the numbers of samples do not add up: a node and its children must have equally many")
 
 // CheckCovers returns ErrCovers unless each node of each tree has samples, and a split node as many as its children.
 func (a *Additive) CheckCovers() error {
