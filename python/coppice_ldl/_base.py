@@ -468,6 +468,68 @@ class Estimator:
             return float("nan" if r2 is None else r2)  # null of one sample
         return -float(found["measures"]["kl"]["mean"])
 
+    # Explanations.
+
+    def explain(self, X: Any) -> Any:
+        """Return SHAP values: what each feature adds to the output of each sample and label.
+
+        They are for forests (`RandomForest`, `StructRF`) and boosters (`LDLogitBoost`, `AOSOLDLogitBoost`). For a forest, the
+        output is the predicted probability. For a booster, it is the score before the softmax. The values of a sample and a
+        label sum to the output less the base value. The background is the training samples, as the splits of the trees divided
+        them: path-dependent TreeSHAP (Lundberg et al. 2020).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        shap.Explanation
+            It has `values` of shape (n_samples, n_features, n_labels), `base_values` of shape (n_samples, n_labels), `data` of
+            shape (n_samples, n_features), `feature_names` and `output_names`. ``explanation[:, :, 0]`` is about the first label,
+            and the plots of shap take it. Without the package shap, the result is another object with these attributes. A
+            sample that `missing` drops has NaN.
+
+        Raises
+        ------
+        InputError
+            If the model is neither a forest nor a booster, or X is not valid.
+        """
+        from ._explain import explain
+
+        return explain(self, X)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """The importance of each feature of a forest or a booster, of shape (n_features,).
+
+        It is the fraction of the gain of all splits that splits on the feature have. The gain of a split of a forest is its
+        information gain, weighted by the fraction of the samples of the tree. Importances sum to 1 if the trees have splits.
+        Other estimators do not have this attribute.
+        """
+        from ._explain import importances
+
+        return importances(self)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights of a linear model, of shape (n_labels, n_features).
+
+        A weight is the change of the score of the label if the feature grows by 1, in the unit of X, whether the training scaled
+        the features or not. Most linear models predict the softmax of the scores, so only differences between labels matter.
+        Other estimators do not have this attribute.
+        """
+        from ._explain import weights
+
+        return weights(self, "coef_")[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The offset of the score of each label of a linear model, of shape (n_labels,). Other estimators do not have this attribute."""
+        from ._explain import weights
+
+        return weights(self, "intercept_")[1]
+
     def _check(self, X: Any) -> int:
         """Check X of a prediction, and return its number of samples."""
         if not hasattr(self, "model_"):
