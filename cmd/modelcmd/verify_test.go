@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -98,12 +99,16 @@ func TestVerdicts(t *testing.T) {
 		p.Version, p.Job.Numerics = "7.5.0", 9
 	})
 	renamed := forged(t, model, "renamed.coppice", 0, func(p *pipeline.Provenance) { p.Version = "0.0.9" })
+	table := &external.Table{Labels: 3, Row: []uint32{0}, Degrees: []float32{0.5, 0.25, 0.25}}
+	foreign, _ := modelfile.Encode(external.Name, table.Tensors(), own.Provenance)
+	predictions := cmdtest.Write(t, dir, "predictions.coppice", string(foreign))
 	for _, c := range []struct {
 		name    string
 		args    []string
 		verdict string
 		says    string
 	}{
+		{"of another program", []string{predictions, "--data", data}, verdictCannot, "no training to repeat"},
 		{"good", []string{model, "--data", data}, verdictVerified, ""},
 		{"good, data alone", []string{model, "--data", data, "--only-data"}, verdictSameData, ""},
 		{"one thread", []string{model, "--data", data, "--threads", "1"}, verdictVerified, ""},
