@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
-// TestExport: a model is exported by the end of the file's name, with its cards, and nothing is left of a refused export.
+// TestExport: a model is exported by the end of the file's name, with its cards. Nothing is left of a refused export.
 func TestExport(t *testing.T) {
 	dir, m := t.TempDir(), clitest.NewMoods(40)
 	_, model := m.Trained(t, dir)
@@ -90,7 +90,8 @@ func TestExport(t *testing.T) {
 func TestCard(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data := cmdtest.Write(t, dir, "odd.csv", clitest.PeopleFile([]string{"x1", "x2", "label_a", "label_b"}, ",", ".", true))
+	data := cmdtest.Write(t, dir, "odd.csv", clitest.PeopleFile([]string{"x1", "x2", "label_a", "label_b"}, ",", ".",
+		true))
 	model := filepath.Join(dir, "odd: - [name].model")
 	cmdtest.Works(t, "train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=2", "--test-fraction",
 		"0.25", "--model-out", model)
@@ -161,7 +162,8 @@ func TestDiff(t *testing.T) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(d.Differences, func(x difference) bool { return x.Name == name })
 	}
-	if d.Same || !has("algorithm") || !has("split") || has("depth") || has("digest") || len(d.Measures) != 10 || d.Predictions == nil ||
+	if d.Same || !has("algorithm") || !has("split") || has("depth") || has("digest") || len(d.Measures) != 10 ||
+		d.Predictions == nil ||
 		d.Predictions.Samples != 60 || !(d.Predictions.Greatest > d.Predictions.Mean && d.Predictions.Mean > 0) {
 		t.Errorf("%+v", d)
 	}

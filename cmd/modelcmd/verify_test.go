@@ -136,9 +136,9 @@ func TestVerdicts(t *testing.T) {
 		!strings.Contains(e.Stderr, "tensors do not match its digest") {
 		t.Errorf("flipped bit: %+v", e)
 	}
-	if text := cmdtest.Works(t, "model", "verify", model, "--data", data); !strings.Contains(text, "verdict        verified") ||
-		!strings.Contains(text, own.Digest) {
-		t.Errorf("text: %s", text)
+	shown := cmdtest.Works(t, "model", "verify", model, "--data", data)
+	if !strings.Contains(shown, "verdict        verified") || !strings.Contains(shown, own.Digest) {
+		t.Errorf("text: %s", shown)
 	}
 }
 
@@ -262,8 +262,8 @@ func TestVerifyOnCluster(t *testing.T) {
 	} {
 		isVerified(t, one.data, one.train, append(one.more, at...))
 	}
-	cmdtest.Works(t, append(append([]string{"train", "--data", data, "--name", "there", "--test-fraction", "0.2"}, forest...),
-		at...)...)
+	there := append([]string{"train", "--data", data, "--name", "there", "--test-fraction", "0.2"}, forest...)
+	cmdtest.Works(t, append(there, at...)...)
 	v, code, stderr := verified(t, append([]string{"there", "--data", data}, at...)...)
 	if v.Verdict != verdictVerified || v.TrainedOn != "cluster" || code != 0 {
 		t.Errorf("a model of the cluster: %+v, %s", v, stderr)
