@@ -272,6 +272,13 @@ func TestVerifyOnCluster(t *testing.T) {
 	if v.Verdict != verdictVerified || v.TrainedOn != "this machine" {
 		t.Errorf("a model of the cluster, here: %+v, %s", v, stderr)
 	}
+	var e exported
+	cmdtest.JSON(t, &e, append([]string{"model", "export", "there", "--out", filepath.Join(dir, "there.npz")}, at...)...)
+	card := cmdtest.Works(t, append([]string{"model", "card", "there"}, at...)...)
+	if e.Digest != v.Digest || !strings.Contains(card, "coppice model verify there.model --data FILE") ||
+		!strings.Contains(card, `name: "a"`) { // the dataset
+		t.Errorf("export of a model of the cluster: %+v\n%s", e, card)
+	}
 	other := cmdtest.ArtificialFile(t, dir, "b.csv", 60, 6)
 	if v, _, stderr = verified(t, append([]string{"there", "--data", other}, at...)...); v.Verdict != verdictData {
 		t.Errorf("other data: %+v, %s", v, stderr)
