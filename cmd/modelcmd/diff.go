@@ -36,9 +36,9 @@ type diffCmd struct {
 
 // Help implements kong's HelpProvider.
 func (diffCmd) Help() string {
-	return `The first table has what differs between the trainings: data, hyperparameters, seed and version. The second table has the
-measures of both models. Two models are the same if their digests are equal. The exit code is 0 in both cases; with
---exit-code, it is 1 if the digests differ.`
+	return `The first table has what differs between the trainings: data, hyperparameters of one algorithm, seed and version. The
+second table has the measures of both models. Two models are the same if their digests are equal. The exit code is 0 in
+both cases; with --exit-code, it is 1 if the digests differ.`
 }
 
 // difference is something that differs between two models.
@@ -125,7 +125,8 @@ func comparedOf(s *modelShown) comparedModel {
 	return comparedModel{Model: s.Name, Digest: s.Digest, Algorithm: s.Job.Algorithm, EvaluatedOn: s.EvaluatedOn}
 }
 
-// differences lists what differs between the trainings of two models.
+// differences lists what differs between the trainings of two models. Hyperparameters of different algorithms are not
+// compared.
 func differences(x, y *modelShown) []difference {
 	all := []difference{}
 	put := func(what, name, a, b string) {
@@ -162,6 +163,9 @@ func differences(x, y *modelShown) []difference {
 		y.RefitSteps))
 	put("training", "Coppice", x.Version, y.Version)
 	put("training", "arithmetic version", fmt.Sprint(x.Job.Numerics), fmt.Sprint(y.Job.Numerics))
+	if x.Job.Algorithm != y.Job.Algorithm { // their hyperparameters mean different things
+		return all
+	}
 	mine, others := spec.Settings(x.Job.Params), spec.Settings(y.Job.Params)
 	value := make(map[string]string)
 	for _, s := range others {
