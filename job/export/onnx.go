@@ -25,8 +25,7 @@ func ONNX(w io.Writer, m *predict.Model) error {
 		err = writeONNX(w, g, m.Provenance.Version, metadata(m, g))
 	}
 	if err != nil {
-		return errtext.Errorf(errtext.WrongRequest,
-			"a model of %s cannot be written as ONNX: %w; {format=npz} writes its arrays", m.File.Algorithm, err)
+		return errtext.Errorf(errtext.WrongRequest, "%w; {format=npz} writes its arrays", err)
 	}
 	return nil
 }

@@ -132,7 +132,8 @@ func writeTable(t testing.TB, gaps bool) string {
 
 // TestCategories: the graph reads categories as texts and missing features as NaN, and predicts as `predict` does.
 func TestCategories(t *testing.T) {
-	for _, missing := range []dataset.Missing{{}, {By: dataset.FillMean}, {By: dataset.FillMedian}, {Fill: true, Value: 2}} {
+	for _, missing := range []dataset.Missing{{}, {By: dataset.FillMean}, {By: dataset.FillMedian},
+		{Fill: true, Value: 2}} {
 		path := writeTable(t, !missing.Refuses())
 		options := read.OpenOptions{Missing: missing, CSV: read.CSVOptions{Categories: []string{"colour", "kind"}}}
 		src, err := read.Open(path, options)
@@ -196,8 +197,8 @@ func TestCategories(t *testing.T) {
 
 // TestSameFile: a model is always written with the same bytes.
 func TestSameFile(t *testing.T) {
-	m := train(t, generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, dataset.LabelType{}, "ensemble",
-		small["ensemble"][0])
+	o := generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}
+	m := train(t, o, dataset.LabelType{}, "ensemble", small["ensemble"][0])
 	var first, second bytes.Buffer
 	if err := ONNX(&first, m); err != nil {
 		t.Fatal(err)
