@@ -44,15 +44,7 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	numbers := append(m.Sizes.Numbers(), learner.Within(&m.k, 1, dataset.MaxRows),
 		learner.Within(&kind, 0, len(scaling.Kinds)-1))
-	format := uint32(modelFormat)
-	if l.Reading() {
-		left := l.Left()
-		m.targets = len(left) > 0 && len(left[0].U32) > 0 && left[0].U32[0] == targetFormat
-	}
-	if m.targets {
-		format = targetFormat
-	}
-	if l.Settings(format, numbers...) {
+	if l.Settings(l.Targets(&m.targets, modelFormat, targetFormat), numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
 	l.Check(m.k <= m.Rows && m.Labels > 0, "the model is damaged: %d neighbours, %d samples and %d labels do not fit "+

@@ -52,6 +52,11 @@ func (m *model) Describe() [][2]string {
 		{"weights", fmt.Sprint(len(m.weights))}}
 }
 
+// Linear implements maxent.Linear.
+func (m *model) Linear() (weights []float64, link string) {
+	return m.weights, "(tanh s + 1) / 2 of the score s, scaled to the bounds of the target"
+}
+
 // predicting is the working memory of a caller of Predict.
 type predicting struct {
 	space  blocks.Space

@@ -1,4 +1,3 @@
-// Package export writes models for programs without Coppice.
 package export
 
 import (
@@ -20,7 +19,7 @@ import (
 // levels of categories, the values that replace missing features, and the scaling. The graph predicts what `predict`
 // writes. An error wraps graph.ErrNone if no operators describe the model.
 func ONNX(w io.Writer, m *predict.Model) error {
-	g, err := describe(m)
+	g, err := build(m)
 	if err == nil {
 		err = writeONNX(w, g, m.Provenance.Version, metadata(m, g))
 	}
@@ -41,9 +40,9 @@ const (
 	outputMode        = "mode"
 )
 
-// describe returns the graph of a model, from its inputs to its outputs.
-func describe(m *predict.Model) (*graph.Graph, error) {
-	d := describer{Builder: graph.New(), model: m}
+// build returns the graph of a model, from its inputs to its outputs.
+func build(m *predict.Model) (*graph.Graph, error) {
+	d := builder{Builder: graph.New(), model: m}
 	x, err := d.read()
 	if err != nil {
 		return nil, err
@@ -56,8 +55,8 @@ func describe(m *predict.Model) (*graph.Graph, error) {
 	return d.Graph, d.write(p)
 }
 
-// describer adds what a file has before and behind the graph of a model.
-type describer struct {
+// builder adds what a file has before and behind the graph of a model.
+type builder struct {
 	*graph.Builder
 	model   *predict.Model
 	invalid graph.Value // of each sample: true if a feature is NaN or infinite (bool, samples×1)
@@ -90,7 +89,7 @@ func categoriesOf(m *predict.Model) (all []category, err error) {
 }
 
 // read adds the inputs, and returns the features that the model reads (float32, samples×features).
-func (d *describer) read() (graph.Value, error) {
+func (d *builder) read() (graph.Value, error) {
 	features, _ := d.model.Shape()
 	categories, err := categoriesOf(d.model)
 	if err != nil {
@@ -150,7 +149,7 @@ func fillOf(m *predict.Model, features int) []float32 {
 }
 
 // write adds the outputs of predictions p.
-func (d *describer) write(p graph.Value) error {
+func (d *builder) write(p graph.Value) error {
 	bounds, err := d.model.TargetBounds()
 	if err != nil {
 		return err
@@ -191,12 +190,12 @@ func docOf(m *predict.Model) string {
 }
 
 // guard replaces the predictions of samples with invalid features by NaN.
-func (d *describer) guard(p graph.Value) graph.Value {
+func (d *builder) guard(p graph.Value) graph.Value {
 	return d.Op("Where", d.invalid, d.F32([]float32{float32(math.NaN())}), p)
 }
 
 // unscale returns targets in their bounds.
-func (d *describer) unscale(p graph.Value, bounds *dataset.Bounds) graph.Value {
+func (d *builder) unscale(p graph.Value, bounds *dataset.Bounds) graph.Value {
 	n := len(bounds.Low)
 	ranges := make([]float64, n)
 	for c, low := range bounds.Low {
@@ -209,7 +208,7 @@ func (d *describer) unscale(p graph.Value, bounds *dataset.Bounds) graph.Value {
 }
 
 // numbers adds the expected number, the median and the mode of distributions over the numbers from low on.
-func (d *describer) numbers(p graph.Value, low float64, labels int) {
+func (d *builder) numbers(p graph.Value, low float64, labels int) {
 	positions := make([]float64, labels)
 	for i := range positions {
 		positions[i] = float64(i)
@@ -233,7 +232,7 @@ func (d *describer) numbers(p graph.Value, low float64, labels int) {
 // metadata lists the properties of a file: names, and where the model comes from.
 func metadata(m *predict.Model, g *graph.Graph) [][2]string {
 	p := m.Provenance
-	categories, _ := categoriesOf(m) // describe has found them
+	categories, _ := categoriesOf(m) // build has found them
 	features := namesOrNumbers(p.FeatureNames, m)
 	for _, k := range slices.Backward(categories) {
 		features = slices.Delete(features, k.at, k.at+len(k.Levels))

@@ -58,7 +58,7 @@ const targetLabels = `"bounded"`
 
 // taken are names that the base class uses, which no hyperparameter may have.
 var taken = []string{
-	"evaluate", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number", "predict_proba",
+	"evaluate", "explain", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number", "predict_proba",
 	"report", "save", "score", "self", "set_params",
 }
 

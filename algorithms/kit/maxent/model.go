@@ -50,6 +50,20 @@ func (m *Model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.ten
 // Shape implements algorithms.Model.
 func (m *Model) Shape() (features, labels int) { return m.Features, m.Labels }
 
+// Linear is implemented by models whose prediction depends on the features by scores that are linear functions of them.
+type Linear interface {
+	// Linear returns the weights ((features+1)×labels, the offsets last), which read features as samples have them. link
+	// says in words how the scores become the prediction.
+	Linear() (weights []float64, link string)
+}
+
+var _ Linear = (*Model)(nil)
+
+// Linear implements Linear.
+func (m *Model) Linear() (weights []float64, link string) {
+	return m.Weights, "softmax: only differences between the weights of labels matter"
+}
+
 // NewScratch implements algorithms.Model.
 func (m *Model) NewScratch() any {
 	s := newSpace(m.Features, m.Labels)

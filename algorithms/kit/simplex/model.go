@@ -80,6 +80,11 @@ func (m *Model) Describe() [][2]string {
 		{"weights", fmt.Sprint(len(m.weights))}}
 }
 
+// Linear implements maxent.Linear.
+func (m *Model) Linear() (weights []float64, link string) {
+	return m.weights, "the nearest label distribution"
+}
+
 // space is the memory of a prediction.
 type space struct{ p, sorted []float64 }
 
