@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -24,7 +23,7 @@ func ONNX(w io.Writer, m *predict.Model) error {
 		err = writeONNX(w, g, m.Provenance.Version, metadata(m, g))
 	}
 	if err != nil {
-		return errtext.Errorf(errtext.WrongRequest, "%w; {format=npz} writes its arrays", err)
+		return fmt.Errorf("%w; the format npz has its arrays", err)
 	}
 	return nil
 }
@@ -43,7 +42,7 @@ const (
 // build returns the graph of a model, from its inputs to its outputs.
 func build(m *predict.Model) (*graph.Graph, error) {
 	d := builder{Builder: graph.New(), model: m}
-	x, err := d.read()
+	x, err := d.inputs()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +51,7 @@ func build(m *predict.Model) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Graph, d.write(p)
+	return d.Graph, d.outputs(p)
 }
 
 // builder adds what a file has before and behind the graph of a model.
@@ -88,8 +87,8 @@ func categoriesOf(m *predict.Model) (all []category, err error) {
 	return all, nil
 }
 
-// read adds the inputs, and returns the features that the model reads (float32, samples×features).
-func (d *builder) read() (graph.Value, error) {
+// inputs adds the inputs, and returns the features that the model reads (float32, samples×features).
+func (d *builder) inputs() (graph.Value, error) {
 	features, _ := d.model.Shape()
 	categories, err := categoriesOf(d.model)
 	if err != nil {
@@ -148,8 +147,8 @@ func fillOf(m *predict.Model, features int) []float32 {
 	return slices.Repeat([]float32{float32(missing.Value)}, features)
 }
 
-// write adds the outputs of predictions p.
-func (d *builder) write(p graph.Value) error {
+// outputs adds the outputs of predictions p.
+func (d *builder) outputs(p graph.Value) error {
 	bounds, err := d.model.TargetBounds()
 	if err != nil {
 		return err

@@ -264,7 +264,7 @@ func TestNoGraph(t *testing.T) {
 	for algorithm, set := range map[string]map[string]string{"ndf": hard,
 		"ensemble": {"members": "sa-bfgs,ndf:trees=2:iters=5:routing=hard", "weights": "mean"}} {
 		err := ONNX(new(bytes.Buffer), train(t, o, dataset.LabelType{}, algorithm, set))
-		if !errors.Is(err, graph.ErrNone) || !strings.Contains(err.Error(), "--format npz") ||
+		if !errors.Is(err, graph.ErrNone) || !strings.Contains(err.Error(), "the format npz") ||
 			!strings.Contains(err.Error(), "routing=soft") {
 			t.Errorf("%s: %v", algorithm, err)
 		}
