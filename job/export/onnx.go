@@ -242,9 +242,9 @@ func metadata(m *predict.Model, g *graph.Graph) [][2]string {
 	return [][2]string{
 		{"algorithm", m.File.Algorithm}, {"model_digest", m.File.Digest}, {"dataset_digest", p.Job.Dataset},
 		{"coppice_version", p.Version}, {"arithmetic_version", strconv.Itoa(int(m.File.Numerics))},
-		{"predicts", m.Output().String()}, {"operators", text(g.Operators())},
-		{"feature_names", text(features)}, {"label_names", text(m.Labels())}, {"categories", text(categories)},
-		{"label_type", text(p.LabelType)}, {"missing", p.Reading.Missing}, {"hyperparameters", string(p.Job.Params)},
+		{"predicts", m.Output().String()}, {"operators", jsonOf(g.Operators())},
+		{"feature_names", jsonOf(features)}, {"label_names", jsonOf(m.Labels())}, {"categories", jsonOf(categories)},
+		{"label_type", jsonOf(p.LabelType)}, {"missing", p.Reading.Missing}, {"hyperparameters", string(p.Job.Params)},
 		{"seed", strconv.FormatUint(p.Job.Seed, 10)},
 	}
 }
@@ -261,8 +261,8 @@ func namesOrNumbers(names []string, m *predict.Model) []string {
 	return all
 }
 
-// text returns a value as JSON.
-func text(v any) string {
+// jsonOf returns a value as JSON.
+func jsonOf(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // lists of texts and numbers
