@@ -187,9 +187,11 @@ func (v *verification) text(w io.Writer) {
 			same = "not the same as"
 		}
 		lines = append(lines, [2]string{"data", fmt.Sprintf("%s: %s, %s, %s", d.File, units.Plural(d.Samples, "sample"),
-			units.Plural(d.Features, "feature"), units.Plural(d.Labels, "label"))},
-			[2]string{"read with", cmp.Or(d.ReadWith, "no flags")},
-			[2]string{"data digest", fmt.Sprintf("%s, %s of the model's data", d.Digest, same)})
+			units.Plural(d.Features, "feature"), units.Plural(d.Labels, "label"))})
+		if d.ReadWith != "" {
+			lines = append(lines, [2]string{"read with", d.ReadWith})
+		}
+		lines = append(lines, [2]string{"data digest", fmt.Sprintf("%s, %s of the model's data", d.Digest, same)})
 	}
 	if v.Trained != "" {
 		lines = append(lines, [2]string{"trained again", fmt.Sprintf("on %s: digest %s", strings.Replace(v.TrainedOn,
