@@ -165,6 +165,8 @@ func TestVerifyReading(t *testing.T) {
 		{strings.ReplaceAll(clitest.PeopleFile([]string{"x1", "x2", "label_a", "label_b"}, "@", ",", true), "@", ";"),
 			[]string{"--decimal", ",", "--delimiter", ";"}},
 		{clitest.PeopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true), []string{"--thousands", ","}},
+		{strings.NewReplacer(",", "'", ".", ",").Replace(clitest.PeopleFile([]string{"x1", "big", "label_a", "label_b"}, ";",
+			".", true)), []string{"--decimal", ",", "--thousands", "'"}},
 		{clitest.PeopleFile([]string{"x1", "word", "x2", "mood"}, ",", ".", true), []string{"--labels", "class",
 			"--label-columns", "mood", "--categories", "word"}},
 		{clitest.PeopleFile([]string{"id", "x1", "family", "x2", "label_a", "label_b"}, ",", ".", false),
