@@ -91,6 +91,7 @@ OTHERS = {
     "sparse kernel": (LDSVR(), "sparse"),
     "scaled neighbours": (AAKNN(scaling="standard"), "dense"),
     "missing features": (StructRF(trees=3, missing="mean"), "missing"),
+    "missing features as a number": (StructRF(trees=3, missing=2.5), "missing"),
     "targets of a forest": (StructRF(trees=3, labels="bounded", bounds=(-9, 9)), "targets"),
     "targets of neighbours": (GLDKNN(), "targets"),
     "images": (DLDL(features="conv", channels="4,5", kernel=3, padding=1, pool=2, hidden="8", layer_norm=True, steps=10), "images"),
