@@ -207,8 +207,8 @@ func measuresOf(x, y *modelShown) []measureDifference {
 	return all
 }
 
-// predicted are the predictions of a model.
-type predicted struct {
+// allPredictions are the predictions of a model.
+type allPredictions struct {
 	width  int
 	names  []string
 	values []float32
@@ -259,7 +259,7 @@ func (c *diffCmd) predictions(a *cli.App, x, y *predict.Model) (*predictionDiffe
 }
 
 // predict predicts the samples of the data file.
-func (c *diffCmd) predict(a *cli.App, m *predict.Model) (*predicted, error) {
+func (c *diffCmd) predict(a *cli.App, m *predict.Model) (*allPredictions, error) {
 	flags := c.FileFlags // optionsFor changes them
 	o, _, err := optionsFor(m, &flags, nil)
 	if err != nil {
@@ -272,7 +272,7 @@ func (c *diffCmd) predict(a *cli.App, m *predict.Model) (*predicted, error) {
 	}
 	progress := progress.New(a)
 	defer progress.Clear()
-	p := new(predicted)
+	p := new(allPredictions)
 	err = m.PredictAll(src, progress.Reading(a.Ctx, "predicting", importer.Checks{}), func(b *predict.Block) error {
 		for i := range b.Rows.N {
 			p.width = len(b.Row(i))
