@@ -109,6 +109,10 @@ func (c *verifyCmd) Run(a *cli.App) error {
 		missing == nil)); err != nil {
 		return err
 	}
+	here := c.Local || !connect.Chosen(&c.ServerFlags)
+	if c.Data == dataflags.Stdin && !here {
+		return cli.Usagef("{data=-}: the data are read twice to train on a cluster; give the name of a file, or {local}")
+	}
 	m, _, err := loadModel(a, c.Model, &c.ServerFlags)
 	if err != nil {
 		return err
@@ -141,7 +145,7 @@ func (c *verifyCmd) Run(a *cli.App) error {
 		return v.end(a, verdictCannot, reason)
 	}
 	var o *pipeline.Outcome
-	if c.Local || !connect.Chosen(&c.ServerFlags) {
+	if here {
 		v.TrainedOn = "this machine"
 		o, err = c.trainHere(a, j, data)
 	} else {

@@ -305,6 +305,8 @@ func TestVerifyRefused(t *testing.T) {
 		{[]string{model, "--data", filepath.Join(dir, "none.csv")}, 1, "none.csv"},
 		{[]string{filepath.Join(dir, "none.model"), "--data", data, "--server", "127.0.0.1:1"}, 1, "none.model"},
 		{[]string{model, "--data", data, "--labels", "age"}, 2, "--sigma"},
+		{[]string{model, "--data", "-", "--data-format", "csv", "--server", "host"}, 2, "--data -"},
+		{[]string{model, "--data", "-"}, 2, "--data-format"},
 		{[]string{data, "--data", data}, 1, "does not begin with the header"},
 	} {
 		e := cmdtest.Run(t, append([]string{"model", "verify"}, c.args...)...)
