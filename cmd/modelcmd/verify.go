@@ -14,8 +14,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
@@ -476,8 +478,11 @@ func specOf(j *round.Job, m *dataset.Manifest) protocol.Spec {
 		Folds: j.Split.Folds, Assigned: j.Split.Assigned, Overlap: j.Split.Overlap, KeepPredictions: &none,
 		Measures: j.Measures, Clip: j.Clip, Mask: j.Split.Mask.String(), Set: make(map[string]string),
 	}
-	if s.Measures == pipeline.EveryMeasures {
-		s.Measures = ""
+	if s.Measures == pipeline.EveryMeasures { // of a run of an experiment: all measures that models have
+		s.Measures = pipeline.AllMeasures
+		if registry.Output(j.Algorithm) == algorithms.Number {
+			s.Measures = pipeline.TenMeasures
+		}
 	}
 	if s.Folds > 0 {
 		s.Fold = &j.Split.Fold

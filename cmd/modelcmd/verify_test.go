@@ -264,6 +264,11 @@ func TestVerifyOnCluster(t *testing.T) {
 	} {
 		isVerified(t, one.data, one.train, append(one.more, at...))
 	}
+	for _, model := range runsOf(t, data, "{sklearn: 2, seed: 2, repeats: 2}") {
+		if v, _, stderr := verified(t, append([]string{model, "--data", data}, at...)...); v.Verdict != verdictVerified {
+			t.Errorf("a run of an experiment: %+v, %s", v, stderr)
+		}
+	}
 	there := append([]string{"train", "--data", data, "--name", "there", "--test-fraction", "0.2"}, forest...)
 	cmdtest.Works(t, append(there, at...)...)
 	v, code, stderr := verified(t, append([]string{"there", "--data", data}, at...)...)
@@ -288,6 +293,39 @@ func TestVerifyOnCluster(t *testing.T) {
 	jobs, err := c.Client().Jobs().All(t.Context())
 	if err != nil || len(jobs) != 1 || jobs[0].Name != "there" {
 		t.Errorf("jobs that are left: %v, %v", jobs, err)
+	}
+}
+
+// runsOf runs a small experiment of forests and linear models on a data file, and returns the model files of its runs.
+func runsOf(t *testing.T, data, folds string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	spec := cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\nseed: 2\nfolds: %s\ndatasets:\n- {name: d, file: %s}\n"+
+		"methods:\n- {algorithm: structrf, settings: {trees: 2}}\n- {algorithm: sa-bfgs, settings: {iterations: 3}}\n", folds,
+		data))
+	cmdtest.Works(t, "experiment", "run", spec, "--local", "--keep-models", "--dir", filepath.Join(dir, "e.experiment"))
+	all, _ := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
+	if len(all) < 4 {
+		t.Fatalf("the experiment has the models %q", all)
+	}
+	return all
+}
+
+// TestVerifyRuns: the models of the runs of an experiment are verified, with the seed of their folds if it is not the
+// seed of the experiment.
+func TestVerifyRuns(t *testing.T) {
+	testkit.WithoutRace(t)
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "a.csv", 40, 5)
+	for folds, more := range map[string][]string{
+		"{k: 2, repeats: 2}": nil, "{sklearn: 2, seed: 2}": nil, "{sklearn: 2, seed: 4, repeats: 2}": {"--fold-seed", "4"},
+		"{k: 2, seed: 4}": {"--fold-seed", "4"},
+	} {
+		for _, model := range runsOf(t, data, folds) {
+			v, _, stderr := verified(t, append([]string{model, "--data", data}, more...)...)
+			if v.Verdict != verdictVerified {
+				t.Errorf("%s: %+v, %s", folds, v, stderr)
+			}
+		}
 	}
 }
 
