@@ -13,7 +13,7 @@ import pytest
 from conftest import SMALL, make
 
 import coppice_ldl
-from coppice_ldl import AAKNN, DLDL, GLDKNN, LDLForest, LDSVR, NDF, SABFGS, Ensemble, InputError, StructRF
+from coppice_ldl import AABP, AAKNN, DLDL, GLDKNN, LDLForest, LDSVR, NDF, SABFGS, Ensemble, InputError, StructRF
 from coppice_ldl._binary import binary
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "export.md"
@@ -96,6 +96,7 @@ OTHERS = {
     "missing features as a number": (StructRF(trees=3, missing=2.5), "missing"),
     "targets of a forest": (StructRF(trees=3, labels="bounded", bounds=(-9, 9)), "targets"),
     "targets of neighbours": (GLDKNN(), "targets"),
+    "targets of a network": (AABP(steps=20, labels="bounded"), "targets"),
     "images": (DLDL(features="conv", channels="4,5", kernel=3, padding=1, pool=2, hidden="8", layer_norm=True, steps=10), "images"),
     "cropped images": (DLDL(features="conv", channels="3", kernel=2, padding=0, stride=2, pool=1, crop=5, hidden="none", steps=10), "images"),
     "mean pooling": (DLDL(features="conv", channels="3", kernel=3, pool=2, pooling="average", steps=10), "images"),
