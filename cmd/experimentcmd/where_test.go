@@ -133,7 +133,8 @@ func TestReportWithoutPlan(t *testing.T) {
 	}
 }
 
-// TestRunWithoutCluster: if the user names no cluster, the error says how to run without one. With --server it does not.
+// TestRunWithoutCluster: if the user names no cluster, the error says how to run without one. With --server it does
+// not.
 func TestRunWithoutCluster(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 40, 1)

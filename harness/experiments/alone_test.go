@@ -108,6 +108,21 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (st
 	}
 }
 
+// completed reports whether a command has written the report of an experiment. Its exit code is 1 if runs failed.
+func completed(e cmdtest.Ended) bool {
+	return e.Code == cli.ExitOK || e.Code == cli.ExitFailed && strings.Contains(e.Stderr, " failed; the report says why")
+}
+
+// reported runs a command that writes the report of an experiment, and returns the report.
+func reported(t *testing.T, args ...string) string {
+	t.Helper()
+	e := cmdtest.Run(t, args...)
+	if !completed(e) {
+		t.Fatalf("coppice %s: exit code %d\n%s", strings.Join(args, " "), e.Code, e.Stderr)
+	}
+	return e.Stdout
+}
+
 // TestRunsAlone: the command of a run trains the same model, whatever its folds and its method are, and a failed run
 // fails again for the same reason. A failed run says how often it was run.
 func TestRunsAlone(t *testing.T) {

@@ -55,21 +55,6 @@ func tableOf(t *testing.T, args ...string) *tables.Table {
 	return table
 }
 
-// completed reports whether a command has written the report of an experiment. Its exit code is 1 if runs failed.
-func completed(e cmdtest.Ended) bool {
-	return e.Code == cli.ExitOK || e.Code == cli.ExitFailed && strings.Contains(e.Stderr, " failed; the report says why")
-}
-
-// reported runs a command that writes the report of an experiment, and returns the report.
-func reported(t *testing.T, args ...string) string {
-	t.Helper()
-	e := cmdtest.Run(t, args...)
-	if !completed(e) {
-		t.Fatalf("coppice %s: exit code %d\n%s", strings.Join(args, " "), e.Code, e.Stderr)
-	}
-	return e.Stdout
-}
-
 // TestExperimentLocal: runs have the digests of folds that train alone, rows that do not go
 // with the data fail with a reason, and what has ended is not run again.
 func TestExperimentLocal(t *testing.T) {
