@@ -131,8 +131,8 @@ func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlag
 // CheckLabels returns an error, before a data file is read, if an algorithm predicts targets and the flags do not read
 // the labels as targets. Otherwise the error would be about the sum of the labels.
 func CheckLabels(algorithm string, d *dataflags.DataFlags) error {
-	if d.Labels == string(dataset.Bounded) {
-		return nil
+	if _, _, err := d.Options(); err != nil || d.Labels == string(dataset.Bounded) {
+		return err
 	}
 	if err := registry.CheckTargets(algorithm, false, cmp.Or(d.Labels, "distributions")); err != nil {
 		return cli.Usage(err)

@@ -52,7 +52,8 @@ def test_figures(tmp_path: pathlib.Path) -> None:
 
 def test_figures_of_all_measures(tmp_path: pathlib.Path) -> None:
     """all_tests draws every measure, and a wrong option is refused."""
-    report = coppice_ldl.experiment(spec(methods=[SABFGS(), AAKNN(), StructRF(trees=2)], measures=["kl", "cosine"]))
+    sets = [dict(zip(("name", "X", "D"), (f"set{seed}", *make(60, seed=seed)))) for seed in range(4)]
+    report = coppice_ldl.experiment(spec(datasets=sets, methods=[SABFGS(), AAKNN(), StructRF(trees=2)], measures=["kl", "cosine"]))
     first = report.figures(tmp_path / "first")
     every = report.figures(tmp_path / "every", all_tests=True)
     assert len(every) > len(first) > 0
