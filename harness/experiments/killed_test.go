@@ -302,7 +302,7 @@ var shippedRuns = []struct {
 }{
 	{"structrf-figure4", []string{"SJAFFE"}},
 	{"structrf-tables", []string{"SJAFFE", "Yeast_spo5", "Yeast_heat", "Yeast_cdc", "Yeast_alpha", "Movie"}},
-	{"field-table", []string{"SJAFFE", "Yeast_spo5"}},
+	{"field-table", []string{"SJAFFE", "Yeast_spo5", "Movie"}},
 }
 
 // TestKilledShipped does with shipped experiments what TestKilledClientsAndServers does with a small experiment.

@@ -156,8 +156,8 @@ func (m *Model) TargetBounds() (*dataset.Bounds, error) {
 	return b, b.Check(len(b.Low), nil)
 }
 
-// inUnits returns the model that predicts targets in their units, if it predicts targets.
-func (m *Model) inUnits() (algorithms.Model, error) {
+// InUnits returns the model that predicts targets in their units, if it predicts targets.
+func (m *Model) InUnits() (algorithms.Model, error) {
 	bounds, err := m.TargetBounds()
 	if bounds == nil || err != nil {
 		return m.Model, err
@@ -206,7 +206,7 @@ func (m *Model) NewConformal(t dataset.LabelType) (*Conformal, error) {
 
 // PredictAll predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
-	by, err := m.inUnits()
+	by, err := m.InUnits()
 	if err != nil {
 		return err
 	}
