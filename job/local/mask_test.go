@@ -1,0 +1,58 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/job/enhance"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// TestMaskHides: what a mask hides of training and validation samples changes neither the model nor what it is compared
+// with. Other labels of test samples change the measures alone.
+func TestMaskHides(t *testing.T) {
+	d := artificial(t, 200)
+	n := d.Manifest.Labels
+	for _, algorithm := range []string{"sa-bfgs", "incomldl", "winldl"} {
+		j := resolve(t, d, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3, Mask: "0.5,unlabelled:0.1",
+			Set: map[string]string{"iterations": "20"}})
+		want := run(t, d, j, Options{})
+		roles, err := j.Split.Assign(d.Manifest.Rows, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hidden, tested := enhance.LabelsOf(enhance.AllOf(d.Manifest, d.Shards)), []float32(nil)
+		tested = append(tested, hidden...)
+		changed := 0
+		for row, role := range roles {
+			label := hidden[row*n:][:n]
+			if role == dataset.Test {
+				copy(tested[row*n:], []float32{label[1], label[2], label[0]})
+				continue
+			}
+			left := append([]float32{}, label...)
+			if j.Split.Mask.Hide(left, j.Split.Seed, row) < 2 {
+				continue
+			}
+			var at []int
+			for c, x := range left {
+				if x != x {
+					at = append(at, c)
+				}
+			}
+			label[at[0]], label[at[1]] = label[at[1]], label[at[0]]
+			changed++
+		}
+		if changed < 40 {
+			t.Fatalf("only %d samples have hidden degrees", changed)
+		}
+		if got := run(t, relabelled(d, hidden), j, Options{}); got.ModelDigest != want.ModelDigest ||
+			got.Measures != want.Measures || got.MeanPredictor != want.MeanPredictor {
+			t.Errorf("%s knows hidden degrees", algorithm)
+		}
+		if got := run(t, relabelled(d, tested), j, Options{}); got.ModelDigest != want.ModelDigest ||
+			got.Measures == want.Measures {
+			t.Errorf("%s does not have the true labels of test samples, or the model knows them", algorithm)
+		}
+	}
+}
