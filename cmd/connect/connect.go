@@ -260,6 +260,15 @@ func Named(a *cli.App, s *ServerFlags) []string {
 	return nil
 }
 
+// Chosen reports whether a flag, a variable or the current context names a cluster.
+func Chosen(s *ServerFlags) bool {
+	if len(s.Server) > 0 || s.Context != "" {
+		return true
+	}
+	file, err := contexts.Load(contexts.DefaultPath())
+	return err != nil || file.Current != "" // Connect returns the error
+}
+
 // Flags returns the flags on the command line that say which cluster, and how to connect, as words for a shell.
 func Flags(a *cli.App, s *ServerFlags) []string {
 	words := Named(a, s)
