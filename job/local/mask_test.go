@@ -1,6 +1,7 @@
 package local
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -53,6 +54,37 @@ func TestMaskHides(t *testing.T) {
 		if got := run(t, relabelled(d, tested), j, Options{}); got.ModelDigest != want.ModelDigest ||
 			got.Measures == want.Measures {
 			t.Errorf("%s does not have the true labels of test samples, or the model knows them", algorithm)
+		}
+	}
+}
+
+// TestUnseenLabel: a label that is missing in all training samples is refused by name.
+func TestUnseenLabel(t *testing.T) {
+	d := artificial(t, 60)
+	j := resolve(t, d, protocol.Spec{Algorithm: "sa-bfgs", TestFraction: 0.3, Set: map[string]string{"iterations": "20"}})
+	roles, err := j.Split.Assign(d.Manifest.Rows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := *d.Manifest
+	m.LabelNames, m.LabelType.Incomplete = []string{"joy", "fear", "anger"}, true
+	labels := enhance.LabelsOf(enhance.AllOf(d.Manifest, d.Shards))
+	for row, role := range roles {
+		if role != dataset.Test {
+			labels[row*3], labels[row*3+1] = dataset.MissingDegree, dataset.MissingDegree
+		}
+	}
+	gaps := relabelled(d, labels)
+	gaps.Manifest = &m
+	for _, r := range gaps.Shards {
+		r.Incomplete = true
+	}
+	for _, algorithm := range []string{"sa-bfgs", "incomldl", "winldl"} {
+		j := resolve(t, gaps, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3,
+			Set: map[string]string{"iterations": "20"}})
+		_, err := Run(t.Context(), j, gaps, Options{})
+		if err == nil || !strings.Contains(err.Error(), "the label joy is missing in every training sample") {
+			t.Errorf("%s: %v", algorithm, err)
 		}
 	}
 }
