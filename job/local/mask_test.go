@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/job/enhance"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -85,6 +86,22 @@ func TestUnseenLabel(t *testing.T) {
 		_, err := Run(t.Context(), j, gaps, Options{})
 		if err == nil || !strings.Contains(err.Error(), "the label joy is missing in every training sample") {
 			t.Errorf("%s: %v", algorithm, err)
+		}
+	}
+}
+
+// TestMaskOfOtherLabels: a mask of labels that are no distributions is refused as such, whatever the algorithm.
+func TestMaskOfOtherLabels(t *testing.T) {
+	mask := dataset.Mask{Rate: 0.5}
+	for want, labels := range map[string]dataset.LabelType{
+		"are targets in the bounds": {Bounds: new(dataset.Bounds)}, "are classes": {Classes: true},
+		"are already missing": {Incomplete: true},
+	} {
+		m := &dataset.Manifest{Rows: 9, Features: 3, Labels: 4, LabelType: labels}
+		for _, algorithm := range []string{"sa-bfgs", "gld-bfgs"} {
+			if err := pipeline.CheckLearns(algorithm, m, mask); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, %s: %v", want, algorithm, err)
+			}
 		}
 	}
 }

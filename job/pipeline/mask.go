@@ -46,7 +46,7 @@ func CheckLearns(algorithm string, m *dataset.Manifest, mask dataset.Mask) error
 	case mask.Any() && t.Incomplete:
 		return errtext.Errorf(errtext.WrongData, "a mask hides degrees of complete labels, but degrees of the dataset are "+
 			"already missing")
-	case mask.Any() && (t.Classes || t.Scale != nil || m.Labels < 2):
+	case mask.Any() && (t != dataset.LabelType{} || m.Labels < 2):
 		return errtext.Errorf(errtext.WrongData, "a mask hides degrees of distributions of at least two labels, but the "+
 			"labels are %s", t.String(m.Labels))
 	case (mask.Any() || t.Incomplete) && !registry.LearnsFromIncomplete(algorithm):
