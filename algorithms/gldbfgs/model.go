@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -51,6 +52,11 @@ func (m *model) Describe() [][2]string {
 		{"weights", fmt.Sprint(len(m.weights))}}
 }
 
+// Linear implements maxent.Linear.
+func (m *model) Linear() (weights []float64, link string) {
+	return m.weights, "(tanh s + 1) / 2 of the score s, scaled to the bounds of the target"
+}
+
 // predicting is the working memory of a caller of Predict.
 type predicting struct {
 	space  blocks.Space
@@ -83,4 +89,10 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 		}
 		dst, refs = dst[len(scores):], refs[len(b.Refs):]
 	}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	s := b.Op("Tanh", graph.Linear(b, x, m.weights, m.features, m.labels))
+	return b.Cast(b.Op("Div", b.Op("Add", s, b.Number(1)), b.Number(2)), graph.Float32), nil
 }

@@ -148,11 +148,10 @@ type cardCommands struct {
 // the cluster, or empty.
 func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 	p, shown := m.Provenance, newModelShown(m, of, data)
-	file := cmp.Or(f.CardName, of)
-	if filepath.Ext(file) == "" {
-		file = strings.ReplaceAll(of, "/", "-") + ".model"
+	file := filepath.Base(of)
+	if f.CardName != "" || filepath.Ext(of) == "" { // a name, not a file
+		file = strings.ReplaceAll(cmp.Or(f.CardName, of), "/", "-") + ".model"
 	}
-	file = filepath.Base(file)
 	c := &card{
 		Name: strings.TrimSuffix(file, filepath.Ext(file)), License: f.License, Algorithm: m.File.Algorithm,
 		Predicts: m.Output().String(), Digest: m.File.Digest, Version: p.Version, Numerics: m.File.Numerics,

@@ -36,9 +36,9 @@ type diffCmd struct {
 
 // Help implements kong's HelpProvider.
 func (diffCmd) Help() string {
-	return `The first table has what differs between the trainings: data, hyperparameters, seed and version. The second table has the
-measures of both models. Two models are the same if their digests are equal. The exit code is 0 in both cases; with
---exit-code, it is 1 if the digests differ.`
+	return `The first table has what differs between the trainings: data, hyperparameters of one algorithm, seed and version. The
+second table has the measures of both models. Two models are the same if their digests are equal. The exit code is 0 in
+both cases; with --exit-code, it is 1 if the digests differ.`
 }
 
 // difference is something that differs between two models.
@@ -125,7 +125,8 @@ func comparedOf(s *modelShown) comparedModel {
 	return comparedModel{Model: s.Name, Digest: s.Digest, Algorithm: s.Job.Algorithm, EvaluatedOn: s.EvaluatedOn}
 }
 
-// differences lists what differs between the trainings of two models.
+// differences lists what differs between the trainings of two models. Hyperparameters of different algorithms are not
+// compared.
 func differences(x, y *modelShown) []difference {
 	all := []difference{}
 	put := func(what, name, a, b string) {
@@ -162,6 +163,9 @@ func differences(x, y *modelShown) []difference {
 		y.RefitSteps))
 	put("training", "Coppice", x.Version, y.Version)
 	put("training", "arithmetic version", fmt.Sprint(x.Job.Numerics), fmt.Sprint(y.Job.Numerics))
+	if x.Job.Algorithm != y.Job.Algorithm { // their hyperparameters mean different things
+		return all
+	}
 	mine, others := spec.Settings(x.Job.Params), spec.Settings(y.Job.Params)
 	value := make(map[string]string)
 	for _, s := range others {
@@ -203,8 +207,8 @@ func measuresOf(x, y *modelShown) []measureDifference {
 	return all
 }
 
-// predicted are the predictions of a model.
-type predicted struct {
+// allPredictions are the predictions of a model.
+type allPredictions struct {
 	width  int
 	names  []string
 	values []float32
@@ -255,7 +259,7 @@ func (c *diffCmd) predictions(a *cli.App, x, y *predict.Model) (*predictionDiffe
 }
 
 // predict predicts the samples of the data file.
-func (c *diffCmd) predict(a *cli.App, m *predict.Model) (*predicted, error) {
+func (c *diffCmd) predict(a *cli.App, m *predict.Model) (*allPredictions, error) {
 	flags := c.FileFlags // optionsFor changes them
 	o, _, err := optionsFor(m, &flags, nil)
 	if err != nil {
@@ -268,7 +272,7 @@ func (c *diffCmd) predict(a *cli.App, m *predict.Model) (*predicted, error) {
 	}
 	progress := progress.New(a)
 	defer progress.Clear()
-	p := new(predicted)
+	p := new(allPredictions)
 	err = m.PredictAll(src, progress.Reading(a.Ctx, "predicting", importer.Checks{}), func(b *predict.Block) error {
 		for i := range b.Rows.N {
 			p.width = len(b.Row(i))

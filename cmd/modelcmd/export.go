@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
+	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/export"
 )
@@ -67,7 +68,9 @@ func (c *exportCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer out.Discard()
-	size, err := format.Write(out, m)
+	meter := progress.New(a)
+	size, err := format.Write(meter.Writing(a.Ctx, "exporting", out), m)
+	meter.Clear()
 	if err != nil {
 		return fmt.Errorf("%s: cannot be exported as %s: %w", c.Model, format.Name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -98,12 +99,16 @@ func TestVerdicts(t *testing.T) {
 		p.Version, p.Job.Numerics = "7.5.0", 9
 	})
 	renamed := forged(t, model, "renamed.coppice", 0, func(p *pipeline.Provenance) { p.Version = "0.0.9" })
+	table := &external.Table{Labels: 3, Row: []uint32{0}, Degrees: []float32{0.5, 0.25, 0.25}}
+	foreign, _ := modelfile.Encode(external.Name, table.Tensors(), own.Provenance)
+	predictions := cmdtest.Write(t, dir, "predictions.coppice", string(foreign))
 	for _, c := range []struct {
 		name    string
 		args    []string
 		verdict string
 		says    string
 	}{
+		{"of another program", []string{predictions, "--data", data}, verdictCannot, "no training to repeat"},
 		{"good", []string{model, "--data", data}, verdictVerified, ""},
 		{"good, data alone", []string{model, "--data", data, "--only-data"}, verdictSameData, ""},
 		{"one thread", []string{model, "--data", data, "--threads", "1"}, verdictVerified, ""},
@@ -131,9 +136,9 @@ func TestVerdicts(t *testing.T) {
 		!strings.Contains(e.Stderr, "tensors do not match its digest") {
 		t.Errorf("flipped bit: %+v", e)
 	}
-	if text := cmdtest.Works(t, "model", "verify", model, "--data", data); !strings.Contains(text, "verdict        verified") ||
-		!strings.Contains(text, own.Digest) {
-		t.Errorf("text: %s", text)
+	shown := cmdtest.Works(t, "model", "verify", model, "--data", data)
+	if !strings.Contains(shown, "verdict        verified") || !strings.Contains(shown, own.Digest) {
+		t.Errorf("text: %s", shown)
 	}
 }
 
@@ -257,8 +262,8 @@ func TestVerifyOnCluster(t *testing.T) {
 	} {
 		isVerified(t, one.data, one.train, append(one.more, at...))
 	}
-	cmdtest.Works(t, append(append([]string{"train", "--data", data, "--name", "there", "--test-fraction", "0.2"}, forest...),
-		at...)...)
+	there := append([]string{"train", "--data", data, "--name", "there", "--test-fraction", "0.2"}, forest...)
+	cmdtest.Works(t, append(there, at...)...)
 	v, code, stderr := verified(t, append([]string{"there", "--data", data}, at...)...)
 	if v.Verdict != verdictVerified || v.TrainedOn != "cluster" || code != 0 {
 		t.Errorf("a model of the cluster: %+v, %s", v, stderr)
@@ -266,6 +271,13 @@ func TestVerifyOnCluster(t *testing.T) {
 	v, _, stderr = verified(t, append([]string{"there", "--data", data, "--local"}, at...)...)
 	if v.Verdict != verdictVerified || v.TrainedOn != "this machine" {
 		t.Errorf("a model of the cluster, here: %+v, %s", v, stderr)
+	}
+	var e exported
+	cmdtest.JSON(t, &e, append([]string{"model", "export", "there", "--out", filepath.Join(dir, "there.npz")}, at...)...)
+	card := cmdtest.Works(t, append([]string{"model", "card", "there"}, at...)...)
+	if e.Digest != v.Digest || !strings.Contains(card, "coppice model verify there.model --data FILE") ||
+		!strings.Contains(card, `name: "a"`) { // the dataset
+		t.Errorf("export of a model of the cluster: %+v\n%s", e, card)
 	}
 	other := cmdtest.ArtificialFile(t, dir, "b.csv", 60, 6)
 	if v, _, stderr = verified(t, append([]string{"there", "--data", other}, at...)...); v.Verdict != verdictData {

@@ -301,6 +301,30 @@ func (m *Meter) Reading(ctx context.Context, doing string, checks importer.Check
 	return importer.Options{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
 }
 
+// Writing returns a writer that shows how much was written, and that fails when ctx ends.
+func (m *Meter) Writing(ctx context.Context, doing string, w io.Writer) io.Writer {
+	return &writing{ctx: ctx, meter: m, doing: doing, to: w}
+}
+
+type writing struct {
+	ctx   context.Context
+	meter *Meter
+	doing string
+	to    io.Writer
+	n     int64
+}
+
+// Write implements io.Writer.
+func (w *writing) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.to.Write(b)
+	w.n += int64(n)
+	w.meter.Show(w.doing + ": " + units.Format(w.n))
+	return n, err
+}
+
 // readingLine describes p. first is the first progress of the same phase, and elapsed the time since it.
 func readingLine(doing string, p, first importer.Progress, elapsed time.Duration) string {
 	var parts []string

@@ -1,4 +1,4 @@
-// Package export writes models for programs without Coppice: as NumPy arrays, as JSON, and in other formats.
+// Package export writes models for programs without Coppice: as NumPy arrays, as JSON and as ONNX graphs.
 package export
 
 import (
@@ -125,14 +125,14 @@ func arrayOf(z *npy.Archive, t *algorithms.Tensor) error {
 	case t.Name == aboutArray:
 		return fmt.Errorf("the model has a tensor %q, which is the name of another array", t.Name)
 	case t.F64 != nil:
-		return write(t.F64, t, z.Doubles)
+		return writeArray(t.F64, t, z.Doubles)
 	case t.U32 != nil:
-		return write(t.U32, t, z.Uints)
+		return writeArray(t.U32, t, z.Uints)
 	}
-	return write(t.F32, t, z.Floats)
+	return writeArray(t.F32, t, z.Floats)
 }
 
-func write[T npy.Element](values []T, t *algorithms.Tensor,
+func writeArray[T npy.Element](values []T, t *algorithms.Tensor,
 	begin func(name string, shape ...int) (*npy.Writer[T], error)) error {
 	out, err := begin(t.Name, t.Dims...)
 	if err != nil {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _arrays, _export, _frames, _inputs
+from . import _arrays, _export, _frames, _inputs, _interval
 from ._algorithms import CLASSES
 from ._arrays import Files
 from ._errors import InputError, not_fitted, path_of
@@ -384,6 +384,36 @@ class Estimator:
                 found[name] = found[name].reshape(-1)
         return found
 
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, calibration: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predict an interval for each label by split conformal prediction.
+
+        If calibration samples and new samples are exchangeable, an interval contains the true degree of a new sample with at least
+        the probability `coverage`: of each label by itself, on average over calibration samples and new samples. The conformity
+        score is the absolute residual (Lei et al., JASA 2018). Ends are clipped to [0, 1], or to the bounds of targets or numbers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        coverage : float
+            The probability, above 0 and below 1. MAPIE calls it confidence_level.
+        calibration : tuple (X, D)
+            Features and labels, as for `fit`, of samples that the model was not trained on. A coverage of 0.9 needs 9 samples or more.
+
+        Returns
+        -------
+        low, high : ndarray of float32 of shape (n_samples, n_labels)
+            The ends of the intervals. An estimator that predicts numbers returns the shape (n_samples,).
+            A sample that `missing` drops has NaN.
+
+        Raises
+        ------
+        InputError
+            If the coverage is not possible, or the estimator predicts classes.
+        CoppiceError
+            If there are too few calibration samples, or the model was trained on all of them.
+        """
+        return _interval.predict_interval(self, X, coverage, calibration)
+
     def evaluate(self, X: Any, D: Any, values: Any = None) -> dict[str, Any]:
         """Compare predictions with true label distributions.
 
@@ -437,6 +467,68 @@ class Estimator:
             r2 = found["added"]["model"]["targets"]["r2"]["mean"]
             return float("nan" if r2 is None else r2)  # null of one sample
         return -float(found["measures"]["kl"]["mean"])
+
+    # Explanations.
+
+    def explain(self, X: Any) -> Any:
+        """Return SHAP values: what each feature adds to the output of each sample and label.
+
+        They are for forests (`RandomForest`, `StructRF`) and boosters (`LDLogitBoost`, `AOSOLDLogitBoost`). For a forest, the
+        output is the predicted probability. For a booster, it is the score before the softmax. The values of a sample and a
+        label sum to the output less the base value. The background is the training samples, as the splits of the trees divided
+        them: path-dependent TreeSHAP (Lundberg et al. 2020).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        shap.Explanation
+            It has `values` of shape (n_samples, n_features, n_labels), `base_values` of shape (n_samples, n_labels), `data` of
+            shape (n_samples, n_features), `feature_names` and `output_names`. ``explanation[:, :, 0]`` is about the first label,
+            and the plots of shap take it. Without the package shap, the result is another object with these attributes. A
+            sample that `missing` drops has NaN.
+
+        Raises
+        ------
+        InputError
+            If the model is neither a forest nor a booster, or X is not valid.
+        """
+        from ._explain import explain
+
+        return explain(self, X)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """The importance of each feature of a forest or a booster, of shape (n_features,).
+
+        It is the fraction of the gain of all splits that splits on the feature have. The gain of a split of a forest is its
+        information gain, weighted by the fraction of the samples of the tree. Importances sum to 1 if the trees have splits.
+        Other estimators do not have this attribute.
+        """
+        from ._explain import importances
+
+        return importances(self)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The weights of a linear model, of shape (n_labels, n_features).
+
+        A weight is the change of the score of the label if the feature grows by 1, in the unit of X, whether the training scaled
+        the features or not. Most linear models predict the softmax of the scores, so only differences between labels matter.
+        Other estimators do not have this attribute.
+        """
+        from ._explain import weights
+
+        return weights(self, "coef_")[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """The offset of the score of each label of a linear model, of shape (n_labels,). Other estimators do not have this attribute."""
+        from ._explain import weights
+
+        return weights(self, "intercept_")[1]
 
     def _check(self, X: Any) -> int:
         """Check X of a prediction, and return its number of samples."""

@@ -48,6 +48,13 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 	})
 }
 
+// Additive implements forest.Adds: the outputs are the scores before the softmax.
+func (m *model) Additive() *forest.Additive {
+	a := m.Added()
+	a.Start, a.Factor, a.Centred, a.Scores, a.Sums = m.start, m.factor, true, true, true
+	return a
+}
+
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
 	return append([][2]string{{"factor of the trees", fmt.Sprintf("%.6g", m.factor)}}, m.Ensemble.Describe()...)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -49,6 +50,20 @@ func (m *Model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.ten
 // Shape implements algorithms.Model.
 func (m *Model) Shape() (features, labels int) { return m.Features, m.Labels }
 
+// Linear is implemented by models whose prediction depends on the features by scores that are linear functions of them.
+type Linear interface {
+	// Linear returns the weights ((features+1)×labels, the offsets last), which read features as samples have them. link
+	// says in words how the scores become the prediction.
+	Linear() (weights []float64, link string)
+}
+
+var _ Linear = (*Model)(nil)
+
+// Linear implements Linear.
+func (m *Model) Linear() (weights []float64, link string) {
+	return m.Weights, "softmax: only differences between the weights of labels matter"
+}
+
 // NewScratch implements algorithms.Model.
 func (m *Model) NewScratch() any {
 	s := newSpace(m.Features, m.Labels)
@@ -77,6 +92,11 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 func (m *Model) Describe() [][2]string {
 	return [][2]string{{"features", fmt.Sprint(m.Features)}, {"labels", fmt.Sprint(m.Labels)},
 		{"weights", fmt.Sprint(len(m.Weights))}}
+}
+
+// Graph implements graph.Model.
+func (m *Model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	return b.Cast(b.Softmax(graph.Linear(b, x, m.Weights, m.Features, m.Labels)), graph.Float32), nil
 }
 
 // space is the memory in which blocks of rows are evaluated. Features are float32 and are read in the shards'

@@ -8,6 +8,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -194,4 +196,13 @@ func (m *Predictor) Predict(dst []float32, refs []dataset.RowRef, shard func(uin
 			}
 		}
 	}
+}
+
+// Graph implements graph.Model.
+func (m *Predictor) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	f, err := network.Graph(b, m.Function, &m.Weights, x)
+	if err != nil {
+		return "", err
+	}
+	return b.Cast(b.Softmax(b.Cast(f, graph.Float64)), graph.Float32), nil
 }

@@ -150,8 +150,11 @@ func Arrays(t *testing.T, path string) (numbers map[string][]float64, texts map[
 		if r.Kind == 'U' {
 			texts[name], err = r.ReadStrings()
 		} else {
-			rows, columns, _ := r.Dims()
-			numbers[name] = make([]float64, rows*columns)
+			size := 1
+			for _, n := range r.Shape {
+				size *= n
+			}
+			numbers[name] = make([]float64, size)
 			err = r.ReadFloats(numbers[name])
 		}
 		if err != nil {

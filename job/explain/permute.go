@@ -1,0 +1,390 @@
+package explain
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/num"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/predict"
+)
+
+// Permuting says how permutation importance is computed.
+type Permuting struct {
+	Repeats int
+	Seed    uint64
+	Samples int // at most so many samples, which are drawn; 0: all
+	// Progress, if set, is called with the number of features that are done. It may be called from several goroutines.
+	Progress func(done, of int)
+}
+
+// Mean is a mean over repeats.
+type Mean struct {
+	Mean float64 `json:"mean"`
+	// StandardError is the standard deviation over repeats, divided by the root of their number. It is absent if there
+	// is one repeat.
+	StandardError *float64 `json:"standard_error,omitempty"`
+}
+
+// Permuted says how much the losses of a model rise if the values of a feature are permuted (Breiman 2001).
+type Permuted struct {
+	Samples int    `json:"samples"` // that were used
+	Of      int    `json:"of"`      // that the file has
+	Repeats int    `json:"repeats"`
+	Seed    uint64 `json:"seed"`
+	// KL is the mean K-L divergence without permutations, in nats. It is absent if the model predicts numbers or
+	// targets.
+	KL  *float64 `json:"kl,omitempty"`
+	MAE float64  `json:"mae"` // mean absolute error over samples and labels; of targets, in fractions of their bounds
+	// LabelMAE is the mean absolute error of each label, or of the number.
+	LabelMAE []float64         `json:"label_mae"`
+	Features []FeaturePermuted `json:"features"` // in the order of the model
+}
+
+// FeaturePermuted says how much the losses rise if the values of a feature are permuted.
+type FeaturePermuted struct {
+	Feature  string `json:"feature"`
+	KL       *Mean  `json:"kl,omitempty"`
+	MAE      Mean   `json:"mae"`
+	LabelMAE []Mean `json:"label_mae"`
+}
+
+// Rise returns the mean rise of the K-L divergence, or of the mean absolute error if there is no divergence.
+func (f *FeaturePermuted) Rise() float64 {
+	if f.KL != nil {
+		return f.KL.Mean
+	}
+	return f.MAE.Mean
+}
+
+// permuter has the samples and their losses without permutations.
+type permuter struct {
+	Permuting
+	model  algorithms.Model
+	plan   *measures.Plan
+	blocks []*dataset.Rows
+	first  []int // number of the first sample of each block
+	rows   int
+	width  int // numbers of a prediction
+	base   []float64
+	scale  []float64 // by label: 1 over what an error is divided by in MAE
+}
+
+// losses is the number of losses of a sample: K-L, MAE, and the error of each label.
+func (p *permuter) losses() int { return 2 + p.width }
+
+// Permute computes the permutation importance of the features on the samples of src.
+func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importer.Options) (*Permuted, error) {
+	t, err := m.TypeOf(src.Info())
+	if err != nil {
+		return nil, err
+	}
+	features, labels := m.Shape()
+	p := &permuter{Permuting: o, width: m.Output().Width(labels)}
+	if p.plan, err = pipeline.PlanOf(m.File.Algorithm, labels, t); err != nil {
+		return nil, err
+	}
+	if p.model, err = m.InUnits(); err != nil {
+		return nil, err
+	}
+	bounds, err := m.TargetBounds()
+	if err != nil {
+		return nil, err
+	}
+	p.plan.Bounds = bounds
+	for c := range p.width {
+		by := 1.0
+		if bounds != nil {
+			by = 1 / (bounds.High[c] - bounds.Low[c])
+		}
+		p.scale = append(p.scale, by)
+	}
+	found := &Permuted{Repeats: o.Repeats, Seed: o.Seed}
+	if found.Of, err = p.read(src, reading); err != nil {
+		return nil, err
+	}
+	found.Samples = p.rows
+	if p.rows < 2 {
+		return nil, errtext.Errorf(errtext.WrongRequest, "%s: a permutation needs at least 2 samples, got %s",
+			src.Info().File, units.Count(p.rows))
+	}
+	p.base = make([]float64, p.rows*p.losses())
+	l := p.newLane()
+	means := make([]float64, p.losses())
+	for b, rows := range p.blocks {
+		l.forecast(rows)
+		for i := range rows.N {
+			own := p.base[(p.first[b]+i)*p.losses():][:p.losses()]
+			p.measure(own, rows, i, l.predicted[i*p.width:][:p.width], l)
+			for k, v := range own {
+				means[k] += v
+			}
+		}
+	}
+	for k := range means {
+		means[k] /= float64(p.rows)
+	}
+	if p.hasKL() {
+		found.KL = &means[0]
+	}
+	found.MAE, found.LabelMAE = means[1], means[2:]
+	found.Features = make([]FeaturePermuted, features)
+	names := FeatureNames(m)
+	err = p.each(reading.Context, features, m.Threads, func(f int, rises [][]float64) {
+		found.Features[f] = p.summary(names[f], rises)
+	})
+	return found, err
+}
+
+// hasKL reports whether predictions are distributions.
+func (p *permuter) hasKL() bool { return !p.plan.Number && p.plan.Bounds == nil }
+
+// read reads the samples, or the drawn ones, and returns the number of all.
+func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err error) {
+	drawn := func(int) bool { return true }
+	if p.Samples > 0 {
+		n, err := importer.CountRows(src)
+		if err != nil {
+			return 0, err
+		}
+		if n > p.Samples {
+			order := num.NewPermutation(num.NewKey(p.Seed, "explain/samples"), 0, 0, uint64(n))
+			drawn = func(i int) bool { return i >= n || order.At(uint64(i)) < uint64(p.Samples) }
+		}
+	}
+	err = importer.Blocks(src, blockRows, o, func(rows *dataset.Rows, _ []string) error {
+		if i := gap(rows); i >= 0 {
+			return errtext.Errorf(errtext.WrongRequest, "%s: row %d: a probability is missing, so the losses are not known; "+
+				"leave such samples out", src.Info().File, rows.Row[i])
+		}
+		var kept []int
+		for i := range rows.N {
+			if drawn(all + i) {
+				kept = append(kept, i)
+			}
+		}
+		all += rows.N
+		if len(kept) == 0 {
+			return nil
+		}
+		if len(kept) < rows.N {
+			rows = subset(rows, kept)
+		}
+		p.blocks, p.first = append(p.blocks, rows), append(p.first, p.rows)
+		p.rows += rows.N
+		return nil
+	})
+	return all, err
+}
+
+// gap returns the first sample with a missing degree; -1: there is none.
+func gap(r *dataset.Rows) int {
+	if r.Incomplete {
+		for i := range r.N {
+			if dataset.CountMissing(r.Label(i)) > 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// subset returns some samples of a block.
+func subset(r *dataset.Rows, kept []int) *dataset.Rows {
+	s := &dataset.Rows{Features: r.Features, Labels: r.Labels, Sparse: r.Sparse, Incomplete: r.Incomplete}
+	if r.Sparse {
+		s.Start = append(s.Start, 0)
+	}
+	for _, i := range kept {
+		s.N++
+		s.Row, s.D = append(s.Row, r.Row[i]), append(s.D, r.Label(i)...)
+		if r.Value != nil {
+			s.Value = append(s.Value, r.Value[i])
+		}
+		if !r.Sparse {
+			s.X = append(s.X, r.Dense(i)...)
+			continue
+		}
+		columns, values := r.NonZeros(i)
+		s.X, s.Index = append(s.X, values...), append(s.Index, columns...)
+		s.Start = append(s.Start, uint32(len(s.X)))
+	}
+	return s
+}
+
+// permuteLane is the memory of a thread.
+type permuteLane struct {
+	*permuter
+	scratch   any
+	refs      []dataset.RowRef
+	predicted []float32    // of a block
+	changed   dataset.Rows // samples of a block with other values of a feature
+	at        []int        // their numbers in the block
+	column    []float32    // values of the feature, of all samples
+	losses1   []float64    // of a sample
+	d, q      []float64    // labels
+}
+
+func (p *permuter) newLane() *permuteLane {
+	return &permuteLane{permuter: p, scratch: p.model.NewScratch(), refs: refsOf(blockRows),
+		predicted: make([]float32, blockRows*p.width), losses1: make([]float64, p.losses()),
+		d: make([]float64, p.width), q: make([]float64, p.width)}
+}
+
+// forecast sets l.predicted.
+func (l *permuteLane) forecast(rows *dataset.Rows) {
+	l.model.Predict(l.predicted[:rows.N*l.width], l.refs[:rows.N], func(uint32) *dataset.Rows { return rows }, l.scratch)
+}
+
+// measure sets dst to the losses of sample i of rows.
+func (p *permuter) measure(dst []float64, rows *dataset.Rows, i int, predicted []float32, l *permuteLane) {
+	dst[0], dst[1] = 0, 0
+	if p.plan.Number {
+		dst[2] = math.Abs(p.plan.Type.Scale.Number(rows, i) - float64(predicted[0]))
+		dst[1] = dst[2]
+		return
+	}
+	for c, v := range rows.Label(i) {
+		l.d[c], l.q[c] = float64(v), float64(predicted[c])
+		dst[2+c] = math.Abs(l.d[c] - l.q[c])
+		dst[1] += float64(dst[2+c] * p.scale[c])
+	}
+	dst[1] /= float64(p.width)
+	if p.hasKL() {
+		dst[0] = measures.KL(l.d, l.q)
+	}
+}
+
+// each calls take with each feature and, for each repeat, the means of how much the losses rise. The order of the calls
+// depends on the threads, but what they get does not. Calls may be concurrent.
+func (p *permuter) each(ctx context.Context, features, threads int, take func(f int, rises [][]float64)) error {
+	var next, done atomic.Int64
+	var lanes sync.WaitGroup
+	for range max(1, min(threads, features)) {
+		lanes.Go(func() {
+			l := p.newLane()
+			for f := int(next.Add(1)) - 1; f < features && ended(ctx) == nil; f = int(next.Add(1)) - 1 {
+				take(f, l.feature(ctx, f))
+				if n := int(done.Add(1)); p.Progress != nil {
+					p.Progress(n, features)
+				}
+			}
+		})
+	}
+	lanes.Wait()
+	return ended(ctx)
+}
+
+// feature permutes a feature, and returns how much the losses rise in each repeat.
+func (l *permuteLane) feature(ctx context.Context, f int) (rises [][]float64) {
+	l.column = l.column[:0]
+	varies := false
+	for _, rows := range l.blocks {
+		for i := range rows.N {
+			l.column = append(l.column, value(rows, i, uint32(f)))
+			varies = varies || l.column[len(l.column)-1] != l.column[0]
+		}
+	}
+	key := num.NewKey(l.Seed, "explain/permutation")
+	for repeat := range l.Repeats {
+		rise := make([]float64, l.losses())
+		rises = append(rises, rise)
+		if !varies || ended(ctx) != nil {
+			continue
+		}
+		order := num.NewPermutation(key, uint64(repeat), uint32(f), uint64(l.rows))
+		for b, rows := range l.blocks {
+			l.change(rows, l.first[b], uint32(f), &order)
+			if len(l.at) == 0 {
+				continue
+			}
+			l.forecast(&l.changed)
+			for j, i := range l.at {
+				l.measure(l.losses1, rows, i, l.predicted[j*l.width:][:l.width], l)
+				for k, v := range l.base[(l.first[b]+i)*l.losses():][:l.losses()] {
+					rise[k] += l.losses1[k] - v
+				}
+			}
+		}
+		for k := range rise {
+			rise[k] /= float64(l.rows)
+		}
+	}
+	return rises
+}
+
+// change sets l.changed to the samples of a block whose value of the feature changes, and l.at to their numbers.
+func (l *permuteLane) change(rows *dataset.Rows, first int, f uint32, order *num.Permutation) {
+	r := &l.changed
+	*r = dataset.Rows{Features: rows.Features, Sparse: rows.Sparse, X: r.X[:0], Index: r.Index[:0],
+		Start: append(r.Start[:0], 0)}
+	l.at = l.at[:0]
+	for i := range rows.N {
+		v := l.column[order.At(uint64(first+i))]
+		if v == l.column[first+i] {
+			continue
+		}
+		l.at = append(l.at, i)
+		r.N++
+		if !rows.Sparse {
+			r.X = append(r.X, rows.Dense(i)...)
+			r.X[len(r.X)-rows.Features+int(f)] = v
+			continue
+		}
+		columns, values := rows.NonZeros(i)
+		put := v == 0 // true if the value is in its place
+		for j, c := range columns {
+			if c >= f && !put {
+				r.Index, r.X, put = append(r.Index, f), append(r.X, v), true
+			}
+			if c != f {
+				r.Index, r.X = append(r.Index, c), append(r.X, values[j])
+			}
+		}
+		if !put {
+			r.Index, r.X = append(r.Index, f), append(r.X, v)
+		}
+		r.Start = append(r.Start, uint32(len(r.X)))
+	}
+	if !rows.Sparse {
+		r.Start = nil
+	}
+}
+
+// summary returns the means over repeats.
+func (p *permuter) summary(name string, rises [][]float64) FeaturePermuted {
+	mean := func(k int) Mean {
+		sum, n := 0.0, float64(len(rises))
+		for _, r := range rises {
+			sum += r[k]
+		}
+		m := Mean{Mean: sum / n}
+		if n > 1 {
+			squares := 0.0
+			for _, r := range rises {
+				d := r[k] - m.Mean
+				squares += float64(d * d)
+			}
+			e := math.Sqrt(squares / (n - 1) / n)
+			m.StandardError = &e
+		}
+		return m
+	}
+	x := FeaturePermuted{Feature: name, MAE: mean(1)}
+	if p.hasKL() {
+		kl := mean(0)
+		x.KL = &kl
+	}
+	for c := range p.width {
+		x.LabelMAE = append(x.LabelMAE, mean(2+c))
+	}
+	return x
+}
