@@ -14,8 +14,8 @@
 //
 // Z and Λ have a row for each sample. A worker keeps them for the tasks that it computed, if it has the memory. It
 // computes them again from the beginning if it does not have them, or if another worker computed the last step: a round
-// carries W of each step so far. So the bits do not depend on who computed a step. The prediction is the nearest point of the simplex to xW; zeros among its
-// probabilities make a high K-L divergence. There are no validation samples.
+// carries W of each step so far. So the bits do not depend on who computed a step. The prediction is the nearest point
+// of the simplex to xW; zeros among its probabilities make a high K-L divergence. There are no validation samples.
 package winldl
 
 import (
