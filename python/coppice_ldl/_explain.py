@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError, OptionError, not_fitted
+from ._errors import InputError, not_fitted
 from ._parameters import missing_flag, threads
 from ._process import run
 
@@ -52,7 +52,9 @@ def explain(estimator: Estimator, X: Any) -> Any:
         args += ["--data", files.data(_inputs.features(X)), files.bytes("model", estimator.model_)]
         try:
             run(args, files.descriptors)
-        except OptionError as error:
+        except InputError as error:
+            if not _is_about_method(error):
+                raise
             raise InputError(f"{type(estimator).__name__} has no SHAP values: they are for forests and boosters; permutation_importance of scikit-learn takes any estimator") from error
         found = files.read_arrays(out)
     values, data = found["values"], found["data"]
@@ -69,6 +71,11 @@ def explain(estimator: Estimator, X: Any) -> Any:
     return shap.Explanation(values, base_values=base, data=data, feature_names=names, output_names=labels)
 
 
+def _is_about_method(error: InputError) -> bool:
+    """Return True if an error says that the method does not explain models of this algorithm."""
+    return str(error).startswith("method=")
+
+
 def _explained(estimator: Estimator, attribute: str, method: str, kinds: str) -> dict[str, Any]:
     """Return the output of ``coppice model explain`` for an attribute. An AttributeError says which estimators have it."""
     if not hasattr(estimator, "model_"):
@@ -76,7 +83,9 @@ def _explained(estimator: Estimator, attribute: str, method: str, kinds: str) ->
     with Files() as files:
         try:
             found = run(["model", "explain", "-o", "json", "--method", method, files.bytes("model", estimator.model_)], files.descriptors)
-        except OptionError as error:
+        except InputError as error:
+            if not _is_about_method(error):
+                raise
             raise AttributeError(f"{type(estimator).__name__} has no {attribute}: {kinds} have it") from error
     explained: dict[str, Any] = found.json()[method]
     return explained
