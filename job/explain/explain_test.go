@@ -228,13 +228,13 @@ func TestEachSample(t *testing.T) {
 		err = e.Each(m, src, importer.Options{}, func(x *Explained) error {
 			for i := range x.Rows.N {
 				if int(x.Rows.Row[i]) != at {
-					t.Fatalf("sample %d comes as number %d", x.Rows.Row[i], at)
+					return fmt.Errorf("sample %d comes as number %d", x.Rows.Row[i], at)
 				}
 				lane.Explain(want, x.Rows, i)
 				got := x.Values[i*len(want):][:len(want)]
 				d, err := e.Difference(got, x.Predictions[i*labels:][:labels])
 				if err != nil || d > 1e-6 || !slices.Equal(got, want) {
-					t.Fatalf("sample %d: %v, want %v, %v, difference %v", at, got, want, err, d)
+					return fmt.Errorf("sample %d: %v, want %v, %w, difference %v", at, got, want, err, d)
 				}
 				at++
 			}

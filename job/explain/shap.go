@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -92,9 +93,8 @@ func newExplainer(a *forest.Additive) (*Explainer, error) {
 				reach[child] = reach[n] * s.fraction[child]
 			}
 		}
-		depth := t.Depth()
-		e.depth = max(e.depth, depth)
-		n := max(1, (min(depth, a.Features)+1)/2)
+		e.depth = max(e.depth, t.Depth())
+		n := max(1, (featuresOfPath(t, a.Features)+1)/2)
 		if rules[n] == nil {
 			rules[n] = newRule(n)
 		}
@@ -104,6 +104,28 @@ func newExplainer(a *forest.Additive) (*Explainer, error) {
 	}
 	a.Outputs(e.Base, true)
 	return e, nil
+}
+
+// featuresOfPath returns the greatest number of features on a path of a tree.
+func featuresOfPath(t *forest.Tree, features int) (most int) {
+	parent, last := make([]int, t.Nodes()), make([]int, features) // last: the leaf whose path was last to have the feature
+	for n := range t.Nodes() {
+		_, left, split := t.Test(n)
+		if split {
+			parent[left], parent[left+1] = n, n
+			continue
+		}
+		count := 0
+		for at := n; at > 0; {
+			at = parent[at]
+			if f, _, _ := t.Test(at); last[f] != n {
+				last[f] = n
+				count++
+			}
+		}
+		most = max(most, count)
+	}
+	return most
 }
 
 // addLeaf adds a multiple of a leaf to sums (labels).
@@ -202,9 +224,7 @@ func (l *SHAPLane) visit(node, depth int) {
 		if again { // an edge above it has counted the leaves below with its own factor
 			l.addEdge(feature, below, zero, one, -1)
 		}
-		for i, s := range below {
-			sums[i] += s
-		}
+		num.Add64(sums, below)
 	}
 	l.inPath[feature], l.zero[feature], l.one[feature] = again, zero, one
 }
@@ -225,9 +245,7 @@ func (l *SHAPLane) addEdge(feature uint32, sums []float64, z, o, sign float64) {
 	}
 	for q, at := range rule.at {
 		by := float64(sign*(o-z)) * rule.weight[q] / factor(z, o, at)
-		for c, s := range sums[q*width:][:width] {
-			values[c] += float64(by * s)
-		}
+		num.AddScaled64(values, by, sums[q*width:][:width])
 	}
 }
 
