@@ -22,7 +22,8 @@ type Permuting struct {
 	Repeats int
 	Seed    uint64
 	Samples int // at most so many samples, which are drawn; 0: all
-	// Progress, if set, is called with the number of features that are done. It may be called from several goroutines.
+	// Progress, if set, is called with the number of steps that are done: first blocks of samples, then permutations. It
+	// may be called from several goroutines.
 	Progress func(done, of int)
 }
 
@@ -117,31 +118,29 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 			src.Info().File, units.Count(p.rows))
 	}
 	p.base = make([]float64, p.rows*p.losses())
-	l := p.newLane()
-	means := make([]float64, p.losses())
-	for b, rows := range p.blocks {
-		l.forecast(rows)
-		for i := range rows.N {
+	p.inLanes(reading.Context, len(p.blocks), m.Threads, func(l *permuteLane, b int) {
+		l.forecast(p.blocks[b])
+		for i := range p.blocks[b].N {
 			own := p.base[(p.first[b]+i)*p.losses():][:p.losses()]
-			p.measure(own, rows, i, l.predicted[i*p.width:][:p.width], l)
-			for k, v := range own {
-				means[k] += v
-			}
+			l.measure(own, p.blocks[b], i, l.predicted[i*p.width:][:p.width])
 		}
-	}
-	for k := range means {
-		means[k] /= float64(p.rows)
+	})
+	means := make([]float64, p.losses())
+	for i, v := range p.base {
+		means[i%p.losses()] += v / float64(p.rows)
 	}
 	if p.hasKL() {
 		found.KL = &means[0]
 	}
 	found.MAE, found.LabelMAE = means[1], means[2:]
-	found.Features = make([]FeaturePermuted, features)
-	names := FeatureNames(m)
-	err = p.each(reading.Context, features, m.Threads, func(f int, rises [][]float64) {
-		found.Features[f] = p.summary(names[f], rises)
-	})
-	return found, err
+	rises, err := p.each(reading.Context, features, m.Threads)
+	if err != nil {
+		return nil, err
+	}
+	for f, name := range FeatureNames(m) {
+		found.Features = append(found.Features, p.summary(name, rises[f]))
+	}
+	return found, nil
 }
 
 // hasKL reports whether predictions are distributions.
@@ -229,13 +228,13 @@ type permuteLane struct {
 	changed   dataset.Rows // samples of a block with other values of a feature
 	at        []int        // their numbers in the block
 	column    []float32    // values of the feature, of all samples
-	losses1   []float64    // of a sample
+	own       []float64    // losses of a sample
 	d, q      []float64    // labels
 }
 
 func (p *permuter) newLane() *permuteLane {
 	return &permuteLane{permuter: p, scratch: p.model.NewScratch(), refs: refsOf(blockRows),
-		predicted: make([]float32, blockRows*p.width), losses1: make([]float64, p.losses()),
+		predicted: make([]float32, blockRows*p.width), own: make([]float64, p.losses()),
 		d: make([]float64, p.width), q: make([]float64, p.width)}
 }
 
@@ -245,46 +244,58 @@ func (l *permuteLane) forecast(rows *dataset.Rows) {
 }
 
 // measure sets dst to the losses of sample i of rows.
-func (p *permuter) measure(dst []float64, rows *dataset.Rows, i int, predicted []float32, l *permuteLane) {
+func (l *permuteLane) measure(dst []float64, rows *dataset.Rows, i int, predicted []float32) {
 	dst[0], dst[1] = 0, 0
-	if p.plan.Number {
-		dst[2] = math.Abs(p.plan.Type.Scale.Number(rows, i) - float64(predicted[0]))
+	if l.plan.Number {
+		dst[2] = math.Abs(l.plan.Type.Scale.Number(rows, i) - float64(predicted[0]))
 		dst[1] = dst[2]
 		return
 	}
 	for c, v := range rows.Label(i) {
 		l.d[c], l.q[c] = float64(v), float64(predicted[c])
 		dst[2+c] = math.Abs(l.d[c] - l.q[c])
-		dst[1] += float64(dst[2+c] * p.scale[c])
+		dst[1] += float64(dst[2+c] * l.scale[c])
 	}
-	dst[1] /= float64(p.width)
-	if p.hasKL() {
+	dst[1] /= float64(l.width)
+	if l.hasKL() {
 		dst[0] = measures.KL(l.d, l.q)
 	}
 }
 
-// each calls take with each feature and, for each repeat, the means of how much the losses rise. The order of the calls
-// depends on the threads, but what they get does not. Calls may be concurrent.
-func (p *permuter) each(ctx context.Context, features, threads int, take func(f int, rises [][]float64)) error {
+// each computes, for each feature and repeat, the means of how much the losses rise. Its first index is the feature.
+// Which thread computes which permutation does not matter.
+func (p *permuter) each(ctx context.Context, features, threads int) (rises [][][]float64, err error) {
+	rises = make([][][]float64, features)
+	for f := range rises {
+		rises[f] = make([][]float64, p.Repeats)
+	}
+	all := features * p.Repeats
+	p.inLanes(ctx, all, threads, func(l *permuteLane, i int) {
+		rises[i/p.Repeats][i%p.Repeats] = l.rise(i/p.Repeats, i%p.Repeats)
+	})
+	return rises, ended(ctx)
+}
+
+// inLanes calls do for 0 to n - 1 on threads, until the context ends, and tells the progress.
+func (p *permuter) inLanes(ctx context.Context, n, threads int, do func(l *permuteLane, i int)) {
 	var next, done atomic.Int64
 	var lanes sync.WaitGroup
-	for range max(1, min(threads, features)) {
+	for range max(1, min(threads, n)) {
 		lanes.Go(func() {
 			l := p.newLane()
-			for f := int(next.Add(1)) - 1; f < features && ended(ctx) == nil; f = int(next.Add(1)) - 1 {
-				take(f, l.feature(ctx, f))
-				if n := int(done.Add(1)); p.Progress != nil {
-					p.Progress(n, features)
+			for i := int(next.Add(1)) - 1; i < n && ended(ctx) == nil; i = int(next.Add(1)) - 1 {
+				do(l, i)
+				if d := int(done.Add(1)); p.Progress != nil {
+					p.Progress(d, n)
 				}
 			}
 		})
 	}
 	lanes.Wait()
-	return ended(ctx)
 }
 
-// feature permutes a feature, and returns how much the losses rise in each repeat.
-func (l *permuteLane) feature(ctx context.Context, f int) (rises [][]float64) {
+// rise permutes a feature, and returns how much the losses rise.
+func (l *permuteLane) rise(f, repeat int) []float64 {
 	l.column = l.column[:0]
 	varies := false
 	for _, rows := range l.blocks {
@@ -293,32 +304,28 @@ func (l *permuteLane) feature(ctx context.Context, f int) (rises [][]float64) {
 			varies = varies || l.column[len(l.column)-1] != l.column[0]
 		}
 	}
-	key := num.NewKey(l.Seed, "explain/permutation")
-	for repeat := range l.Repeats {
-		rise := make([]float64, l.losses())
-		rises = append(rises, rise)
-		if !varies || ended(ctx) != nil {
+	rise := make([]float64, l.losses())
+	if !varies {
+		return rise
+	}
+	order := num.NewPermutation(num.NewKey(l.Seed, "explain/permutation"), uint64(repeat), uint32(f), uint64(l.rows))
+	for b, rows := range l.blocks {
+		l.change(rows, l.first[b], uint32(f), &order)
+		if len(l.at) == 0 {
 			continue
 		}
-		order := num.NewPermutation(key, uint64(repeat), uint32(f), uint64(l.rows))
-		for b, rows := range l.blocks {
-			l.change(rows, l.first[b], uint32(f), &order)
-			if len(l.at) == 0 {
-				continue
+		l.forecast(&l.changed)
+		for j, i := range l.at {
+			l.measure(l.own, rows, i, l.predicted[j*l.width:][:l.width])
+			for k, v := range l.base[(l.first[b]+i)*l.losses():][:l.losses()] {
+				rise[k] += l.own[k] - v
 			}
-			l.forecast(&l.changed)
-			for j, i := range l.at {
-				l.measure(l.losses1, rows, i, l.predicted[j*l.width:][:l.width], l)
-				for k, v := range l.base[(l.first[b]+i)*l.losses():][:l.losses()] {
-					rise[k] += l.losses1[k] - v
-				}
-			}
-		}
-		for k := range rise {
-			rise[k] /= float64(l.rows)
 		}
 	}
-	return rises
+	for k := range rise {
+		rise[k] /= float64(l.rows)
+	}
+	return rise
 }
 
 // change sets l.changed to the samples of a block whose value of the feature changes, and l.at to their numbers.

@@ -313,7 +313,7 @@ const blockBytes = 4 << 20
 // memory are bounded: there are at most four blocks for each thread at a time.
 func (e *Explainer) Each(m *predict.Model, src dataset.Source, o importer.Options, take func(*Explained) error) error {
 	width := e.Features * e.Labels
-	size := min(256, max(1, blockBytes/8/width))
+	size := min(64, max(1, blockBytes/8/width))
 	return eachBlock(src, size, m.Threads, o, e.NewLane, e.block, func(_ *Block, x *Explained) error { return take(x) })
 }
 

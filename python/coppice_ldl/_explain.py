@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,6 @@ from ._arrays import Files
 from ._errors import InputError, not_fitted
 from ._parameters import missing_flag, threads
 from ._process import run
-
-if TYPE_CHECKING:
-    from ._base import Estimator
-
 
 @dataclasses.dataclass
 class Explanation:
@@ -41,7 +37,7 @@ class Explanation:
     output_names: list[str]
 
 
-def explain(estimator: Estimator, X: Any) -> Any:
+def explain(estimator: Any, X: Any) -> Any:
     """Return the SHAP values of samples."""
     X = _frames.known(X)
     rows = estimator._check(X)
@@ -76,7 +72,7 @@ def _is_about_method(error: InputError) -> bool:
     return str(error).startswith("method=")
 
 
-def _explained(estimator: Estimator, attribute: str, method: str, kinds: str) -> dict[str, Any]:
+def _explained(estimator: Any, attribute: str, method: str, kinds: str) -> dict[str, Any]:
     """Return the output of ``coppice model explain`` for an attribute. An AttributeError says which estimators have it."""
     if not hasattr(estimator, "model_"):
         raise AttributeError(f"{not_fitted(estimator)}, so it has no {attribute}")
@@ -91,13 +87,13 @@ def _explained(estimator: Estimator, attribute: str, method: str, kinds: str) ->
     return explained
 
 
-def importances(estimator: Estimator) -> np.ndarray:
+def importances(estimator: Any) -> np.ndarray:
     """Return the importances of the features by gain."""
     found = _explained(estimator, "feature_importances_", "importance", "forests and boosters")
     return np.asarray([one["importance"] for one in found["features"]])
 
 
-def weights(estimator: Estimator, attribute: str) -> tuple[np.ndarray, np.ndarray]:
+def weights(estimator: Any, attribute: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of a linear model, labels x features, and its offsets."""
     found = _explained(estimator, attribute, "weights", "linear models")
     return np.asarray([one["weights"] for one in found["features"]]).T, np.asarray(found["intercept"])

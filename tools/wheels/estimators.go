@@ -58,8 +58,8 @@ const targetLabels = `"bounded"`
 
 // taken are names that the base class uses, which no hyperparameter may have.
 var taken = []string{
-	"evaluate", "explain", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number", "predict_proba",
-	"report", "save", "score", "self", "set_params",
+	"evaluate", "explain", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number",
+	"predict_proba", "report", "save", "score", "self", "set_params",
 }
 
 // keywords are the words of Python that name no argument.
