@@ -234,7 +234,7 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 		if err != nil {
 			return err
 		}
-		return e.SHAP.one(x, found)
+		return e.SHAP.one(found)
 	}
 	var sink *shapSink
 	if c.Out != "" {
@@ -259,7 +259,7 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 	if err := x.Each(m, src, work, func(b *explain.Explained) error {
 		mu.Lock()
 		defer mu.Unlock()
-		err := e.SHAP.add(x, b)
+		err := e.SHAP.add(b)
 		meter.Show(fmt.Sprintf("explaining: %s", units.Plural(e.SHAP.Samples, "sample")))
 		if err != nil || sink == nil {
 			return err

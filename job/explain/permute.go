@@ -46,8 +46,11 @@ type Permuted struct {
 	KL  *float64 `json:"kl,omitempty"`
 	MAE float64  `json:"mae"` // mean absolute error over samples and labels; of targets, in fractions of their bounds
 	// LabelMAE is the mean absolute error of each label, or of the number.
-	LabelMAE []float64         `json:"label_mae"`
-	Features []FeaturePermuted `json:"features"` // in the order of the model
+	LabelMAE []float64 `json:"label_mae"`
+	// NumberMAE is the mean absolute error of the expected number of ordinal labels. It is absent for other labels.
+	NumberMAE *float64 `json:"number_mae,omitempty"`
+	// Features are in the order of the model. The features of a category are one feature, and permuted together.
+	Features []FeaturePermuted `json:"features"`
 }
 
 // FeaturePermuted says how much the losses rise if the values of a feature are permuted.
@@ -56,6 +59,8 @@ type FeaturePermuted struct {
 	KL       *Mean  `json:"kl,omitempty"`
 	MAE      Mean   `json:"mae"`
 	LabelMAE []Mean `json:"label_mae"`
+	// NumberMAE is absent unless labels are ordinal.
+	NumberMAE *Mean `json:"number_mae,omitempty"`
 }
 
 // Rise returns the mean rise of the K-L divergence, or of the mean absolute error if there is no divergence.
@@ -74,13 +79,43 @@ type permuter struct {
 	blocks []*dataset.Rows
 	first  []int // number of the first sample of each block
 	rows   int
+	groups []group
 	width  int // numbers of a prediction
 	base   []float64
 	scale  []float64 // by label: 1 over what an error is divided by in MAE
 }
 
-// losses is the number of losses of a sample: K-L, MAE, and the error of each label.
-func (p *permuter) losses() int { return 2 + p.width }
+// group is one feature, or the features of a category.
+type group struct {
+	name     string
+	features []uint32 // ascending
+}
+
+// groupsOf returns the groups of features of a model, in the order of their first features.
+func groupsOf(m *predict.Model) (all []group) {
+	category := make(map[string]string) // by name of a feature
+	for _, c := range m.Provenance.Reading.Categories {
+		for _, level := range c.Levels {
+			category[c.Name+"="+level] = c.Name
+		}
+	}
+	at := make(map[string]int)
+	for f, name := range FeatureNames(m) {
+		own, ok := category[name]
+		if i, known := at[own]; ok && known {
+			all[i].features = append(all[i].features, uint32(f))
+			continue
+		}
+		if ok {
+			at[own], name = len(all), own
+		}
+		all = append(all, group{name, []uint32{uint32(f)}})
+	}
+	return all
+}
+
+// losses is the number of losses of a sample: K-L, MAE, the error of each label, and the error of the expected number.
+func (p *permuter) losses() int { return 3 + p.width }
 
 // Permute computes the permutation importance of the features on the samples of src.
 func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importer.Options) (*Permuted, error) {
@@ -88,8 +123,8 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 	if err != nil {
 		return nil, err
 	}
-	features, labels := m.Shape()
-	p := &permuter{Permuting: o, width: m.Output().Width(labels)}
+	_, labels := m.Shape()
+	p := &permuter{Permuting: o, groups: groupsOf(m), width: m.Output().Width(labels)}
 	if p.plan, err = pipeline.PlanOf(m.File.Algorithm, labels, t); err != nil {
 		return nil, err
 	}
@@ -132,19 +167,25 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 	if p.hasKL() {
 		found.KL = &means[0]
 	}
-	found.MAE, found.LabelMAE = means[1], means[2:]
-	rises, err := p.each(reading.Context, features, m.Threads)
+	found.MAE, found.LabelMAE = means[1], means[2:2+p.width]
+	if p.hasNumber() {
+		found.NumberMAE = &means[2+p.width]
+	}
+	rises, err := p.each(reading.Context, m.Threads)
 	if err != nil {
 		return nil, err
 	}
-	for f, name := range FeatureNames(m) {
-		found.Features = append(found.Features, p.summary(name, rises[f]))
+	for i := range p.groups {
+		found.Features = append(found.Features, p.summary(p.groups[i].name, rises[i]))
 	}
 	return found, nil
 }
 
 // hasKL reports whether predictions are distributions.
 func (p *permuter) hasKL() bool { return !p.plan.Number && p.plan.Bounds == nil }
+
+// hasNumber reports whether distributions have an expected number.
+func (p *permuter) hasNumber() bool { return p.hasKL() && p.plan.Type.Scale != nil }
 
 // read reads the samples, or the drawn ones, and returns the number of all.
 func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err error) {
@@ -227,7 +268,7 @@ type permuteLane struct {
 	predicted []float32    // of a block
 	changed   dataset.Rows // samples of a block with other values of a feature
 	at        []int        // their numbers in the block
-	column    []float32    // values of the feature, of all samples
+	columns   [][]float32  // by feature of the group: its values, of all samples
 	own       []float64    // losses of a sample
 	d, q      []float64    // labels
 }
@@ -260,18 +301,22 @@ func (l *permuteLane) measure(dst []float64, rows *dataset.Rows, i int, predicte
 	if l.hasKL() {
 		dst[0] = measures.KL(l.d, l.q)
 	}
+	if l.hasNumber() {
+		s := l.plan.Type.Scale
+		dst[2+l.width] = math.Abs(s.Number(rows, i) - s.Expected(predicted))
+	}
 }
 
-// each computes, for each feature and repeat, the means of how much the losses rise. Its first index is the feature.
-// Which thread computes which permutation does not matter.
-func (p *permuter) each(ctx context.Context, features, threads int) (rises [][][]float64, err error) {
-	rises = make([][][]float64, features)
-	for f := range rises {
-		rises[f] = make([][]float64, p.Repeats)
+// each computes, for each group and repeat, the means of how much the losses rise. Its first index is the group. Which
+// thread computes which permutation does not matter.
+func (p *permuter) each(ctx context.Context, threads int) (rises [][][]float64, err error) {
+	rises = make([][][]float64, len(p.groups))
+	for i := range rises {
+		rises[i] = make([][]float64, p.Repeats)
 	}
-	all := features * p.Repeats
+	all := len(p.groups) * p.Repeats
 	p.inLanes(ctx, all, threads, func(l *permuteLane, i int) {
-		rises[i/p.Repeats][i%p.Repeats] = l.rise(i/p.Repeats, i%p.Repeats)
+		rises[i/p.Repeats][i%p.Repeats] = l.rise(&p.groups[i/p.Repeats], i%p.Repeats)
 	})
 	return rises, ended(ctx)
 }
@@ -294,23 +339,30 @@ func (p *permuter) inLanes(ctx context.Context, n, threads int, do func(l *permu
 	lanes.Wait()
 }
 
-// rise permutes a feature, and returns how much the losses rise.
-func (l *permuteLane) rise(f, repeat int) []float64 {
-	l.column = l.column[:0]
+// rise permutes a group of features, and returns how much the losses rise.
+func (l *permuteLane) rise(g *group, repeat int) []float64 {
+	for len(l.columns) < len(g.features) {
+		l.columns = append(l.columns, make([]float32, 0, l.rows))
+	}
 	varies := false
-	for _, rows := range l.blocks {
-		for i := range rows.N {
-			l.column = append(l.column, value(rows, i, uint32(f)))
-			varies = varies || l.column[len(l.column)-1] != l.column[0]
+	for k, f := range g.features {
+		column := l.columns[k][:0]
+		for _, rows := range l.blocks {
+			for i := range rows.N {
+				column = append(column, value(rows, i, f))
+				varies = varies || column[len(column)-1] != column[0]
+			}
 		}
+		l.columns[k] = column
 	}
 	rise := make([]float64, l.losses())
 	if !varies {
 		return rise
 	}
-	order := num.NewPermutation(num.NewKey(l.Seed, "explain/permutation"), uint64(repeat), uint32(f), uint64(l.rows))
+	order := num.NewPermutation(num.NewKey(l.Seed, "explain/permutation"), uint64(repeat), g.features[0],
+		uint64(l.rows))
 	for b, rows := range l.blocks {
-		l.change(rows, l.first[b], uint32(f), &order)
+		l.change(rows, l.first[b], g.features, &order)
 		if len(l.at) == 0 {
 			continue
 		}
@@ -328,37 +380,45 @@ func (l *permuteLane) rise(f, repeat int) []float64 {
 	return rise
 }
 
-// change sets l.changed to the samples of a block whose value of the feature changes, and l.at to their numbers.
-func (l *permuteLane) change(rows *dataset.Rows, first int, f uint32, order *num.Permutation) {
+// change sets l.changed to the samples of a block whose values of the features change, and l.at to their numbers.
+func (l *permuteLane) change(rows *dataset.Rows, first int, features []uint32, order *num.Permutation) {
 	r := &l.changed
 	*r = dataset.Rows{Features: rows.Features, Sparse: rows.Sparse, X: r.X[:0], Index: r.Index[:0],
 		Start: append(r.Start[:0], 0)}
 	l.at = l.at[:0]
 	for i := range rows.N {
-		v := l.column[order.At(uint64(first+i))]
-		if v == l.column[first+i] {
+		from, changes := order.At(uint64(first+i)), false
+		for k := range features {
+			changes = changes || l.columns[k][from] != l.columns[k][first+i]
+		}
+		if !changes {
 			continue
 		}
 		l.at = append(l.at, i)
 		r.N++
 		if !rows.Sparse {
+			at := len(r.X)
 			r.X = append(r.X, rows.Dense(i)...)
-			r.X[len(r.X)-rows.Features+int(f)] = v
+			for k, f := range features {
+				r.X[at+int(f)] = l.columns[k][from]
+			}
 			continue
 		}
-		columns, values := rows.NonZeros(i)
-		put := v == 0 // true if the value is in its place
-		for j, c := range columns {
-			if c >= f && !put {
-				r.Index, r.X, put = append(r.Index, f), append(r.X, v), true
+		next := 0 // of the features
+		put := func(before uint32) {
+			for ; next < len(features) && features[next] < before; next++ {
+				if v := l.columns[next][from]; v != 0 {
+					r.Index, r.X = append(r.Index, features[next]), append(r.X, v)
+				}
 			}
-			if c != f {
+		}
+		columns, values := rows.NonZeros(i)
+		for j, c := range columns {
+			if put(c); next == len(features) || features[next] != c {
 				r.Index, r.X = append(r.Index, c), append(r.X, values[j])
 			}
 		}
-		if !put {
-			r.Index, r.X = append(r.Index, f), append(r.X, v)
-		}
+		put(math.MaxUint32)
 		r.Start = append(r.Start, uint32(len(r.X)))
 	}
 	if !rows.Sparse {
@@ -392,6 +452,10 @@ func (p *permuter) summary(name string, rises [][]float64) FeaturePermuted {
 	}
 	for c := range p.width {
 		x.LabelMAE = append(x.LabelMAE, mean(2+c))
+	}
+	if p.hasNumber() {
+		number := mean(2 + p.width)
+		x.NumberMAE = &number
 	}
 	return x
 }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
@@ -347,6 +348,14 @@ func (e *Explainer) Sum() string {
 	return "the predicted value of the label, less the expected value"
 }
 
+// Weight returns the weight of a label in sums over labels: 1, or for targets one over the difference of their bounds.
+func (e *Explainer) Weight(label int) float64 {
+	if e.unit == nil || e.unit[label] == 0 {
+		return 1
+	}
+	return 1 / e.unit[label]
+}
+
 // Difference returns how much Base and the SHAP values of a sample, added up, differ from its prediction, at most over
 // the labels.
 func (e *Explainer) Difference(values []float64, predicted []float32) (most float64, err error) {
@@ -358,11 +367,15 @@ func (e *Explainer) Difference(values []float64, predicted []float32) (most floa
 		softmax(sums)
 	}
 	for c, s := range sums {
-		d := s - float64(predicted[c])
-		most = max(most, d, -d)
-	}
-	if !(most < 1e-4) {
-		return most, fmt.Errorf("the SHAP values of a sample sum to %v, but the model predicts %v", sums, predicted)
+		d := math.Abs(s - float64(predicted[c]))
+		allowed := 1e-4
+		if e.unit != nil {
+			allowed = 1e-4*e.unit[c] + 1e-6*math.Abs(s) // predictions are float32
+		}
+		if !(d <= allowed) {
+			return d, fmt.Errorf("the SHAP values of a sample sum to %v, but the model predicts %v", sums, predicted)
+		}
+		most = max(most, d)
 	}
 	return most, nil
 }
