@@ -360,7 +360,8 @@ func (e *explanation) shapText(w io.Writer) (all bool) {
 	s := e.SHAP
 	labels, all := e.labelColumns()
 	order := explain.Order(len(s.Features), func(i int) float64 { return s.Features[i].Mean })
-	header, row := []string{"feature"}, func(int) []string { return nil }
+	header := []string{"feature"}
+	var row func(i int) []string
 	if x := s.Sample; x != nil {
 		fmt.Fprintf(w, "SHAP values of sample %s\n", x.Sample)
 		header = append(header, "value", "sum of absolute values")

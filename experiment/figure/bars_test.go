@@ -100,7 +100,7 @@ func TestEqualFigures(t *testing.T) {
 		}
 		return b.String()
 	}
-	if draw() != draw() {
+	if first, second := draw(), draw(); first != second {
 		t.Error("two drawings differ")
 	}
 }

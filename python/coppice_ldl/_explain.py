@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -60,10 +59,10 @@ def explain(estimator: Any, X: Any) -> Any:
         values, data = full, features
     base = np.tile(found["base_values"].reshape(1, -1), (rows, 1))
     names, labels = [str(name) for name in found["feature_names"]], [str(name) for name in found["label_names"]]
-    if importlib.util.find_spec("shap") is None:
+    try:
+        import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
         return Explanation(values, base, data, names, labels)
-    import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
     return shap.Explanation(values, base_values=base, data=data, feature_names=names, output_names=labels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_equal_to_shap(estimator: Any) -> None:
 
 def test_without_shap(monkeypatch: pytest.MonkeyPatch) -> None:
     X, D = make(60)
-    monkeypatch.setattr(_explain.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "shap", None)
     found = StructRF(trees=2).fit(X, D).explain(X)
     assert type(found) is _explain.Explanation
     assert found.feature_names == [f"feature {i}" for i in range(5)] and len(found.output_names) == 4
