@@ -146,6 +146,9 @@ func (c *explainCmd) fits(a *cli.App, method string) error {
 			}
 		}
 	}
+	if given := c.Given(); c.Data == "" && len(given) > 0 {
+		return cli.Usagef("%s says how to read samples: give {data=FILE}, or leave it out", cli.FlagText(given[0].Name))
+	}
 	switch needs := method != explain.Importance && method != explain.Weights; {
 	case needs && c.Data == "":
 		return cli.Usagef("{method=%s} needs samples: give {data=FILE}", method)
@@ -209,7 +212,9 @@ func (c *explainCmd) explain(a *cli.App, m *predict.Model, e *explanation, src d
 	case explain.Path:
 		var found *explain.Block
 		if found, err = explain.FindRow(src, c.Row, reading); err == nil {
-			e.Path, err = explain.NewPath(m, found, c.Tree)
+			if e.Path, err = explain.NewPath(m, found, c.Tree); err != nil {
+				err = cli.Usage(err)
+			}
 		}
 	case explain.Splits:
 		e.Splits, err = explain.NewSoftSplits(m, src, reading)

@@ -191,7 +191,7 @@ func (p *permuter) hasNumber() bool { return p.hasKL() && p.plan.Type.Scale != n
 func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err error) {
 	drawn := func(int) bool { return true }
 	if p.Samples > 0 {
-		n, err := importer.CountRows(src)
+		n, err := countRows(src, o)
 		if err != nil {
 			return 0, err
 		}
@@ -223,6 +223,24 @@ func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err er
 		return nil
 	})
 	return all, err
+}
+
+// countRows returns the number of samples that are not left out. It reads the file if its head does not say the number.
+func countRows(src dataset.Source, o importer.Options) (n int, err error) {
+	if n = src.Info().Rows; n >= 0 {
+		return n, nil
+	}
+	n = 0
+	err = src.Scan(func(r *dataset.Row) error {
+		if !r.LeftOut {
+			n++
+		}
+		if n%4096 == 0 {
+			return o.Report("count", n, -1, r.File)
+		}
+		return nil
+	})
+	return n, err
 }
 
 // gap returns the first sample with a missing degree; -1: there is none.
