@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -284,6 +285,23 @@ func TestFailures(t *testing.T) {
 	src.fail = 2000
 	if err = e.Each(m, src, importer.Options{}, func(*Explained) error { return nil }); !errors.Is(err, errTable) {
 		t.Errorf("%v, want %v", err, errTable)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	src.fail = 0
+	for _, rows := range []int{100, 3000} { // 100 are read before the first is explained
+		few := &table{x: src.x[:rows], d: src.d[:rows]}
+		err = e.Each(m, few, importer.Options{Context: ctx}, func(*Explained) error {
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%d samples: %v, want %v", rows, err, context.Canceled)
+		}
+	}
+	linear, src := linearModel(1, 3000, 3, 2, nil, 0)
+	if _, err := (Permuting{Repeats: 2}).Permute(linear, src, importer.Options{Context: ctx}); !errors.Is(err,
+		context.Canceled) {
+		t.Errorf("permutations: %v, want %v", err, context.Canceled)
 	}
 	if _, err := e.Difference([]float64{1, 2, 3, 4, 5, 6}, []float32{0, 0}); err == nil {
 		t.Error("wrong sums were accepted")

@@ -74,6 +74,7 @@ func (f *FeaturePermuted) Rise() float64 {
 // permuter has the samples and their losses without permutations.
 type permuter struct {
 	Permuting
+	ctx    context.Context
 	model  algorithms.Model
 	plan   *measures.Plan
 	blocks []*dataset.Rows
@@ -124,7 +125,7 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 		return nil, err
 	}
 	_, labels := m.Shape()
-	p := &permuter{Permuting: o, groups: groupsOf(m), width: m.Output().Width(labels)}
+	p := &permuter{Permuting: o, ctx: reading.Context, groups: groupsOf(m), width: m.Output().Width(labels)}
 	if p.plan, err = pipeline.PlanOf(m.File.Algorithm, labels, t); err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 			src.Info().File, units.Count(p.rows))
 	}
 	p.base = make([]float64, p.rows*p.losses())
-	p.inLanes(reading.Context, len(p.blocks), m.Threads, func(l *permuteLane, b int) {
+	p.inLanes(len(p.blocks), m.Threads, func(l *permuteLane, b int) {
 		l.forecast(p.blocks[b])
 		for i := range p.blocks[b].N {
 			own := p.base[(p.first[b]+i)*p.losses():][:p.losses()]
@@ -171,7 +172,7 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 	if p.hasNumber() {
 		found.NumberMAE = &means[2+p.width]
 	}
-	rises, err := p.each(reading.Context, m.Threads)
+	rises, err := p.each(m.Threads)
 	if err != nil {
 		return nil, err
 	}
@@ -327,26 +328,26 @@ func (l *permuteLane) measure(dst []float64, rows *dataset.Rows, i int, predicte
 
 // each computes, for each group and repeat, the means of how much the losses rise. Its first index is the group. Which
 // thread computes which permutation does not matter.
-func (p *permuter) each(ctx context.Context, threads int) (rises [][][]float64, err error) {
+func (p *permuter) each(threads int) (rises [][][]float64, err error) {
 	rises = make([][][]float64, len(p.groups))
 	for i := range rises {
 		rises[i] = make([][]float64, p.Repeats)
 	}
 	all := len(p.groups) * p.Repeats
-	p.inLanes(ctx, all, threads, func(l *permuteLane, i int) {
+	p.inLanes(all, threads, func(l *permuteLane, i int) {
 		rises[i/p.Repeats][i%p.Repeats] = l.rise(&p.groups[i/p.Repeats], i%p.Repeats)
 	})
-	return rises, ended(ctx)
+	return rises, ended(p.ctx)
 }
 
 // inLanes calls do for 0 to n - 1 on threads, until the context ends, and tells the progress.
-func (p *permuter) inLanes(ctx context.Context, n, threads int, do func(l *permuteLane, i int)) {
+func (p *permuter) inLanes(n, threads int, do func(l *permuteLane, i int)) {
 	var next, done atomic.Int64
 	var lanes sync.WaitGroup
 	for range max(1, min(threads, n)) {
 		lanes.Go(func() {
 			l := p.newLane()
-			for i := int(next.Add(1)) - 1; i < n && ended(ctx) == nil; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < n && ended(p.ctx) == nil; i = int(next.Add(1)) - 1 {
 				do(l, i)
 				if d := int(done.Add(1)); p.Progress != nil {
 					p.Progress(d, n)
@@ -380,6 +381,9 @@ func (l *permuteLane) rise(g *group, repeat int) []float64 {
 	order := num.NewPermutation(num.NewKey(l.Seed, "explain/permutation"), uint64(repeat), g.features[0],
 		uint64(l.rows))
 	for b, rows := range l.blocks {
+		if ended(l.ctx) != nil {
+			return rise
+		}
 		l.change(rows, l.first[b], g.features, &order)
 		if len(l.at) == 0 {
 			continue
