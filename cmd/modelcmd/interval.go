@@ -143,8 +143,10 @@ func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src datase
 			return nil, nil
 		}
 	}
-	d := dataflags.AsRead(&p.Reading, p.Missing)
-	d.Names, d.Images = f.Names, f.Images
+	d := dataflags.DataFlags{FileFlags: dataflags.FileFlags{Names: f.Names, Images: f.Images, Missing: p.Missing,
+		Header: "auto"}}
+	kind, err := read.FormatOf(c.Calibrate, read.OpenOptions{})
+	d.AsRead(&p.Reading, err == nil && kind == p.Reading.Kind)
 	options, checks, err := d.Options()
 	if err != nil {
 		return nil, nil // the model does not say how its file was read

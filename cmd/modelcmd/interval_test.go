@@ -112,6 +112,44 @@ func TestIntervalsOfHeldOutSamples(t *testing.T) {
 	}
 }
 
+// TestHeldOutSamplesAreFound: the data of a model are recognised whatever was done to missing values, if its folds are
+// groups, and in a file of another format. A file that differs in one degree is another file.
+func TestHeldOutSamplesAreFound(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	lines := strings.Split(strings.TrimSpace(noisy(80, 1)), "\n")
+	lines[0] += ",who"
+	for i := range lines[1:] {
+		lines[i+1] += fmt.Sprintf(",p%d", i%4)
+	}
+	fields := strings.SplitN(lines[5], ",", 3)
+	lines[5] = fields[0] + ",," + fields[2]
+	data := cmdtest.Write(t, dir, "set.csv", strings.Join(lines, "\n")+"\n")
+	other := cmdtest.Write(t, dir, "other.csv", strings.Replace(strings.Join(lines, "\n"), ",0.", ",0.1", 1)+"\n")
+	packed, model := filepath.Join(dir, "set.npz"), filepath.Join(dir, "m.coppice")
+	cmdtest.Works(t, "dataset", "convert", "--data", data, "--missing", "0", "--drop", "who", "--out", packed)
+	for _, c := range []struct {
+		flags, calibrate string
+		from             calibrationSamples
+		samples          int
+	}{
+		{"--missing mean --drop who --test-fraction 0.25", data, heldOut, 20},
+		{"--missing 0 --drop who --test-fraction 0.25", data, heldOut, 20},
+		{"--missing 0 --drop who --test-fraction 0.25", packed, heldOut, 20},
+		{"--missing mean --groups who --folds groups --fold 2", data, heldOut, 20},
+		{"--missing 0 --drop who --test-fraction 0.25", other, allSamples, 80},
+	} {
+		cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--algorithm", "aa-knn", "--set", "k=3",
+			"--model-out", model}, strings.Fields(c.flags)...)...)
+		var p predicted
+		cmdtest.JSON(t, &p, "predict", "--model", model, "--data", data, "--out", dir+"/p.csv", "--interval", "0.9",
+			"--calibrate", c.calibrate)
+		if p.Intervals.From != c.from || p.Intervals.Samples != c.samples {
+			t.Errorf("%s, %s: %s, %d samples", c.flags, filepath.Base(c.calibrate), p.Intervals.From, p.Intervals.Samples)
+		}
+	}
+}
+
 // TestIntervalArrays: a .npz file has the same ends as a CSV file, and without --interval files are as before.
 func TestIntervalArrays(t *testing.T) {
 	testkit.WithoutRace(t)

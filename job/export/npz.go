@@ -46,7 +46,7 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // Formats lists the formats.
-func Formats() []Format { return []Format{{"npz", NPZ}, {"json", JSON}} }
+func Formats() []Format { return []Format{{"npz", NPZ}, {"json", JSON}, {"onnx", ONNX}} }
 
 // FormatOf returns the format of a name, or else the format of the end of a path; ok is false if there is none.
 func FormatOf(name, path string) (f Format, ok bool) {
