@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/results"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/shellword"
@@ -263,13 +264,13 @@ func (c *card) markdown() []byte {
 		fmt.Fprint(w, "\nThe card names no license.\n")
 	}
 	p := c.shown.Provenance
+	c.arrays(w)
 	fmt.Fprint(w, "\n## Data and training\n\n")
 	pairs(w, "property", [][2]string{
 		{"model digest", "`" + c.Digest + "`"},
 		{"data digest", "`" + c.Data.Digest + "`"},
 		{"dataset", inline(c.Data.Name)},
 		{"labels are", inline(c.Data.LabelsAre)},
-		{"features", inline(cli.NameList(c.Data.FeatureNames))},
 		{"read with", inline(cmp.Or(c.Data.ReadWith, "no flags"))},
 		{"missing values", inline(cmp.Or(c.Data.Missing, "refused"))},
 		{"split", inline(results.Split(c.Spec, p.Group))},
@@ -299,6 +300,48 @@ func enhanceText(e *round.Enhance) string {
 		return ""
 	}
 	return e.String()
+}
+
+// arrays says what the model reads and predicts.
+func (c *card) arrays(w io.Writer) {
+	p := c.shown.Provenance
+	fmt.Fprintf(w, "\n## Input and output\n\nInput: float32, %d columns. Output: float32, %d columns. The columns have "+
+		"this order:\n\n", c.Data.Features, c.outputs())
+	names := func(list []string, n int) string {
+		if len(list) != n {
+			return "without names, as in the data file"
+		}
+		const most = 200
+		var all []string
+		for _, name := range list[:min(most, n)] {
+			all = append(all, inline(cli.NameList([]string{name})))
+		}
+		if n > most {
+			all = append(all, "and so on; the JSON of the card has all names")
+		}
+		return strings.Join(all, ", ")
+	}
+	fmt.Fprintf(w, "- features: %s\n", names(c.Data.FeatureNames, c.Data.Features))
+	if c.outputs() == c.Data.Labels {
+		fmt.Fprintf(w, "- labels: %s\n", names(c.Data.LabelNames, c.Data.Labels))
+	}
+	if by, err := dataset.ParseMissing(p.Missing); err == nil && by.Fill {
+		fmt.Fprintf(w, "- A missing feature is replaced by %v.\n", by.Value)
+	} else if by.By != "" {
+		fmt.Fprintf(w, "- A missing feature is replaced by its %s in the training samples.\n", by.By)
+	}
+	for _, k := range p.Reading.Categories {
+		fmt.Fprintf(w, "- The column %s has a feature for each level: 1 for samples of the level, and otherwise 0.\n",
+			inline(cli.NameList([]string{k.Name})))
+	}
+}
+
+// outputs returns the number of values that the model predicts for a sample.
+func (c *card) outputs() int {
+	if c.Predicts == algorithms.Number.String() {
+		return 1
+	}
+	return c.Data.Labels
 }
 
 // measureTable writes the measures of the model and of its baseline.

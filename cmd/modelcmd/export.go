@@ -16,7 +16,7 @@ import (
 type exportCmd struct {
 	Model  string `arg:"" placeholder:"FILE|NAME" help:"Model file, or model of the cluster: the name of its job, or job/fold."`
 	Out    string `required:"" placeholder:"FILE" help:"File to write; - for stdout."`
-	Format string `enum:",npz,json" default:"" placeholder:"F" help:"Format: npz (NumPy arrays) or json (default: from the end of the file's name)."`
+	Format string `enum:",npz,json,onnx" default:"" placeholder:"F" help:"Format: npz (NumPy arrays), json or onnx (default: from the end of the file's name)."`
 	Card   string `placeholder:"FILE.md" help:"Write the model card to FILE.md and FILE.json; none: write no card (default: with m.npz, to m.card.md and m.card.json)."`
 
 	cardFlags

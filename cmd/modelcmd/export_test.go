@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/job/export"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
@@ -140,6 +141,25 @@ func TestCard(t *testing.T) {
 		if e := cmdtest.Run(t, "model", "card", model, "--out", c.out); e.Code == 0 ||
 			!strings.Contains(e.Stderr, c.says) && !strings.Contains(e.Stderr, "ends in .md or .json") {
 			t.Errorf("%s: exit code %d: %s", c.out, e.Code, e.Stderr)
+		}
+	}
+	people := cmdtest.Write(t, dir, "people.csv", strings.Replace(clitest.PeopleFile([]string{"x1", "word", "x2", "mood"},
+		",", ".", true), "\n0,", "\nNA,", 1))
+	for _, c := range []struct{ missing, says string }{{"median", "by its median in the"}, {"7", "is replaced by 7."}} {
+		path := filepath.Join(dir, "people.model")
+		cmdtest.Works(t, "train", "--local", "--data", people, "--algorithm", "aa-knn", "--labels", "class",
+			"--label-columns", "mood", "--categories", "word", "--missing", c.missing, "--model-out", path)
+		text := cmdtest.Works(t, "model", "card", path)
+		for _, says := range []string{c.says, "The column word has", "calm, sad, wild", "- features: x1, ",
+			"pipeline_tag: tabular-classification"} {
+			if !strings.Contains(text, says) {
+				t.Errorf("%s: the card does not say %q:\n%s", c.missing, says, text)
+			}
+		}
+		var about struct{ About export.About }
+		if err := json.Unmarshal([]byte(cmdtest.Works(t, "model", "export", path, "--format", "json", "--out", "-")),
+			&about); err != nil || len(about.About.Fill) != about.About.Features {
+			t.Errorf("%s: %v, %+v", c.missing, err, about)
 		}
 	}
 	trained := forged(t, model, "trained.model", 0, func(p *pipeline.Provenance) { p.Rows.Train, p.Rows.Test = 24, 0 })

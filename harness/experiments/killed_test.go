@@ -1,6 +1,7 @@
 package experiments_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -92,14 +93,19 @@ func (k *killed) run() {
 	server := []string{"--server", k.c.Servers(), "--no-times"}
 	var commands sync.WaitGroup
 	var run, watch insisted
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	commands.Go(func() {
-		run = k.insist(1, slices.Concat([]string{"experiment", "run"}, k.spec, server))
+		if run = k.insist(1, slices.Concat([]string{"experiment", "run"}, k.spec, server)); run.err != nil {
+			cancel(errors.New("experiment run has failed")) // nothing else waits for runs that do not come
+		}
 	})
 	commands.Go(func() {
-		k.reach(0)
-		watch = k.insist(2, append([]string{"experiment", "watch", k.name}, server...))
+		if _, err := k.reach(ctx, 0); err == nil {
+			watch = k.insist(2, append([]string{"experiment", "watch", k.name}, server...))
+		}
 	})
-	blows, err := k.killServers()
+	blows, err := k.killServers(ctx)
 	commands.Wait()
 	if err != nil {
 		t.Error(err)
@@ -252,14 +258,17 @@ func drawBlows(rng *rand.Rand, nodes []*proc.Node, rounds int) (blows []blow) {
 
 // killServers kills the processes of the cluster while the experiment runs, and starts them again. It returns the
 // number of moments at which it did so.
-func (k *killed) killServers() (int, error) {
+func (k *killed) killServers(ctx context.Context) (int, error) {
 	began, nodes := time.Now(), slices.Concat(k.c.Coordinators, k.c.Workers)
 	blows := drawBlows(rand.New(rand.NewPCG(k.seed, 0)), nodes, k.rounds)
 	for i, b := range blows {
-		x, err := k.reach(b.at)
-		if err != nil || x.Ended() {
-			return i, fmt.Errorf("before the processes were killed at moment %d of %d: the experiment is %s, error %w", i+1,
-				len(blows), x.State, err)
+		x, err := k.reach(ctx, b.at)
+		if err != nil {
+			return i, err
+		}
+		if x.Ended() {
+			return i, fmt.Errorf("before the processes were killed at moment %d of %d, the experiment is %s", i+1, len(blows),
+				x.State)
 		}
 		var names []string
 		for _, n := range b.nodes {
@@ -281,16 +290,15 @@ func (k *killed) killServers() (int, error) {
 }
 
 // reach waits until a share of the runs has ended. An experiment has 0 runs before it is submitted.
-func (k *killed) reach(share float64) (*protocol.Experiment, error) {
+func (k *killed) reach(ctx context.Context, share float64) (*protocol.Experiment, error) {
 	for {
-		x, err := k.c.Client().Experiments().Show(k.t.Context(), k.name)
-		switch {
-		case err == nil && (x.Ended() || float64(x.Done) >= share*float64(x.Runs)):
+		x, err := k.c.Client().Experiments().Show(ctx, k.name)
+		if err == nil && (x.Ended() || float64(x.Done) >= share*float64(x.Runs)) {
 			return x, nil
-		case k.t.Context().Err() != nil:
-			return x, err
 		}
-		_ = wait.For(k.t.Context(), 50*time.Millisecond)
+		if wait.For(ctx, 50*time.Millisecond) != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
