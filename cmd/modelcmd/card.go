@@ -110,11 +110,7 @@ type card struct {
 	Version   string `json:"version"`  // of Coppice that trained the model
 	Numerics  int    `json:"numerics"` // arithmetic version
 
-	// File is the exported file that the card describes; empty: none. Inputs and Outputs are arrays of that file.
-	File    string         `json:"file,omitempty"`
-	Inputs  []export.Array `json:"inputs"`
-	Outputs []export.Array `json:"outputs"`
-
+	cardFile
 	cardAbout
 	// HeldOut is true if Measures are of samples that the model was not trained on.
 	HeldOut     bool            `json:"held_out"`
@@ -125,6 +121,16 @@ type card struct {
 	Commands cardCommands    `json:"commands"`
 
 	shown *modelShown
+}
+
+// cardFile is what a card says of the exported file that it describes. File and SHA256, the hash of its bytes, are
+// empty if there is none.
+type cardFile struct {
+	File     string           `json:"file,omitempty"`
+	SHA256   string           `json:"sha256,omitempty"`
+	Inputs   []export.Array   `json:"inputs"`
+	Outputs  []export.Array   `json:"outputs"`
+	Examples []export.Example `json:"examples,omitempty"`
 }
 
 // cardAbout is what a card says of the data and the training.
@@ -184,6 +190,9 @@ func newCard(m *predict.Model, of, data, exported string, f *cardFlags) (*card, 
 	}
 	var err error
 	if c.Inputs, c.Outputs, err = export.Arrays(m, format.Name); err != nil {
+		return nil, err
+	}
+	if c.Examples, err = export.Examples(m); err != nil {
 		return nil, err
 	}
 	if a, err := registry.Find(m.File.Algorithm); err == nil {
@@ -292,8 +301,8 @@ func (c *card) markdown() []byte {
 		{"data digest", "`" + c.Data.Digest + "`"},
 		{"dataset", inline(c.Data.Name)},
 		{"labels are", inline(c.Data.LabelsAre)},
-		{"read with", inline(cmp.Or(c.Data.ReadWith, "no flags"))},
-		{"missing values", inline(cmp.Or(c.Data.Missing, "refused"))},
+		{"flags of the command that read the data", inline(cmp.Or(c.Data.ReadWith, "none"))},
+		{"missing values", inline(cmp.Or(c.Data.Missing, "refused by Coppice"))},
 		{"split", inline(results.Split(c.Spec, p.Group))},
 		{"samples", results.Samples(c.Samples, 0)},
 		{"seed", fmt.Sprint(c.Spec.Seed)},
@@ -312,7 +321,8 @@ func (c *card) markdown() []byte {
 		c.Commands.Evaluate, repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
 	fmt.Fprintf(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares "+
 		"the digest of\nthe data. The second command also trains the model again, and compares the digests of both "+
-		"models.\n\n```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
+		"models.\nThe model digest identifies the numbers of the model, not an exported file: the commands need the model "+
+		"file.\n\n```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
 	return w.Bytes()
 }
 
@@ -327,18 +337,42 @@ func enhanceText(e *round.Enhance) string {
 func (c *card) arrays(w io.Writer) {
 	fmt.Fprintf(w, "\n## Input and output\n\nThe model has these arrays, with a row for each sample%s:\n\n", c.fileText())
 	pairs(w, "array", append(arrayLines(c.Inputs), arrayLines(c.Outputs)...))
+	fmt.Fprint(w, "\nGive the features as they are in the data file, in this order. The model scales them itself.\n")
 	p := c.shown.Provenance
 	if by, err := dataset.ParseMissing(p.Missing); err == nil && by.Fill {
 		fmt.Fprintf(w, "\nA missing feature is replaced by %v.\n", by.Value)
 	} else if by.By != "" {
 		fmt.Fprintf(w, "\nA missing feature is replaced by its %s in the training samples.\n", by.By)
+	} else {
+		fmt.Fprint(w, "\nCoppice refuses missing features. An exported file refuses none: check that all features are "+
+			"finite numbers.\n")
 	}
+	c.examples(w)
 	if len(p.Reading.Categories) == 0 || len(c.Inputs) > 1 {
 		return
 	}
 	for _, k := range p.Reading.Categories {
 		fmt.Fprintf(w, "\nThe column %s has a feature for each level: 1 for samples of the level, and otherwise 0.\n",
 			inline(cli.NameList([]string{k.Name})))
+	}
+}
+
+// examples writes the predictions of the examples, and how an exported file is used and checked.
+func (c *card) examples(w io.Writer) {
+	if c.SHA256 != "" {
+		fmt.Fprintf(w, "\nThe pages docs/guides/export.md and docs/guides/export-onnx.md of Coppice have programs that "+
+			"predict with exported files.\nThe file `%s` has the SHA-256 hash `%s`.\n", c.File, c.SHA256)
+	}
+	const most = 50 // labels
+	if len(c.Examples) != 2 || len(c.Outputs[0].Columns) > most {
+		return
+	}
+	fmt.Fprint(w, "\nUse these predictions to check a program that reads the model. "+
+		"The number of a feature is j, counted from 0.\n\n"+
+		"| prediction | all features are 0 | feature j is (j mod 5 - 2) / 2 |\n| --- | --: | --: |\n")
+	for i, name := range c.Outputs[0].Columns {
+		fmt.Fprintf(w, "| %s | %v | %v |\n", inline(cli.NameList([]string{name})), c.Examples[0].Predictions[i],
+			c.Examples[1].Predictions[i])
 	}
 }
 

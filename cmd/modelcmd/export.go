@@ -1,6 +1,8 @@
 package modelcmd
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -69,7 +71,8 @@ func (c *exportCmd) Run(a *cli.App) error {
 	}
 	defer out.Discard()
 	meter := progress.New(a)
-	size, err := format.Write(meter.Writing(a.Ctx, "exporting", out), m)
+	hash := sha256.New()
+	size, err := format.Write(io.MultiWriter(meter.Writing(a.Ctx, "exporting", out), hash), m)
 	meter.Clear()
 	if err != nil {
 		return fmt.Errorf("%s: cannot be exported as %s: %w", c.Model, format.Name, err)
@@ -85,6 +88,7 @@ func (c *exportCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
+	card.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	files, err := card.files(markdown, text)
 	defer files.discard()
 	if err != nil {

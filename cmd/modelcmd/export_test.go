@@ -1,9 +1,12 @@
 package modelcmd
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -232,6 +235,37 @@ func TestDiff(t *testing.T) {
 		if e := cmdtest.Run(t, append([]string{"model", "diff"}, c.args...)...); e.Code != c.code ||
 			!strings.Contains(e.Stderr, c.says) {
 			t.Errorf("%q: exit code %d: %s", c.args, e.Code, e.Stderr)
+		}
+	}
+}
+
+// TestCardExamples: a card has the hash of the exported file, and the predictions of two samples.
+func TestCardExamples(t *testing.T) {
+	dir, m := t.TempDir(), clitest.NewMoods(40)
+	_, model := m.Trained(t, dir)
+	cmdtest.Works(t, "model", "export", model, "--out", filepath.Join(dir, "m.json"))
+	var own card
+	if err := json.Unmarshal([]byte(cmdtest.Read(t, filepath.Join(dir, "m.card.json"))), &own); err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256([]byte(cmdtest.Read(t, filepath.Join(dir, "m.json"))))
+	if own.SHA256 != fmt.Sprintf("%x", hash) {
+		t.Errorf("the hash is %s", own.SHA256)
+	}
+	if len(own.Examples) != 2 || !slices.Equal(own.Examples[0].Features, make([]float32, 4)) ||
+		!slices.Equal(own.Examples[1].Features, []float32{-1, -0.5, 0, 0.5}) {
+		t.Fatalf("examples: %+v", own.Examples)
+	}
+	text := strings.Join(own.Inputs[0].Columns, ",") + "\n0,0,0,0\n-1,-0.5,0,0.5\n"
+	lines := strings.Split(strings.TrimSpace(cmdtest.Works(t, "predict", "--model", model, "--data",
+		cmdtest.Write(t, dir, "two.csv", text), "--out", "-")), "\n")
+	for i, e := range own.Examples {
+		want := strconv.Itoa(i)
+		for _, p := range e.Predictions {
+			want += "," + strconv.FormatFloat(float64(p), 'g', -1, 32)
+		}
+		if !strings.HasPrefix(lines[1+i], want) {
+			t.Errorf("example %d: predict has %s, the card %s", i, lines[1+i], want)
 		}
 	}
 }

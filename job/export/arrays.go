@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -46,4 +47,41 @@ func Arrays(m *predict.Model, format string) (inputs, outputs []Array, err error
 		out.Columns = []string{"number"}
 	}
 	return inputs, append(outputs, out), nil
+}
+
+// Example is a sample with what a model predicts of it.
+type Example struct {
+	Features    []float32 `json:"features"`
+	Predictions []float32 `json:"predictions"`
+}
+
+// mostExample is the greatest number of features of an Example.
+const mostExample = 4096
+
+// Examples returns two samples with their predictions, by which an exported file can be checked: all features of the
+// first are 0, and feature j of the second, counted from 0, is (j mod 5 - 2) / 2. A model with categories has none,
+// because its features cannot have these values. A model with more than 4,096 features has none, either.
+func Examples(m *predict.Model) ([]Example, error) {
+	features, labels := m.Shape()
+	if len(m.Provenance.Reading.Categories) > 0 || features > mostExample {
+		return nil, nil
+	}
+	by, err := m.InUnits()
+	if err != nil {
+		return nil, err
+	}
+	const samples = 2
+	r := &dataset.Rows{N: samples, Features: features, Labels: labels, Row: []uint32{0, 1},
+		X: make([]float32, samples*features), D: make([]float32, samples*labels)}
+	for j := range features {
+		r.X[features+j] = float32(j%5-2) / 2
+	}
+	width := m.Output().Width(labels)
+	dst := make([]float32, samples*width)
+	by.Predict(dst, []dataset.RowRef{{Pos: 0}, {Pos: 1}}, func(uint32) *dataset.Rows { return r }, by.NewScratch())
+	var all []Example
+	for i := range samples {
+		all = append(all, Example{r.X[i*features:][:features], dst[i*width:][:width]})
+	}
+	return all, nil
 }
