@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/export"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -37,12 +38,17 @@ type cardCmd struct {
 	Out    string `default:"-" placeholder:"FILE" help:"File to write; - for stdout (default: stdout). Hugging Face shows README.md."`
 	Format string `enum:",md,json" default:"" placeholder:"F" help:"Format: md (Markdown with the front matter of Hugging Face) or json (default: from the end of the file's name; md for stdout)."`
 
+	Exported string `placeholder:"FILE" help:"Name of an exported file, such as m.onnx, whose inputs and outputs the card describes (default: inputs and outputs of m.npz, without a name)."`
+
 	cardFlags
 	connect.ServerFlags
 }
 
 // Run implements `coppice model card`.
 func (c *cardCmd) Run(a *cli.App) error {
+	if _, ok := export.FormatOf("", c.Exported); c.Exported != "" && !ok {
+		return cli.Usagef("{exported=%s}: the name must end in the format, such as m.onnx or m.npz", c.Exported)
+	}
 	format := c.Format
 	if ends := strings.ToLower(filepath.Ext(c.Out)); format == "" && c.Out != cli.Stdout {
 		if ends != ".md" && ends != ".json" {
@@ -58,7 +64,10 @@ func (c *cardCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	card := newCard(m, c.Model, dataset, &c.cardFlags)
+	card, err := newCard(m, c.Model, dataset, c.Exported, &c.cardFlags)
+	if err != nil {
+		return err
+	}
 	if c.Out == cli.Stdout && (a.JSON || format == "json") {
 		e := a.Encoder()
 		e.SetIndent("", "  ")
@@ -101,8 +110,12 @@ type card struct {
 	Version   string `json:"version"`  // of Coppice that trained the model
 	Numerics  int    `json:"numerics"` // arithmetic version
 
-	Data cardData `json:"data"`
-	cardTraining
+	// File is the exported file that the card describes; empty: none. Inputs and Outputs are arrays of that file.
+	File    string         `json:"file,omitempty"`
+	Inputs  []export.Array `json:"inputs"`
+	Outputs []export.Array `json:"outputs"`
+
+	cardAbout
 	// HeldOut is true if Measures are of samples that the model was not trained on.
 	HeldOut     bool            `json:"held_out"`
 	EvaluatedOn string          `json:"evaluated_on"`
@@ -114,8 +127,9 @@ type card struct {
 	shown *modelShown
 }
 
-// cardTraining is what a card says of the training.
-type cardTraining struct {
+// cardAbout is what a card says of the data and the training.
+type cardAbout struct {
+	Data     cardData        `json:"data"`
 	Spec     *round.Job      `json:"spec"` // with all resolved hyperparameters
 	Steps    uint64          `json:"steps"`
 	BestStep uint64          `json:"best_step,omitempty"`
@@ -145,9 +159,9 @@ type cardCommands struct {
 	VerifyData string `json:"verify_data"`
 }
 
-// newCard returns the card of a model. of is the file or the name of the model, and data the name of its dataset on
-// the cluster, or empty.
-func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
+// newCard returns the card of a model. of is the file or the name of the model, data is the name of its dataset on the
+// cluster, or empty, and exported is the exported file that the card describes, or empty.
+func newCard(m *predict.Model, of, data, exported string, f *cardFlags) (*card, error) {
 	p, shown := m.Provenance, newModelShown(m, of, data)
 	file := filepath.Base(of)
 	if f.CardName != "" || filepath.Ext(of) == "" { // a name, not a file
@@ -156,14 +170,21 @@ func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 	c := &card{
 		Name: strings.TrimSuffix(file, filepath.Ext(file)), License: f.License, Algorithm: m.File.Algorithm,
 		Predicts: m.Output().String(), Digest: m.File.Digest, Version: p.Version, Numerics: m.File.Numerics,
-		cardTraining: cardTraining{Spec: p.Job, Steps: p.Steps, BestStep: p.BestStep, Samples: p.Rows},
-		HeldOut:      p.Rows.Test > 0, EvaluatedOn: p.EvaluatedOn,
-		Measures: p.Measures, Baselines: p.Baselines, Added: p.Added, shown: shown,
-		Data: cardData{
-			Digest: p.Job.Dataset, Name: cmp.Or(f.DatasetName, data), Samples: p.Rows.Train + p.Rows.Validation + p.Rows.Test,
-			Features: shown.Features, Labels: shown.Labels, LabelsAre: shown.labelsAre(), FeatureNames: p.FeatureNames,
-			LabelNames: m.Labels(), ReadWith: dataflags.ReadingFlags(&p.Reading), Missing: p.Missing,
-		},
+		HeldOut: p.Rows.Test > 0, EvaluatedOn: p.EvaluatedOn, Measures: p.Measures, Baselines: p.Baselines, Added: p.Added,
+		cardAbout: cardAbout{Spec: p.Job, Steps: p.Steps, BestStep: p.BestStep, Samples: p.Rows}, shown: shown,
+	}
+	c.Data = cardData{
+		Digest: p.Job.Dataset, Name: cmp.Or(f.DatasetName, data), Samples: p.Rows.Train + p.Rows.Validation + p.Rows.Test,
+		Features: shown.Features, Labels: shown.Labels, LabelsAre: shown.labelsAre(), FeatureNames: p.FeatureNames,
+		LabelNames: m.Labels(), ReadWith: dataflags.ReadingFlags(&p.Reading), Missing: p.Missing,
+	}
+	format, _ := export.FormatOf("", exported)
+	if exported != "" {
+		c.File = filepath.Base(exported)
+	}
+	var err error
+	if c.Inputs, c.Outputs, err = export.Arrays(m, format.Name); err != nil {
+		return nil, err
 	}
 	if a, err := registry.Find(m.File.Algorithm); err == nil {
 		c.Summary, c.Paper = a.About().Summary, a.About().Paper
@@ -176,7 +197,7 @@ func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 		Verify:     fmt.Sprintf("coppice model verify %s --data FILE", word),
 		VerifyData: fmt.Sprintf("coppice model verify %s --data FILE --only-data", word),
 	}
-	return c
+	return c, nil
 }
 
 func (c *card) json() ([]byte, error) {
@@ -304,44 +325,49 @@ func enhanceText(e *round.Enhance) string {
 
 // arrays says what the model reads and predicts.
 func (c *card) arrays(w io.Writer) {
+	fmt.Fprintf(w, "\n## Input and output\n\nThe model has these arrays, with a row for each sample%s:\n\n", c.fileText())
+	pairs(w, "array", append(arrayLines(c.Inputs), arrayLines(c.Outputs)...))
 	p := c.shown.Provenance
-	fmt.Fprintf(w, "\n## Input and output\n\nInput: float32, %d columns. Output: float32, %d columns. The columns have "+
-		"this order:\n\n", c.Data.Features, c.outputs())
-	names := func(list []string, n int) string {
-		if len(list) != n {
-			return "without names, as in the data file"
-		}
-		const most = 200
-		var all []string
-		for _, name := range list[:min(most, n)] {
-			all = append(all, inline(cli.NameList([]string{name})))
-		}
-		if n > most {
-			all = append(all, "and so on; the JSON of the card has all names")
-		}
-		return strings.Join(all, ", ")
-	}
-	fmt.Fprintf(w, "- features: %s\n", names(c.Data.FeatureNames, c.Data.Features))
-	if c.outputs() == c.Data.Labels {
-		fmt.Fprintf(w, "- labels: %s\n", names(c.Data.LabelNames, c.Data.Labels))
-	}
 	if by, err := dataset.ParseMissing(p.Missing); err == nil && by.Fill {
-		fmt.Fprintf(w, "- A missing feature is replaced by %v.\n", by.Value)
+		fmt.Fprintf(w, "\nA missing feature is replaced by %v.\n", by.Value)
 	} else if by.By != "" {
-		fmt.Fprintf(w, "- A missing feature is replaced by its %s in the training samples.\n", by.By)
+		fmt.Fprintf(w, "\nA missing feature is replaced by its %s in the training samples.\n", by.By)
+	}
+	if len(p.Reading.Categories) == 0 || len(c.Inputs) > 1 {
+		return
 	}
 	for _, k := range p.Reading.Categories {
-		fmt.Fprintf(w, "- The column %s has a feature for each level: 1 for samples of the level, and otherwise 0.\n",
+		fmt.Fprintf(w, "\nThe column %s has a feature for each level: 1 for samples of the level, and otherwise 0.\n",
 			inline(cli.NameList([]string{k.Name})))
 	}
 }
 
-// outputs returns the number of values that the model predicts for a sample.
-func (c *card) outputs() int {
-	if c.Predicts == algorithms.Number.String() {
-		return 1
+// fileText names the exported file.
+func (c *card) fileText() string {
+	if c.File == "" {
+		return ""
 	}
-	return c.Data.Labels
+	return " (`" + c.File + "`)"
+}
+
+// arrayLines describes arrays with their columns.
+func arrayLines(all []export.Array) (lines [][2]string) {
+	const most = 200 // columns
+	for _, a := range all {
+		var names []string
+		for _, name := range a.Columns[:min(most, len(a.Columns))] {
+			names = append(names, inline(cli.NameList([]string{name})))
+		}
+		if len(a.Columns) > most {
+			names = append(names, "and so on; the JSON of the card has all names")
+		}
+		text := fmt.Sprintf("%s, %s: %s", a.Type, units.Plural(len(a.Columns), "column"), strings.Join(names, ", "))
+		if len(a.Levels) > 0 {
+			text += "; levels: " + inline(cli.NameList(a.Levels))
+		}
+		lines = append(lines, [2]string{"`" + a.Name + "`", text})
+	}
+	return lines
 }
 
 // measureTable writes the measures of the model and of its baseline.

@@ -146,6 +146,9 @@ func (c *explainCmd) fits(a *cli.App, method string) error {
 			}
 		}
 	}
+	if given := c.Given(); c.Data == "" && len(given) > 0 {
+		return cli.Usagef("%s says how to read samples: give {data=FILE}, or leave it out", cli.FlagText(given[0].Name))
+	}
 	switch needs := method != explain.Importance && method != explain.Weights; {
 	case needs && c.Data == "":
 		return cli.Usagef("{method=%s} needs samples: give {data=FILE}", method)
@@ -201,15 +204,17 @@ func (c *explainCmd) explain(a *cli.App, m *predict.Model, e *explanation, src d
 		o := explain.Permuting{Repeats: c.Repeats, Seed: c.Seed, Samples: c.Samples, Progress: func(done, of int) {
 			mu.Lock()
 			defer mu.Unlock()
-			meter.Show(fmt.Sprintf("permuting: %s of %s", units.Count(done), units.Plural(of, "feature")))
+			meter.Show(fmt.Sprintf("%3d %%  permuting: %s of %s", 100*done/of, units.Count(done), units.Count(of)))
 		}}
 		e.Permuted, err = o.Permute(m, src, reading)
 	case explain.SHAP:
-		err = c.shap(a, m, e, src, reading)
+		err = c.shap(a, m, e, src, reading, meter)
 	case explain.Path:
 		var found *explain.Block
 		if found, err = explain.FindRow(src, c.Row, reading); err == nil {
-			e.Path, err = explain.NewPath(m, found, c.Tree)
+			if e.Path, err = explain.NewPath(m, found, c.Tree); err != nil {
+				err = cli.Usage(err)
+			}
 		}
 	case explain.Splits:
 		e.Splits, err = explain.NewSoftSplits(m, src, reading)
@@ -222,8 +227,8 @@ func (c *explainCmd) explain(a *cli.App, m *predict.Model, e *explanation, src d
 }
 
 // shap computes SHAP values, of all samples or of one.
-func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src dataset.Source,
-	reading importer.Options) error {
+func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src dataset.Source, reading importer.Options,
+	meter *progress.Meter) error {
 	x, err := explain.NewExplainer(m)
 	if err != nil {
 		return err
@@ -234,7 +239,7 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 		if err != nil {
 			return err
 		}
-		return e.SHAP.one(x, found)
+		return e.SHAP.one(found)
 	}
 	var sink *shapSink
 	if c.Out != "" {
@@ -243,8 +248,25 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 		}
 		defer sink.file.Discard()
 	}
-	if err := x.Each(m, src, reading, func(b *explain.Explained) error {
-		if err := e.SHAP.add(x, b); err != nil || sink == nil {
+	var mu sync.Mutex // the file is read and explained at the same time
+	work := reading
+	work.Progress = nil // reading is ahead of the explanations
+	work.Note = func(text errtext.Text) {
+		mu.Lock()
+		defer mu.Unlock()
+		reading.Note(text)
+	}
+	work.Warn = func(text errtext.Text) {
+		mu.Lock()
+		defer mu.Unlock()
+		reading.Warn(text)
+	}
+	if err := x.Each(m, src, work, func(b *explain.Explained) error {
+		mu.Lock()
+		defer mu.Unlock()
+		err := e.SHAP.add(b)
+		meter.Show(fmt.Sprintf("explaining: %s", units.Plural(e.SHAP.Samples, "sample")))
+		if err != nil || sink == nil {
 			return err
 		}
 		return sink.take(b)

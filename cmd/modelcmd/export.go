@@ -77,7 +77,15 @@ func (c *exportCmd) Run(a *cli.App) error {
 	e := &exported{Model: c.Model, Digest: m.File.Digest, Format: format.Name, Out: c.Out, Bytes: size,
 		Tensors: len(m.File.Tensors), Predicts: m.Output().String(), Cards: []string{}}
 	e.Features, e.Labels = m.Shape()
-	files, err := newCard(m, c.Model, dataset, &c.cardFlags).files(markdown, text)
+	named := c.Out
+	if _, ok := export.FormatOf("", named); !ok { // stdout, or another name
+		named = "model." + format.Name
+	}
+	card, err := newCard(m, c.Model, dataset, named, &c.cardFlags)
+	if err != nil {
+		return err
+	}
+	files, err := card.files(markdown, text)
 	defer files.discard()
 	if err != nil {
 		return err

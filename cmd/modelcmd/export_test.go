@@ -150,7 +150,7 @@ func TestCard(t *testing.T) {
 		cmdtest.Works(t, "train", "--local", "--data", people, "--algorithm", "aa-knn", "--labels", "class",
 			"--label-columns", "mood", "--categories", "word", "--missing", c.missing, "--model-out", path)
 		text := cmdtest.Works(t, "model", "card", path)
-		for _, says := range []string{c.says, "The column word has", "calm, sad, wild", "- features: x1, ",
+		for _, says := range []string{c.says, "The column word has", "calm, sad, wild", "| `features` | float32, 5 columns: x1, ",
 			"pipeline_tag: tabular-classification"} {
 			if !strings.Contains(text, says) {
 				t.Errorf("%s: the card does not say %q:\n%s", c.missing, says, text)
@@ -160,6 +160,16 @@ func TestCard(t *testing.T) {
 		if err := json.Unmarshal([]byte(cmdtest.Works(t, "model", "export", path, "--format", "json", "--out", "-")),
 			&about); err != nil || len(about.About.Fill) != about.About.Features {
 			t.Errorf("%s: %v, %+v", c.missing, err, about)
+		}
+	}
+	graph := filepath.Join(dir, "people.onnx")
+	cmdtest.Works(t, "model", "export", filepath.Join(dir, "people.model"), "--out", graph)
+	ofGraph := cmdtest.Read(t, filepath.Join(dir, "people.card.md"))
+	for _, says := range []string{"for each sample (`people.onnx`)", "| `features` | float32, 2 columns: x1, x2 |",
+		"| `category_word` | string, 1 column: word; levels: w, wx, wxx |",
+		"| `predictions` | float32, 3 columns: calm, sad, wild |"} {
+		if !strings.Contains(ofGraph, says) {
+			t.Errorf("the card of ONNX does not say %q:\n%s", says, ofGraph)
 		}
 	}
 	trained := forged(t, model, "trained.model", 0, func(p *pipeline.Provenance) { p.Rows.Train, p.Rows.Test = 24, 0 })

@@ -1,6 +1,7 @@
 package modelcmd
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
@@ -293,6 +295,41 @@ func TestVerifyOnCluster(t *testing.T) {
 	jobs, err := c.Client().Jobs().All(t.Context())
 	if err != nil || len(jobs) != 1 || jobs[0].Name != "there" {
 		t.Errorf("jobs that are left: %v, %v", jobs, err)
+	}
+}
+
+// TestVerifyOtherFiles: the files that the data came from besides the data file must be named again.
+func TestVerifyOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, columns := range map[string]int{"x.npy": 3, "labels.npy": 2} {
+		var b bytes.Buffer
+		w, err := npy.NewWriter[float64](&b, 20, columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 * columns {
+			if err := w.Write([]float64{map[int]float64{3: float64(i * i % 7), 2: 0.5}[columns]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		cmdtest.Write(t, dir, name, b.String())
+	}
+	data, labels := filepath.Join(dir, "x.npy"), filepath.Join(dir, "labels.npy")
+	train := []string{"--algorithm", "aa-knn", "--labels-file", labels}
+	isVerified(t, data, train, []string{"--labels-file", labels})
+	model := filepath.Join(dir, "m.model")
+	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, train...)...)
+	if e := cmdtest.Run(t, "model", "verify", model, "--data", data); e.Code != 2 ||
+		!strings.Contains(e.Stderr, "was read with --labels-file: give it") {
+		t.Errorf("without the labels: %+v", e)
+	}
+	both := filepath.Join(dir, "both.npz") // another kind of file with the same samples
+	cmdtest.Works(t, "dataset", "convert", "--data", data, "--labels-file", labels, "--out", both)
+	if v, _, stderr := verified(t, model, "--data", both); v.Verdict != verdictVerified {
+		t.Errorf("another kind of file: %+v, %s", v, stderr)
 	}
 }
 
