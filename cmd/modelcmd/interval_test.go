@@ -165,6 +165,16 @@ func TestIntervalArrays(t *testing.T) {
 		}
 	}
 	cmdtest.Works(t, append(args, "--out", dir+"/p.npz")...)
+	lines := strings.Split(strings.TrimSpace(noisy(50, 2)), "\n")[1:]
+	for i, line := range lines { // without the names of the samples
+		lines[i] = line[strings.Index(line, ",")+1:]
+	}
+	nameless := cmdtest.Write(t, dir, "nameless.csv", strings.Join(lines, "\n"))
+	text = cmdtest.Works(t, "predict", "--model", model, "--data", nameless, "--label-columns", "2,3", "--interval", "0.9",
+		"--calibrate", nameless, "--out", dir+"/q.csv")
+	if !strings.Contains(text, nameless+": features are matched with the model by position") {
+		t.Errorf("the text does not say how the calibration samples are matched:\n%s", text)
+	}
 	numbers, _ := clitest.Arrays(t, dir+"/p.npz")
 	records := clitest.ReadCSV(t, dir+"/p.csv")
 	for c, label := range []string{"up", "down"} {
@@ -265,9 +275,9 @@ func TestIntervalUsage(t *testing.T) {
 	}{
 		{model, "--interval 0.9", cli.ExitUsage, "--interval needs --calibrate FILE"},
 		{model, "--calibrate " + few, cli.ExitUsage, "--calibrate needs --interval"},
-		{model, "--interval 90 --calibrate " + few, cli.ExitUsage, "want a coverage above 0 and below 1, such as 0.9"},
-		{model, "--interval 0 --calibrate " + few, cli.ExitUsage, "want a coverage above 0"},
-		{model, "--interval NaN --calibrate " + few, cli.ExitUsage, "want a coverage above 0"},
+		{model, "--interval 90 --calibrate " + few, cli.ExitUsage, "want a coverage from 0.000001 to 0.999999, such as 0.9"},
+		{model, "--interval 0 --calibrate " + few, cli.ExitUsage, "want a coverage from 0.000001"},
+		{model, "--interval NaN --calibrate " + few, cli.ExitUsage, "want a coverage from 0.000001"},
 		{model, "--interval 0.9 --calibrate -", cli.ExitUsage, "cannot be read from stdin"},
 		{model, "--interval 0.9 --calibrate none.csv", cli.ExitFailed, "none.csv"},
 		{model, "--interval 0.9 --calibrate " + few, cli.ExitFailed,

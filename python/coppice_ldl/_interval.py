@@ -20,7 +20,7 @@ def predict_interval(estimator: Any, X: Any, coverage: float, calibration: Any) 
     X = _frames.known(X)
     rows = estimator._check(X)
     if not is_number(coverage) or not 1e-6 <= coverage <= 1 - 1e-6:
-        raise InputError(f"coverage={coverage!r}: want a number above 0 and below 1, such as 0.9")
+        raise InputError(f"coverage={coverage!r}: want a number from 0.000001 to 0.999999, such as 0.9")
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
         raise InputError("calibration: want (X, D), samples that the model was not trained on, with their labels")
     with Files() as files:
