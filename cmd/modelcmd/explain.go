@@ -25,12 +25,12 @@ type explainCmd struct {
 	Model   string `arg:"" placeholder:"FILE" help:"Model file."`
 	Method  string `enum:",importance,permutation,shap,path,splits,weights" default:"" placeholder:"M" help:"importance, permutation, shap, path, splits or weights (default: importance for forests and boosters, splits for ldlf, weights for linear models, and otherwise permutation)."`
 	Data    string `placeholder:"FILE" help:"Data file; - for stdin. permutation needs labels in it; weights need no file."`
-	Samples int    `default:"10000" placeholder:"N" help:"permutation: maximum number of samples; if the file has more, N are drawn at random. 0: no maximum."`
-	Repeats int    `default:"10" placeholder:"N" help:"permutation: number of permutations of each feature."`
-	Seed    uint64 `default:"1" placeholder:"N" help:"permutation: seed of the random numbers."`
+	Samples int    `default:"10000" placeholder:"N" help:"permutation: maximum number of samples; if the file has more, N are drawn at random (default: 10000). 0: no maximum."`
+	Repeats int    `default:"10" placeholder:"N" help:"permutation: number of permutations of each feature (default: 10)."`
+	Seed    uint64 `default:"1" placeholder:"N" help:"permutation: seed of the random numbers (default: 1)."`
 	Row     string `placeholder:"R" help:"Sample of the file: its name, or its row number, counted from 0, if samples have no names. path needs it; shap then explains only this sample."`
-	Tree    int    `default:"0" placeholder:"N" help:"path: number of the tree, counted from 0."`
-	Top     int    `default:"20" placeholder:"N" help:"Number of features or splits in the text; -o json has all. 0: all."`
+	Tree    int    `default:"0" placeholder:"N" help:"path: number of the tree, counted from 0 (default: 0)."`
+	Top     int    `default:"20" placeholder:"N" help:"Number of features or splits in the text; -o json has all (default: 20). 0: all."`
 	Out     string `placeholder:"FILE" help:"shap: write the values of each sample to FILE: .npz, .csv or .csv.gz."`
 	Figures string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg, .png and .pdf."`
 
@@ -43,10 +43,15 @@ type explainCmd struct {
 // Help implements kong's HelpProvider.
 func (explainCmd) Help() string {
 	return `importance: how much the splits of trees gain by each feature. It needs no data.
+
 permutation: how much the losses rise if the values of a feature are permuted between samples. It is for all models.
+
 shap: how much each feature adds to the prediction of a sample. It is for forests (rf, structrf) and boosters.
+
 path: the path of a sample through a tree.
+
 splits: the splits of ldlf that divide the samples with the most certainty.
+
 weights: the weights of a linear model, in units of the features as the file has them.`
 }
 
