@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,6 +59,10 @@ type cluster struct {
 	// pause is how long workers wait after each task, in nanoseconds. With it, a job lasts without computing.
 	pause atomic.Int64
 
+	// elections counts elections after missed heartbeats, which a busy machine causes. A transfer of the leadership
+	// is none.
+	elections atomic.Int64
+
 	mu    sync.Mutex
 	stops map[string]func() // by id of coordinator or worker; each waits
 }
@@ -83,7 +88,7 @@ func start(t *testing.T, coordinators, workers int) *cluster {
 func prepare(t *testing.T, coordinators int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), stops: make(map[string]func())}
-	c.log = slog.New(slog.NewTextHandler(testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	c.log = slog.New(slog.NewTextHandler(testWriter{t, &c.elections}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var servers []string
 	for i := range coordinators {
 		p := coordinator.Peer{ID: string(rune('a' + i)), Host: "127.0.0.1", Port: freeBlock(t)}
@@ -108,9 +113,16 @@ func (c *cluster) startAll(workers int) {
 	}
 }
 
-type testWriter struct{ t *testing.T }
+// testWriter writes to the log of a test, and counts the elections after missed heartbeats.
+type testWriter struct {
+	t         *testing.T
+	elections *atomic.Int64
+}
 
 func (w testWriter) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("heartbeat timeout reached")) {
+		w.elections.Add(1)
+	}
 	w.t.Log(strings.TrimSpace(string(b)))
 	return len(b), nil
 }

@@ -20,7 +20,7 @@ func TestUnmeasuredNotes(t *testing.T) {
 		},
 	}
 	want := []string{"the method none has none of the measures kl, mae; the key measures of the spec names others, such " +
-		"as mae for predicted numbers"}
+		"as mae for predicted numbers, and mae_observed for labels with missing degrees"}
 	if got := UnmeasuredNotes(table); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -28,13 +28,14 @@ func TestUnmeasuredNotes(t *testing.T) {
 
 // TestSameNotes: one note names a method with all its other names, or with the first five and the number of the rest.
 func TestSameNotes(t *testing.T) {
-	table := &result.Table{Methods: []result.Method{{Name: "a"}, {Name: "b"}, {Name: "c", Same: "b"}}}
+	table := &result.Table{Methods: []result.Method{{Name: "a"}, {Name: "b", Algorithm: "external"},
+		{Name: "c", Same: "b"}}}
 	for i := range 7 {
 		table.Methods = append(table.Methods, result.Method{Name: string(rune('p' + i)), Same: "a"})
 	}
 	want := []string{
 		`Methods "a" = "p" = "q" = "r" = "s" = "t" = 2 others: they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.`,
-		`Methods "b" = "c": they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.`,
+		`Methods "b" = "c": they have the same predictions on every dataset. Tables, tests and ranks list and count the method once.`,
 	}
 	if got := table.SameNotes(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

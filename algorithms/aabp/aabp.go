@@ -3,6 +3,11 @@
 //
 // The paper's network has the squared error as its loss, ½ Σ_c (p_c - d_c)²; public
 // implementations have the K-L divergence Σ_c d_c ln(d_c / p_c). Both are here.
+//
+// Targets in bounds, scaled to t in [0, 1], have a logistic output each in place of the softmax:
+// p_c = 1/(1 + exp(-f_c)). Their K-L divergence is between the two degrees t_c, 1 - t_c and the two
+// degrees p_c, 1 - p_c, summed over targets: fractional logistic regression (Papke and Wooldridge
+// 1996). Validation has the squared error.
 package aabp
 
 import (
@@ -25,6 +30,7 @@ func New() algorithms.Algorithm {
 		},
 		Doc:      "the network AA-BP of Geng 2016 has one hidden layer and a softmax, and is trained by back-propagation",
 		Predicts: algorithms.Distribution,
+		Targets:  true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Check:    (*Config).check,

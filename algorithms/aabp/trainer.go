@@ -24,6 +24,10 @@ func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *softmax.Trainer {
 	d := gradient.NewDescent(descentSettings(c), newFunction(c, seed, m), num.NewKey(seed, "aa-bp/theta"), m)
 	return &softmax.Trainer{Descent: d, Name: Name, Features: m.Features, Labels: m.Labels,
 		NewModel: func(p softmax.Predictor) algorithms.Model {
-			return &model{Predictor: p, hidden: c.Hidden, units: c.Units, kind: c.Scaling}
+			targets := m.LabelType.Bounds != nil
+			if targets {
+				p.Output = logistic
+			}
+			return &model{Predictor: p, hidden: c.Hidden, units: c.Units, kind: c.Scaling, targets: targets}
 		}}
 }

@@ -20,13 +20,13 @@ import (
 // twin is the network in float64, written from its equations.
 type twin struct {
 	features, hidden, labels int
-	relu, squared            bool
+	relu, squared, targets   bool
 	theta                    []float64 // W₁, b₁, W₂, b₂
 }
 
 func newTwin(c *Config, m *dataset.Manifest, theta []float32) *twin {
 	w := &twin{features: m.Features, hidden: c.Hidden, labels: m.Labels, relu: c.Units == unitReLU,
-		squared: c.Loss == lossSquared, theta: nil}
+		squared: c.Loss == lossSquared, targets: m.LabelType.Bounds != nil, theta: nil}
 	for _, x := range theta {
 		w.theta = append(w.theta, float64(x))
 	}
@@ -59,11 +59,17 @@ func (w *twin) forward(x []float64) (z, h, p []float64) {
 		for j, v := range h {
 			p[c] += v * w2[j*w.labels+c]
 		}
+		if w.targets {
+			p[c] = 1 / (1 + math.Exp(-p[c]))
+			continue
+		}
 		p[c] = math.Exp(p[c])
 		sum += p[c]
 	}
 	for c := range p {
-		p[c] /= sum
+		if !w.targets {
+			p[c] /= sum
+		}
 	}
 	return z, h, p
 }
@@ -75,8 +81,13 @@ func (w *twin) loss(xs, ds [][]float64) (sum float64) {
 		for c, d := range ds[i] {
 			if w.squared {
 				sum += (p[c] - d) * (p[c] - d) / 2
-			} else if d > 0 {
+				continue
+			}
+			if d > 0 {
 				sum += d * math.Log(d/p[c])
+			}
+			if w.targets && d < 1 {
+				sum += (1 - d) * math.Log((1-d)/(1-p[c]))
 			}
 		}
 	}
@@ -108,8 +119,17 @@ func (w *twin) exact(xs, ds [][]float64) []float64 {
 		for c := range df {
 			for k := range p { // ∂loss/∂p_k · ∂p_k/∂f_c
 				dp := -ds[i][k] / p[k]
-				if w.squared {
+				switch {
+				case w.squared:
 					dp = p[k] - ds[i][k]
+				case w.targets:
+					dp += (1 - ds[i][k]) / (1 - p[k])
+				}
+				if w.targets {
+					if k == c {
+						df[c] = dp * p[k] * (1 - p[k])
+					}
+					continue
 				}
 				if df[c] -= dp * p[k] * p[c]; k == c {
 					df[c] += dp * p[k]
@@ -199,12 +219,20 @@ func small() (list []*Config) {
 	return list
 }
 
-// cases calls do with each of small, on dense and on sparse rows.
+// cases calls do with each of small, on dense and on sparse rows, whose labels are distributions or targets.
 func cases(t *testing.T, do func(t *testing.T, c *Config, d *dataset.Data)) {
 	for _, density := range []float64{1, 0.3} {
-		d := generated(t, 90, 4, density)
-		for _, c := range small() {
-			t.Run(c.Loss+" "+c.Units, func(t *testing.T) { do(t, c, d) })
+		for _, of := range []string{"distributions", "targets"} {
+			d := generated(t, 90, 4, density)
+			if of == "targets" {
+				d.Manifest.LabelType.Bounds = &dataset.Bounds{Low: make([]float64, 4), High: []float64{1, 1, 1, 1}}
+			}
+			for _, c := range small() {
+				if of == "targets" {
+					c.LearningRate = 0.01 // at 0.02, rounding to float32 decides at one step whether a ReLU is 0
+				}
+				t.Run(c.Loss+" "+c.Units+" "+of, func(t *testing.T) { do(t, c, d) })
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
@@ -43,15 +44,7 @@ func (m *model) tensors(l *learner.Tensors) {
 	}
 	numbers := append(m.Sizes.Numbers(), learner.Within(&m.k, 1, dataset.MaxRows),
 		learner.Within(&kind, 0, len(scaling.Kinds)-1))
-	format := uint32(modelFormat)
-	if l.Reading() {
-		left := l.Left()
-		m.targets = len(left) > 0 && len(left[0].U32) > 0 && left[0].U32[0] == targetFormat
-	}
-	if m.targets {
-		format = targetFormat
-	}
-	if l.Settings(format, numbers...) {
+	if l.Settings(l.Targets(&m.targets, modelFormat, targetFormat), numbers...) {
 		m.kind = scaling.Kinds[kind]
 	}
 	l.Check(m.k <= m.Rows && m.Labels > 0, "the model is damaged: %d neighbours, %d samples and %d labels do not fit "+
@@ -132,4 +125,23 @@ func share(v, total float64, labels int) float32 {
 		return float32(1 / float64(labels))
 	}
 	return float32(v / total)
+}
+
+// Graph implements graph.Model. The neighbours are added in the order of their row numbers.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	squares, err := rows.SquaresGraph(b, x, &m.kept, m.scale.Scale)
+	if err != nil {
+		return "", err
+	}
+	_, nearest := b.TopK(squares, m.k, true)
+	nearest, _ = b.TopK(nearest, m.k, true)
+	labels := b.With("Gather", graph.Attributes{"axis": 0}, b.F32(m.kept.D, m.Rows, m.Labels), nearest)
+	sums := b.Reshape(graph.OrderedSum(b, b.Cast(labels, graph.Float64), 1, m.k), 0, m.Labels)
+	if m.targets {
+		return b.Cast(b.Op("Div", sums, b.Number(float64(m.k))), graph.Float32), nil
+	}
+	total := graph.OrderedSum(b, sums, 1, m.Labels)
+	equal := b.Number(1 / float64(m.Labels))
+	p := b.Op("Where", b.Op("Equal", total, b.Number(0)), equal, b.Op("Div", sums, total))
+	return b.Cast(p, graph.Float32), nil
 }

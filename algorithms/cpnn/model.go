@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -87,4 +88,16 @@ func (m *model) Describe() [][2]string {
 		{"label input", input},
 		{"parameters", fmt.Sprint(len(m.values))},
 	}
+}
+
+// Graph implements graph.Model: hidden units are samples×labels×hidden.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	s, w := newSpace(m.sizes), m.split(m.values)
+	s.begin(&w)
+	shared := b.Op("MatMul", b.Cast(x, graph.Float64), b.F64(w.features, m.features, m.hidden))
+	sums := b.Op("Add", b.Unsqueeze(shared, 1), b.F64(s.labels, m.labels, m.hidden))
+	one := b.Number(1)
+	units := b.Op("Div", one, b.Op("Add", one, b.Op("Exp", b.Op("Neg", sums))))
+	scores := b.Reshape(b.Op("MatMul", units, b.F64(w.output, m.hidden, 1)), 0, m.labels)
+	return b.Cast(b.Softmax(scores), graph.Float32), nil
 }

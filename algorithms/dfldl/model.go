@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -169,4 +170,32 @@ func addSoftmax(sums, scores []float64) {
 		}
 		sums[c] += x / total
 	}
+}
+
+// Graph implements graph.Model: the predictions of all models are models×samples×labels.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	q, err := graph.Of(m.gate, b, x)
+	if err != nil {
+		return "", err
+	}
+	n, size := models(m.labels), m.features*m.labels
+	var first, second []int
+	var matrices, offsets, signs []float64
+	for task := range n {
+		i, j, less := pairOf(task, m.labels)
+		sign := 0.0
+		if less {
+			sign = 1
+		}
+		first, second, signs = append(first, i), append(second, j), append(signs, sign)
+		own := m.weights[task*(size+m.labels):][:size+m.labels]
+		matrices, offsets = append(matrices, own[:size]...), append(offsets, own[size:]...)
+	}
+	less := b.Cast(b.Op("Less", b.Gather(q, 1, first...), b.Gather(q, 1, second...)), graph.Float64)
+	chosen := b.Cast(b.Op("Equal", less, b.F64(signs, n)), graph.Float64)
+	chosen = b.Unsqueeze(b.Transpose(chosen, 1, 0), 2)
+	scores := b.Op("MatMul", b.Cast(x, graph.Float64), b.F64(matrices, n, m.features, m.labels))
+	p := b.Softmax(b.Op("Add", scores, b.F64(offsets, n, 1, m.labels)))
+	sums := b.Reshape(b.Sum(b.Op("Mul", chosen, p), 0), -1, m.labels)
+	return b.Cast(b.Op("Div", sums, b.Number(float64(n/2))), graph.Float32), nil
 }

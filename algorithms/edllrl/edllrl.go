@@ -8,8 +8,7 @@
 //
 // over N samples, where ‖·‖_tr is the sum of singular values. ADMM minimises it in steps. A step runs L-BFGS on W, with
 // the loss ½‖p - d‖² + Λ(p - z) + ½ρ‖p - z‖² of a sample. Then Z_g is the singular value threshold of P_g + Λ_g/ρ at
-// λ/ρ, and the multipliers gain ρ(P - Z). Z and the
-// multipliers are 0 at first.
+// λ/ρ, and the multipliers gain ρ(P - Z). Z and the multipliers are 0 at first.
 //
 // z and Λ of a sample follow from its predictions under the weights at the end of each step, and from a matrix T_g of
 // each group: Z_g = (P_g + Λ_g/ρ) T_g. So no worker owns a state of samples. The trainer sends the weights and the

@@ -6,6 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/clusters"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -154,11 +155,8 @@ func (k *kernel) products(sums []float64, d *dataset.Data, v round.Vars, s *scra
 		for c := range row {
 			row[c] = p[c] + x.lambdas[i*n+c]/k.rho
 		}
-		at := x.group[i] * n * (n + 1) / 2
-		for c, a := range row {
-			num.AddScaled64(sums[at:][:c+1], a, row[:c+1])
-			at += c + 1
-		}
+		of := simplex.Triangle(n)
+		simplex.AddGram(sums[x.group[i]*of:][:of], row)
 	})
 }
 

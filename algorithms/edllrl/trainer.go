@@ -14,9 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -138,16 +138,8 @@ func (t *trainer) threshold(sum []float64) {
 	t.history = slices.Grow(t.history, t.per())
 	t.history = append(t.history, t.objective.Effective(nil, t.minimiser.Best())...)
 	n := t.objective.Labels
-	for range t.cfg.Clusters {
-		gram := linalg.New(n, n)
-		for i := range n {
-			for j, x := range sum[:i+1] {
-				gram.Set(i, j, x)
-				gram.Set(j, i, x)
-			}
-			sum = sum[i+1:]
-		}
-		matrix, _ := eigen.Threshold(gram, t.cfg.Lambda/t.cfg.Rho)
+	for triangle := range slices.Chunk(sum, simplex.Triangle(n)) {
+		matrix, _ := eigen.Threshold(simplex.Gram(triangle, n), t.cfg.Lambda/t.cfg.Rho)
 		t.history = append(t.history, matrix.V...)
 	}
 	t.step++

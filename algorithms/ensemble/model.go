@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -171,4 +172,24 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 		}
 		dst, refs = dst[n*labels:], refs[n:]
 	}
+}
+
+// Graph implements graph.Model: the graphs of the members, and their weighted sum.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	sum := graph.Value("")
+	for i, own := range m.members {
+		if m.weights[i] == 0 {
+			continue
+		}
+		p, err := graph.Of(own, b, x)
+		if err != nil {
+			return "", fmt.Errorf("member %s: %w", labelled(m.names)[i], err)
+		}
+		p = b.Op("Mul", b.Number(m.weights[i]), b.Cast(p, graph.Float64))
+		if sum != "" {
+			p = b.Op("Add", sum, p)
+		}
+		sum = p
+	}
+	return b.Cast(sum, graph.Float32), nil
 }

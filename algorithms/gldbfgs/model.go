@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -88,4 +89,10 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 		}
 		dst, refs = dst[len(scores):], refs[len(b.Refs):]
 	}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	s := b.Op("Tanh", graph.Linear(b, x, m.weights, m.features, m.labels))
+	return b.Cast(b.Op("Div", b.Op("Add", s, b.Number(1)), b.Number(2)), graph.Float32), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
@@ -128,4 +129,35 @@ func (m *model) checkPhi() error {
 		seen[unit] = tree
 	}
 	return nil
+}
+
+// Graph implements graph.Model. The factors of paths are σ(f) of all outputs, then σ(-f).
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	f, err := network.Graph(b, m.f, &m.weights, x)
+	if err != nil {
+		return "", err
+	}
+	f = b.Transpose(f, 1, 0)
+	factors := b.Concat(0, b.Op("Sigmoid", f), b.Op("Sigmoid", b.Op("Neg", f)))
+	var paths [][]int
+	for tree := range m.trees {
+		phi := m.treePhi(m.phi, tree)
+		for leaf := range m.leaves {
+			path := make([]int, m.depth-1)
+			for node, at := m.splits+leaf, len(path)-1; node > 0; at, node = at-1, (node-1)/2 {
+				path[at] = int(phi[(node-1)/2])
+				if node%2 == 0 {
+					path[at] += m.outputs
+				}
+			}
+			paths = append(paths, path)
+		}
+	}
+	reached, order := graph.Products(b, factors, paths)
+	q := make([]float32, 0, len(m.q))
+	for _, leaf := range order {
+		q = append(q, m.q[leaf*m.labels:][:m.labels]...)
+	}
+	sums := b.Op("MatMul", b.Transpose(reached, 1, 0), b.F32(q, len(order), m.labels))
+	return b.Op("Div", sums, b.F32([]float32{float32(m.trees)})), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -178,41 +179,12 @@ func softmax(p, scores []float64) (log float64) {
 // regress sums the products of scaled features, and of scaled features and ln c: see sizes.regression.
 func (k *kernel) regress(sums []float64, d *dataset.Data, v round.Vars, s *scratch) {
 	scale, logs := scaling.Find(v), num.Float64s(v.Get(varOwn))[k.centres*k.labels:]
+	columns := simplex.Columns{Features: k.features, Bias: true}
+	n := simplex.Triangle(columns.Count())
 	for _, ref := range s.unit.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		scaledRow(s.row, rows, pos, &scale)
-		own, at := logs[int(rows.Row[pos])*k.centres:][:k.centres], sums
-		for i, x := range s.row {
-			if x != 0 {
-				num.AddScaled64(at[:i+1], x, s.row[:i+1])
-			}
-			at = at[i+1:]
-		}
-		for _, x := range s.row {
-			if x != 0 {
-				num.AddScaled64(at[:k.centres], x, own)
-			}
-			at = at[k.centres:]
-		}
-	}
-}
-
-// scaledRow sets dst to the scaled features of a row, and a 1.
-func scaledRow(dst []float64, rows *dataset.Rows, pos int, scale *scaling.Values) {
-	last := len(dst) - 1
-	if rows.Sparse {
-		clear(dst)
-		columns, values := rows.NonZeros(pos)
-		for i, c := range columns {
-			dst[c] = float64(values[i])
-		}
-	} else {
-		for i, x := range rows.Dense(pos) {
-			dst[i] = float64(x)
-		}
-	}
-	dst[last] = 1
-	for i, factor := range scale.Scale {
-		dst[i] = (dst[i] - scale.Shift[i]) * factor
+		columns.Read(s.row, rows, pos, &scale)
+		simplex.AddGram(sums[:n], s.row)
+		simplex.AddOuter(sums[n:], s.row, logs[int(rows.Row[pos])*k.centres:][:k.centres])
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -88,4 +89,13 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 func (m *model) Describe() [][2]string {
 	return [][2]string{{"features", fmt.Sprint(m.features)}, {"labels", fmt.Sprint(m.labels)},
 		{"centres", fmt.Sprint(m.centres)}}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	u := graph.Linear(b, x, m.codes, m.features, m.centres)
+	u = b.Op("Min", b.Op("Max", u, b.Number(-mostLog)), b.Number(mostLog))
+	shared := b.Op("MatMul", b.Op("Exp", u), b.F64(m.shared, m.centres, m.labels))
+	scores := b.Op("Add", graph.Linear(b, x, m.weights, m.features, m.labels), shared)
+	return b.Cast(b.Softmax(scores), graph.Float32), nil
 }

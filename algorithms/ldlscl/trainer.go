@@ -3,6 +3,7 @@ package ldlscl
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/clusters"
@@ -12,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/linalg"
@@ -131,15 +133,10 @@ func (t *trainer) foldPoint(x []float64, rows float64, sum []float64) float64 {
 // regress solves for the regression of ln c.
 func (t *trainer) regress(sum []float64) error {
 	q := t.features + 1
-	gram := linalg.New(q, q)
-	trace := 0.0
+	n := simplex.Triangle(q)
+	gram, trace := simplex.Gram(sum[:n], q), 0.0
 	for i := range q {
-		for j, x := range sum[:i+1] {
-			gram.Set(i, j, x)
-			gram.Set(j, i, x)
-		}
-		trace += sum[i]
-		sum = sum[i+1:]
+		trace += gram.At(i, i)
 	}
 	add := t.cfg.Ridge * trace / float64(q)
 	for i := range q - 1 {
@@ -148,10 +145,8 @@ func (t *trainer) regress(sum []float64) error {
 	if err := linalg.Cholesky(gram); err != nil {
 		return fmt.Errorf("%s: the codes cannot be computed from the features: use a greater ridge", Name)
 	}
-	codes := append([]float64{}, sum...)
-	right := linalg.Of(codes, q, t.centres)
-	linalg.SolveLower(right, gram)
-	linalg.SolveUpper(right, gram.T())
+	codes := slices.Clone(sum[n:])
+	simplex.Solve(gram, codes)
 	if !num.Finite64(codes) {
 		return fmt.Errorf("%s: the codes cannot be computed from the features: scale the features", Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
@@ -126,4 +127,18 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 			}
 		}
 	}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	squares, err := rows.SquaresGraph(b, x, &m.kept, m.scale.Scale)
+	if err != nil {
+		return "", err
+	}
+	kernels := rows.GaussianGraph(b, squares, gaussian(m.width[0]))
+	f := b.Op("Add", b.Op("MatMul", kernels, b.F64(m.beta, m.Rows, m.labels)), b.F64(m.bias, m.labels))
+	// ln σ(f), from the exponential that does not overflow
+	tail := b.Op("Log", b.Op("Add", b.Number(1), b.Op("Exp", b.Op("Neg", b.Op("Abs", f)))))
+	logs := b.Op("Sub", b.Op("Min", f, b.Number(0)), tail)
+	return b.Cast(b.Softmax(logs), graph.Float32), nil
 }

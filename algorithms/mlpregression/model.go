@@ -7,8 +7,11 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -87,4 +90,14 @@ func (m *model) Describe() [][2]string {
 		{"target", fmt.Sprintf("mean %.4g, standard deviation %.4g", m.target[0], m.target[1])},
 		{"parameters", fmt.Sprint(len(m.weights.Theta))},
 	}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	f, err := network.Graph(b, m.f, &m.weights, x)
+	if err != nil {
+		return "", err
+	}
+	scaled := b.Op("Mul", b.Number(m.target[1]), b.Cast(f, graph.Float64))
+	return target.Graph(b, b.Op("Add", b.Number(m.target[0]), scaled), false, nil), nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -176,4 +177,21 @@ func (s *predictor) predict(p []float64, rows *dataset.Rows, pos int) {
 	for c := range p {
 		p[c] /= sum
 	}
+}
+
+// Graph implements graph.Model: the terms of features are added one by one.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	s, n := newPredictor(m.features, m.labels), m.labels
+	s.read(m)
+	halves := make([]float64, len(s.precision))
+	for i, v := range s.precision {
+		halves[i] = 0.5 * v
+	}
+	columns := b.Unsqueeze(b.Transpose(b.Cast(x, graph.Float64), 1, 0), 2)
+	scores := b.Scan(graph.Repeat(b, b.F64(s.constant, n), x, n), func(b *graph.Builder, scores graph.Value,
+		of []graph.Value) graph.Value {
+		by := b.Op("Sub", of[0], of[1])
+		return b.Op("Sub", scores, b.Op("Mul", of[2], b.Op("Mul", by, by)))
+	}, columns, b.F64(m.mean, m.features, n), b.F64(halves, m.features, n))
+	return b.Cast(b.Softmax(scores), graph.Float32), nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -82,4 +83,12 @@ func (f *fit) number(x []float32) float64 {
 		sum += float64(z * (f.Linear[k] + float64(f.Square[k]*z)))
 	}
 	return sum
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	f, n := &m.fit, m.features
+	z := b.Op("Mul", b.Op("Sub", b.Cast(x, graph.Float64), b.F64(f.Shift, n)), b.F64(f.Scale, n))
+	terms := b.Op("Mul", z, b.Op("Add", b.F64(f.Linear, n), b.Op("Mul", b.F64(f.Square, n), z)))
+	return target.Graph(b, b.Op("Add", b.Number(f.Constant), b.Sum(terms, 1)), m.clip == 1, m.scale), nil
 }

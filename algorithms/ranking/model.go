@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
@@ -139,4 +140,18 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 		}
 		dst[i] = target.Float32(v)
 	}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	squares, err := rows.SquaresGraph(b, x, m.rows, m.scaler.Scale)
+	if err != nil {
+		return "", err
+	}
+	u, sums := b.F64(m.u, len(m.u), 1), []graph.Value(nil)
+	for _, width := range m.widths {
+		sums = append(sums, b.Op("MatMul", rows.GaussianGraph(b, squares, width), u))
+	}
+	v := b.Op("MatMul", b.Concat(1, sums...), b.F64(m.v, len(m.v), 1))
+	return target.Graph(b, v, m.clip == 1, m.scale), nil
 }

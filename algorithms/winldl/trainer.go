@@ -52,9 +52,7 @@ func (t *trainer) State(l *fields.List) {
 	l.Known(&t.means, t.labels)
 	l.Uint64(&t.known)
 	l.Check(t.known <= uint64(t.cfg.Iterations), "the saved state has the weights of %d steps", t.known)
-	if l.Reading() || !l.Reading() && t.known <= uint64(t.cfg.Iterations) {
-		l.Known(&t.weights, int(t.known)*t.size())
-	}
+	l.Known(&t.weights, int(t.known)*t.size())
 	l.Bool(&t.done)
 	l.Check(t.gram == nil || t.fit.Done(), "the saved state has products before the features are scaled")
 	l.Check(t.gram == nil || num.Finite64(t.gram) && t.gram[len(t.gram)-1] >= 1, "the saved state has no samples")
@@ -85,7 +83,7 @@ func (t *trainer) Next() (*round.Round, error) {
 		r.Op, r.Kind, r.How = opStart, "start", round.Sums(t.size())
 	default:
 		sums := round.Sums(t.size() + norms)
-		sums.Steps = [2]uint64{t.known, t.known + 1}
+		sums.Steps, sums.DerivedVersion = [2]uint64{t.known, t.known + 1}, 1 // one value for all steps
 		r.Op, r.Kind, r.How = opStep, "step", sums
 	}
 	r.Vars = t.fit.AppendVar([]round.Var{{ID: varMeans, Version: 1, Data: num.Bytes64(t.means)}})

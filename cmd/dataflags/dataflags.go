@@ -112,6 +112,48 @@ type DataFlags struct {
 	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How much the sum of a sample's labels may differ from 1 (default: 0.0001)."`
 }
 
+// AsRead sets flags that are not given to the options with which a data file was read. For a file of another kind, it
+// sets only the flags about labels and missing values. Flags that name other files stay as they are.
+func (d *DataFlags) AsRead(r *dataset.Reading, sameKind bool) {
+	text := func(flag *string, value string) {
+		if *flag == "" {
+			*flag = value
+		}
+	}
+	list := func(flag *[]string, value []string) {
+		if len(*flag) == 0 {
+			*flag = value
+		}
+	}
+	text(&d.Labels, string(r.Labels))
+	text(&d.Range, r.Range)
+	text(&d.Missing, r.Missing)
+	list(&d.Bounds, r.Bounds)
+	d.Sigma, d.Tolerance = cmp.Or(d.Sigma, r.Sigma), cmp.Or(d.Tolerance, r.Tolerance)
+	d.Normalize = d.Normalize || r.Normalize
+	if !sameKind {
+		return
+	}
+	if d.Header == "auto" && r.Header != dataset.HeaderAuto {
+		d.Header = string(r.Header)
+	}
+	if len(d.Categories) == 0 {
+		for _, k := range r.Categories {
+			d.Categories = append(d.Categories, k.Name)
+		}
+	}
+	for flag, value := range map[*string]string{&d.Values: r.Values, &d.Groups: r.Groups, &d.RowNames: r.RowNames,
+		&d.Delimiter: r.Delimiter, &d.Decimal: r.Decimal, &d.Thousands: r.Thousands, &d.Encoding: r.Encoding,
+		&d.FeaturesVariable: r.FeaturesVariable, &d.LabelsVariable: r.LabelsVariable, &d.Shape: r.Shape.String()} {
+		text(flag, value)
+	}
+	for flag, value := range map[*[]string][]string{&d.LabelColumns: r.LabelColumns, &d.LabelPrefix: r.LabelPrefix,
+		&d.Intervals: r.Intervals, &d.FeatureColumns: r.FeatureColumns, &d.Drop: r.Drop} {
+		list(flag, value)
+	}
+	d.ZeroBased = d.ZeroBased || r.ZeroBased
+}
+
 // Open opens a data file, or stdin, as the flags say.
 func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, importer.Checks, error) {
 	o, checks, err := d.Options()

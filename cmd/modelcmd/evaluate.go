@@ -39,6 +39,7 @@ type EvaluateCmd struct {
 	Out       string `placeholder:"FILE" help:"Write the measures of --per-sample to FILE: .csv, .csv.gz or .npz; - for stdout (default: stdout, as CSV)."`
 	Figures   string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg, .png and .pdf: predicted and true distributions of some samples, and the confusion matrix of classes. Numeric labels add the cumulative score, and three labels on a grid a colour map."`
 
+	calibrationFlags
 	cli.FormatFlag
 	cli.ThreadsFlag
 	dataflags.UnseenFlag
@@ -65,7 +66,8 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err := cli.CheckNotInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err
 	}
-	if err := cmp.Or(c.ThreadsFlag.Check(), results.CheckFigures("--figures", c.Figures)); err != nil {
+	if err := cmp.Or(c.ThreadsFlag.Check(), c.calibrationFlags.check(a),
+		results.CheckFigures("--figures", c.Figures)); err != nil {
 		return err
 	}
 	m, err := predict.Open(c.Model)
@@ -112,6 +114,9 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
+	if k := e.Calibration; k != nil {
+		k.CalibrationCurve = k.pairs.Curve(c.Bins)
+	}
 	if c.Figures != "" {
 		all, err := e.shown.figures(m, e)
 		if err != nil {
@@ -152,6 +157,12 @@ func (c *EvaluateCmd) plan(m *predict.Model, e *evaluation, info dataset.Info) e
 	if err := pipeline.CheckPlan(e.plan, m.File.Algorithm); err != nil {
 		return cli.Usage(err)
 	}
+	if c.Calibration {
+		e.Calibration = new(calibration)
+		if e.Calibration.pairs, err = m.NewPairs(t); err != nil {
+			return err
+		}
+	}
 	if c.PerSample && e.plan.Number {
 		return cli.Usagef("{per-sample} needs a model of distributions; this model predicts numbers")
 	}
@@ -177,14 +188,15 @@ type evaluation struct {
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
 	// Against compares the model with the mean baseline; nil: a number or targets are predicted.
-	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
-	Clip      string                    `json:"clip,omitempty"`
-	Matched   *read.Matching            `json:"matched"`
-	PerSample []rowMeasures             `json:"per_sample,omitempty"`
-	LeftOut   dataflags.LeftOut         `json:"left_out,omitempty"` // rows of the file
-	Unseen    *dataflags.Unseen         `json:"unseen,omitempty"`   // with --unseen ignore
-	Notes     []string                  `json:"notes,omitempty"`    // how the file was read
-	Out       string                    `json:"out,omitempty"`
+	Against     *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
+	Calibration *calibration              `json:"calibration,omitempty"`
+	Clip        string                    `json:"clip,omitempty"`
+	Matched     *read.Matching            `json:"matched"`
+	PerSample   []rowMeasures             `json:"per_sample,omitempty"`
+	LeftOut     dataflags.LeftOut         `json:"left_out,omitempty"` // rows of the file
+	Unseen      *dataflags.Unseen         `json:"unseen,omitempty"`   // with --unseen ignore
+	Notes       []string                  `json:"notes,omitempty"`    // how the file was read
+	Out         string                    `json:"out,omitempty"`
 
 	algorithm string
 	labels    []string
@@ -206,6 +218,7 @@ func (e *evaluation) text(w io.Writer) {
 	results.WriteMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	results.WriteTargets(w, e.Added, e.labels)
 	results.WriteAgainst(w, e.algorithm, "samples", e.Against)
+	e.Calibration.text(w)
 	if e.confusion != nil {
 		results.WriteConfusion(w, e.Added.Model.Classes, e.confusion)
 	}
@@ -232,6 +245,9 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 	var ofModel, ofMean []float64
 	err = m.PredictAll(src, o, func(p *predict.Block) error {
 		for i := range p.Rows.N {
+			if err := e.Calibration.add(p, i); err != nil {
+				return err
+			}
 			kl := e.plan.Add(model, p.Rows, i, p.Row(i))
 			measures.AddDifference(differences, kl-e.plan.Add(baseline, p.Rows, i, mean))
 			if e.plan.Number {
@@ -300,7 +316,15 @@ func (s *shownRows) figures(m *predict.Model, e *evaluation) ([]figure.Named, er
 		}
 		v.Map = s.points.Map(v.Title, x, y)
 	}
-	return v.Figures()
+	all, err := v.Figures()
+	if err != nil || e.Calibration == nil {
+		return all, err
+	}
+	f, err := e.Calibration.figure(v.Title, e.plan)
+	if f != nil {
+		all = append(all, figure.Named{Name: "calibration", Figure: f})
+	}
+	return all, err
 }
 
 // rowSink takes the measures of each sample.

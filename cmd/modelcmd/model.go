@@ -1,4 +1,3 @@
-// Package modelcmd has the commands that use models: they predict, evaluate, show, download and delete.
 package modelcmd
 
 import (
@@ -26,15 +25,6 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// Cmd is `coppice model`.
-type Cmd struct {
-	List     listCmd     `cmd:"" help:"List the models of a cluster."`
-	Show     showCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
-	Explain  explainCmd  `cmd:"" help:"Explain a model: importance of features, SHAP values, paths, weights."`
-	Download downloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
-	Delete   deleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
-}
 
 type listCmd struct {
 	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
@@ -149,6 +139,11 @@ func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error)
 		return nil, "", err
 	}
 	return m, j.Dataset, nil
+}
+
+// loadModel reads a model file or a model of the cluster. dataset is the name of its dataset on the cluster.
+func loadModel(a *cli.App, model string, s *connect.ServerFlags) (m *predict.Model, dataset string, err error) {
+	return (&showCmd{Model: model, ServerFlags: *s}).load(a)
 }
 
 type downloadCmd struct {

@@ -28,6 +28,7 @@ type PredictCmd struct {
 	Image string `placeholder:"FILE" help:"PNG or JPEG image, instead of --data. A model of patches predicts the class of each pixel."`
 	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz or .npz; - for stdout. With --image: a .png file with a palette of the classes."`
 
+	intervalFlags
 	cli.FormatFlag
 	cli.ThreadsFlag
 	dataflags.UnseenFlag
@@ -39,6 +40,7 @@ func (PredictCmd) Help() string {
 	return `Columns are matched with the columns of the model by name, in any order, if both have names. Otherwise they are matched by
 position, and the output says so. The output has a column with the probability of each label. A model of classes adds the
 most probable class (predicted_class). A model of numeric labels adds the expected number, the median and the mode.
+With --interval, there are two more columns for each label: NAME_low and NAME_high.
 
 With --image, the samples of the model must be patches (see dataset patches). The class of each pixel is predicted from
 the patch around it; beyond its borders the image is mirrored. -o json has the fraction of each class.`
@@ -49,7 +51,10 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	if err := c.ThreadsFlag.Check(); err != nil {
 		return err
 	}
-	if err := cli.CheckNotInput("--out", c.Out, c.Model, c.Data, c.Names, c.Image); err != nil {
+	if err := cli.CheckNotInput("--out", c.Out, c.Model, c.Data, c.Names, c.Image, c.Calibrate); err != nil {
+		return err
+	}
+	if err := c.intervalFlags.check(a, c.Image); err != nil {
 		return err
 	}
 	switch {
@@ -67,6 +72,10 @@ func (c *PredictCmd) Run(a *cli.App) error {
 		return err
 	}
 	m.Threads, m.Store = c.ThreadsFlag.Number(), cli.IsDescriptor(c.Out)
+	with, err := c.calibrate(a, m, c.FileFlags, c.UnseenFlag)
+	if err != nil {
+		return err
+	}
 	o, _, err := optionsFor(m, &c.FileFlags, nil)
 	if err != nil {
 		return err
@@ -103,27 +112,35 @@ func (c *PredictCmd) Run(a *cli.App) error {
 		return err
 	}
 	dataflags.Tell(a, src)
-	r := struct {
-		Rows        int               `json:"samples"`
-		Out         string            `json:"out"`
-		ModelDigest string            `json:"model_digest"`
-		Classes     []string          `json:"labels"`
-		Columns     []string          `json:"columns"` // of each sample, after its name or number
-		Matched     *read.Matching    `json:"matched"`
-		LeftOut     dataflags.LeftOut `json:"left_out,omitempty"` // rows of the file
-		Unseen      *dataflags.Unseen `json:"unseen,omitempty"`   // with --unseen ignore
-		Notes       []string          `json:"notes,omitempty"`    // how the file was read
-	}{rows, c.Out, m.File.Digest, m.Labels(), m.Header()[1:], matched, dropped, unseen, errtext.Strings(src.Info().Said())}
+	r := &predicted{Rows: rows, Out: c.Out, ModelDigest: m.File.Digest, Classes: m.Labels(), Columns: m.Header()[1:],
+		Intervals: with, Matched: matched, LeftOut: dropped, Unseen: unseen, Notes: errtext.Strings(src.Info().Said())}
 	if text := dropped.String(); text != "" {
 		a.Note("%s: %s", src.Info().File, text)
 	}
 	if text := unseen.String(); text != "" {
 		a.Note("%s: %s", src.Info().File, text)
 	}
-	return a.PrintBeside(c.Out, r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s predicted: %s\n", units.Plural(rows, "sample"), cli.OutputName(c.Out))
-		writeMatching(w, matched)
-	})
+	return a.PrintBeside(c.Out, r, r.text)
+}
+
+// predicted is what `coppice predict` prints.
+type predicted struct {
+	Rows        int               `json:"samples"`
+	Out         string            `json:"out"`
+	ModelDigest string            `json:"model_digest"`
+	Classes     []string          `json:"labels"`
+	Columns     []string          `json:"columns"` // of each sample, after its name or number
+	Intervals   *intervals        `json:"intervals,omitempty"`
+	Matched     *read.Matching    `json:"matched"`
+	LeftOut     dataflags.LeftOut `json:"left_out,omitempty"` // rows of the file
+	Unseen      *dataflags.Unseen `json:"unseen,omitempty"`   // with --unseen ignore
+	Notes       []string          `json:"notes,omitempty"`    // how the file was read
+}
+
+func (r *predicted) text(w io.Writer) {
+	fmt.Fprintf(w, "%s predicted: %s\n", units.Plural(r.Rows, "sample"), cli.OutputName(r.Out))
+	r.Intervals.text(w)
+	writeMatching(w, r.Matched)
 }
 
 // imageMap is what `coppice predict --image` prints.

@@ -49,29 +49,20 @@ func New(src dataset.Source, checks importer.Options, o Options) (dataset.Source
 	if o.Weighted && (o.Golden || o.Unlabelled > 0) {
 		return nil, nil, fmt.Errorf("weights cannot be combined with a golden mask or with samples without labels")
 	}
-	note := checks.Note
+	first, err := importer.Measure(src, &checks)
+	if err != nil {
+		return nil, nil, err
+	}
 	checks.Note, checks.Warn = nil, nil
 	m := &masked{src: src, checks: checks, o: o, info: info}
 	m.info.LabelType.Incomplete, m.info.Missing.Drop = true, false
-	m.info.Reading = dataset.Reading{}
-	if info.Rows < 0 || o.Weighted {
-		first, err := importer.Measure(src, &checks)
-		if err != nil {
-			return nil, nil, err
-		}
-		m.info.Rows = first.Rows
-	}
+	m.info.Reading, m.info.Rows = dataset.Reading{}, first.Rows
 	if o.Weighted {
 		if err := m.weigh(); err != nil {
 			return nil, nil, err
 		}
 	}
 	stats, err := m.count()
-	if err == nil && note != nil {
-		for _, text := range src.Info().Said() {
-			note(errtext.Sprintf("%s%s", dataset.Prefix(info.File), text))
-		}
-	}
 	return m, stats, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // build imports a generated dataset with a mask.
@@ -116,6 +117,32 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%+v: error %v, want %q", c.o, err, want)
 		}
 	}
+}
+
+// TestLeftOut: samples that are left out are told, and the others are numbered anew.
+func TestLeftOut(t *testing.T) {
+	said := ""
+	tell := func(text errtext.Text) { said += text.String() }
+	hidden, stats, err := New(gap{}, importer.Options{Warn: tell}, Options{Mask: dataset.Mask{Rate: 0.1}})
+	if err != nil || hidden.Info().Rows != 7 || stats.Degrees != 14 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+	if !strings.Contains(said, "1 of 8 samples have missing values and are left out") {
+		t.Errorf("warnings: %q", said)
+	}
+	if err := hidden.Scan(func(*dataset.Row) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// gap is ones without sample 3.
+type gap struct{ ones }
+
+func (g gap) Scan(f func(*dataset.Row) error) error {
+	return g.ones.Scan(func(r *dataset.Row) error {
+		r.LeftOut = r.Number == 3
+		return f(r)
+	})
 }
 
 // ones are samples with one label whose degree is 1.

@@ -12,20 +12,27 @@ import (
 	"unicode/utf8"
 )
 
+// Element is the type of the elements that a Writer writes.
+type Element interface {
+	float32 | float64 | int64 | uint32
+}
+
 // Writer writes an array in C order, element by element.
-type Writer[T float32 | float64 | int64] struct {
+type Writer[T Element] struct {
 	out *bufio.Writer
 	buf []byte
 }
 
 // NewWriter writes the header of an array of the given shape.
-func NewWriter[T float32 | float64 | int64](w io.Writer, shape ...int) (*Writer[T], error) {
+func NewWriter[T Element](w io.Writer, shape ...int) (*Writer[T], error) {
 	descr := "<f4"
 	switch any(*new(T)).(type) {
 	case float64:
 		descr = "<f8"
 	case int64:
 		descr = "<i8"
+	case uint32:
+		descr = "<u4"
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
 	return &Writer[T]{out: out}, writeHeader(out, descr, shape)
@@ -41,6 +48,8 @@ func (w *Writer[T]) Write(values []T) error {
 			w.buf = binary.LittleEndian.AppendUint64(w.buf[:0], math.Float64bits(v))
 		case int64:
 			w.buf = binary.LittleEndian.AppendUint64(w.buf[:0], uint64(v))
+		case uint32:
+			w.buf = binary.LittleEndian.AppendUint32(w.buf[:0], v)
 		}
 		if _, err := w.out.Write(w.buf); err != nil {
 			return err
@@ -153,7 +162,12 @@ func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
 	return numbers[int64](a, name, shape)
 }
 
-func numbers[T float32 | float64 | int64](a *Archive, name string, shape []int) (*Writer[T], error) {
+// Uints begins a uint32 array; flush it before the next array.
+func (a *Archive) Uints(name string, shape ...int) (*Writer[uint32], error) {
+	return numbers[uint32](a, name, shape)
+}
+
+func numbers[T Element](a *Archive, name string, shape []int) (*Writer[T], error) {
 	w, err := a.create(name)
 	if err != nil {
 		return nil, err

@@ -211,7 +211,7 @@ func TestExternal(t *testing.T) {
 		{"fold-0.csv", file(tested[0], "line,label_0,label_1,label_2"), `the column "row" is missing`},
 		{"fold-0.csv", file(tested[0], "row,label_0,label_1,label_3"), `the column "label_2" of a label is missing`},
 		{"fold-0.csv", plain + ",x\n1,1,0,0,0\n", `the column "x" is of no label`},
-		{"fold-0.csv", plain + "\n20,1,0,0\n", `line 2: row "20" is not a number from 0 to 19`},
+		{"fold-0.csv", plain + "\n20,1,0,0\n", `line 2: row "20": want a whole number from 0 to 19`},
 		{"fold-0.csv", plain + "\n-1,1,0,0\n", "line 2: row"},
 		{"fold-0.csv", plain + "\n1,1,0,0\n1,1,0,0\n", "line 3: row 1 is in line 2, too"},
 		{"fold-0.csv", plain + "\n1,1,0,none\n", `line 2: "none" in column label_2 is not a number`},
@@ -252,6 +252,12 @@ func TestExternal(t *testing.T) {
 	}
 	if _, _, err := r.Load(t.Context(), false); err == nil || !strings.Contains(err.Error(),
 		"theirs has no predictions of fold 1") {
+		t.Error(err)
+	}
+	if err := os.Mkdir(filepath.Join(folder, "fold-1.csv"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Load(t.Context(), false); err == nil || strings.Count(err.Error(), "fold-1.csv") != 1 {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/blobs"
-	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -59,8 +58,10 @@ func readExternal(s *experiment.Spec, path string, d *experiment.Dataset,
 			if err == nil {
 				t, err = openTable(file, m)
 			}
-			if err != nil {
-				return nil, nil, method, fmt.Errorf("%s: %s", file, files.Message(err))
+			if _, ok := errors.AsType[*fs.PathError](err); ok { // it names the file
+				return nil, nil, method, err
+			} else if err != nil {
+				return nil, nil, method, fmt.Errorf("%s: %w", file, err)
 			}
 			list.Tables, tables = append(list.Tables, own), append(tables, t)
 		}
@@ -128,8 +129,8 @@ func readTable(in io.Reader, m *dataset.Manifest) (*external.Table, error) {
 		line, _ := r.FieldPos(0)
 		number, err := strconv.ParseUint(strings.TrimSpace(record[row]), 10, 32)
 		if err != nil || int64(number) >= int64(m.FileRows()) {
-			return nil, fmt.Errorf("line %d: row %.20q is not a number from 0 to %d; samples in the data file are counted "+
-				"from 0", line, record[row], m.FileRows()-1)
+			return nil, fmt.Errorf("line %d: row %.20q: want a whole number from 0 to %d, as samples in the data file are "+
+				"counted from 0", line, record[row], m.FileRows()-1)
 		}
 		if before, twice := seen[number]; twice {
 			return nil, fmt.Errorf("line %d: row %d is in line %d, too", line, number, before)

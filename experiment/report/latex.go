@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
 
 // latexHead and latexTail stand around a report. Each table between them can be copied alone; it
@@ -47,8 +49,12 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 	out := bufio.NewWriter(w)
 	name := labelled(s.Name)
 	if s.options.Bare {
-		out.WriteString("% \\usepackage{booktabs,longtable}\n% In each column, the best value is bold and the second best " +
-			"underlined.\n% \\bullet marks a method that is worse, and \\circ a method that is better, than ")
+		line := "column"
+		if s.options.Transpose {
+			line = "row"
+		}
+		out.WriteString("% \\usepackage{booktabs,longtable}\n% In each " + line + ", the best value is bold and the second " +
+			"best underlined.\n% \\bullet marks a method that is worse, and \\circ a method that is better, than ")
 		if s.options.Against != "" {
 			out.WriteString(oneLine(s.options.Against))
 		} else {
@@ -110,7 +116,13 @@ func labelled(text string) string {
 // writeLaTeXTable writes a table of the report of a name. Its label, if it has one, is tab:NAME:LABEL.
 func writeLaTeXTable(out *bufio.Writer, t table, name string) {
 	columns, long := latexColumns(&t)
-	caption, header := "\\caption{"+latex(t.caption)+"}", new(strings.Builder)
+	text := latex(t.caption)
+	measured, _, _ := strings.Cut(t.label, "-") // a part of a wide table has a number
+	if formula, ok := latexFormulas[measured]; ok {
+		measure, _ := measures.Find(measured)
+		text = strings.Replace(text, latex(measure.Formula), "$"+formula+"$", 1)
+	}
+	caption, header := "\\caption{"+text+"}", new(strings.Builder)
 	if t.label != "" {
 		caption += fmt.Sprintf("\n\\label{tab:%s:%s}", name, labelled(t.label))
 	}
@@ -190,14 +202,34 @@ func latexColumns(t *table) (columns string, long []bool) {
 	return columns, long
 }
 
+// latexFormulas are the formulas of measures in mathematical notation. Other measures have their text in captions.
+var latexFormulas = map[string]string{
+	"kl":             `\sum d\ln(d/p)`,
+	"euclidean":      `\sqrt{\sum (d-p)^2}`,
+	"sorensen":       `\sum|d-p|\,/\,\sum(d+p)`,
+	"chi2":           `\sum (d-p)^2/(d+p)`,
+	"fidelity":       `\sum\sqrt{d\,p}`,
+	"intersection":   `\sum\min(d,p)`,
+	"chebyshev":      `\max|d-p|`,
+	"clark":          `\sqrt{\sum (d-p)^2/(d+p)^2}`,
+	"canberra":       `\sum|d-p|/(d+p)`,
+	"cosine":         `\sum d\,p\,/\,(\sqrt{\sum d^2}\sqrt{\sum p^2})`,
+	"jensen_shannon": `(\mathrm{KL}(d,m)+\mathrm{KL}(p,m))/2,\ m=(d+p)/2`,
+	"wave_hedges":    `\sum|d-p|/\max(d,p)`,
+	"mse":            `\frac{1}{C}\sum (d-p)^2`,
+}
+
 // latexOf are characters that LaTeX needs in another way.
 var latexOf = map[rune]string{
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
 	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
 	'<': `$<$`, '>': `$>$`, '|': `$|$`, '"': `\textquotedbl{}`, '±': `$\pm$`, '•': `$\bullet$`, '◦': `$\circ$`, '²': `$^2$`, 'χ': `$\chi$`,
-	'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
+	'×': `$\times$`, '÷': `$\div$`, 'Σ': `$\Sigma$`, '√': `$\sqrt{\ }$`, '·': `$\cdot$`, '…': `\ldots{}`,
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }
+
+// notInT1 are letters among those of T1, the encoding of the document, that it lacks.
+const notInT1 = "ĦħĸĿŀŉŦŧ"
 
 // latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such
 // as U+4E2D.
@@ -207,7 +239,7 @@ func latex(text string) string {
 		switch replaced, ok := latexOf[r]; {
 		case ok:
 			b.WriteString(replaced)
-		case r < 0x20 || r == 0x7f || r >= 0x80 && (r < 0xc0 || r > 0x17e):
+		case r < 0x20 || r == 0x7f || r >= 0x80 && (r < 0xc0 || r > 0x17e) || strings.ContainsRune(notInT1, r):
 			fmt.Fprintf(&b, "U+%04X", r)
 		default:
 			b.WriteRune(r)

@@ -131,7 +131,6 @@ func (d *document) addMeasures(s *Summary) {
 			t = t.transposed("dataset")
 		}
 		d.addWide(t)
-		d.addWins(s, m)
 		var others []string
 		for set := range s.Datasets {
 			if s.at(set, m).NotMeasured {
@@ -142,38 +141,45 @@ func (d *document) addMeasures(s *Summary) {
 			d.add(paragraph(fmt.Sprintf("%s is not a measure of the labels of %s.", measure.Title, strings.Join(others, ", "))))
 		}
 	}
+	d.addWins(s)
 }
 
-// addWins adds a table with the number of datasets on which the method of Options.Against is better or worse than each
-// other method, or on which the test finds no difference. Datasets on which one of the two lacks folds count nowhere.
-func (d *document) addWins(s *Summary, m int) {
+// addWins adds a table with the number of datasets on which the method of Options.Against is better than each other
+// method, not different from it, or worse, by measure. Datasets on which one of the two lacks folds count nowhere.
+func (d *document) addWins(s *Summary) {
 	if s.options.Against == "" {
 		return
 	}
-	measure, _ := measures.Find(s.Measures[m])
-	t := table{caption: fmt.Sprintf("%s: on how many datasets %s is better, not different, or worse", measure.Title,
-		s.options.Against), header: []string{"method", "win", "tie", "loss"}, label: s.Measures[m] + "-wins"}
+	t := table{caption: fmt.Sprintf("Wins/ties/losses of %s: the number of datasets on which it is better than a method, "+
+		"not different, or worse", s.options.Against), header: []string{"method"}, label: "wins"}
+	for _, name := range s.Measures {
+		measure, _ := measures.Find(name)
+		t.header = append(t.header, measure.Title)
+	}
 	for _, row := range s.listed() {
 		if s.Methods[row].Name == s.options.Against {
 			continue
 		}
-		var win, tie, loss int
-		for set := range s.Datasets {
-			own := &s.at(set, m).Lines[row]
-			switch better, worse := own.differs(s.Level); {
-			case own.Against == nil:
-			case worse:
-				win++
-			case better:
-				loss++
-			default:
-				tie++
+		cells := []string{s.title(row)}
+		for m := range s.Measures {
+			var win, tie, loss int
+			for set := range s.Datasets {
+				own := &s.at(set, m).Lines[row]
+				switch better, worse := own.differs(s.Level); {
+				case own.Against == nil:
+				case worse:
+					win++
+				case better:
+					loss++
+				default:
+					tie++
+				}
 			}
+			cells = append(cells, fmt.Sprintf("%d/%d/%d", win, tie, loss))
 		}
-		t.lines = append(t.lines, line{cells: plain(s.title(row), strconv.Itoa(win), strconv.Itoa(tie),
-			strconv.Itoa(loss))})
+		t.lines = append(t.lines, line{cells: plain(cells...)})
 	}
-	d.add(t)
+	d.addWide(t)
 }
 
 // addUnbeaten adds a table of the methods that are not better than the mean baseline, if there are any.

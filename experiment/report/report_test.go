@@ -222,7 +222,7 @@ func TestAgainst(t *testing.T) {
 	}
 	text := written(t, table, "table", Options{Against: "own", NoTimes: true})
 	for _, says := range []string{"0.1020 ± 0.0014*◦", "0.3020 ± 0.0014 •",
-		"low       0    1     1", "high      2    0     0"} {
+		"low     0/1/1", "high    2/0/0"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the report does not say %q:\n%s", says, text)
 		}
@@ -231,8 +231,8 @@ func TestAgainst(t *testing.T) {
 		t.Errorf("a reference that does not exist: %v", err)
 	}
 	bare := written(t, table, "latex", Options{Against: "own", Bare: true, Transpose: true})
-	for _, says := range []string{"\\label{tab:my-table-1:kl}", "\\label{tab:my-table-1:kl-wins}",
-		"dataset & low & own = twin & high & mean baseline", "$\\circ$"} {
+	for _, says := range []string{"\\label{tab:my-table-1:kl}", "$\\sum d\\ln(d/p)$", "\\label{tab:my-table-1:wins}",
+		"dataset & low & own = twin & high & mean baseline", "$\\circ$", "% In each row, the best value is bold"} {
 		if !strings.Contains(bare, says) {
 			t.Errorf("the tables do not say %q:\n%s", says, bare)
 		}
@@ -242,6 +242,13 @@ func TestAgainst(t *testing.T) {
 	}
 	if err := Check("md", Options{Bare: true}); !errors.Is(err, ErrOptions) {
 		t.Errorf("bare Markdown: %v", err)
+	}
+}
+
+// TestLaTeXLetters: letters that a document in T1 lacks become their numbers.
+func TestLaTeXLetters(t *testing.T) {
+	if got, want := latex("Ħé 5×5 中ŧ\n_"), `U+0126é 5$\times$5 U+4E2DU+0167 \_`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -361,5 +368,24 @@ func TestDigits(t *testing.T) {
 		if got := r.format().decimals; got != want {
 			t.Errorf("%v: %d digits, want %d", mean, got, want)
 		}
+	}
+}
+
+// TestAddWide: a table is divided before a column that would make its lines too long, and each part has a column.
+func TestAddWide(t *testing.T) {
+	wide := table{caption: "wide", header: []string{"name"}, lines: []line{{cells: plain("first")}}, label: "kl"}
+	for _, n := range []int{50, 50, 20, 200, 9, 9, 9, 9, 9} {
+		wide.header = append(wide.header, strings.Repeat("é", n))
+		wide.lines[0].cells = append(wide.lines[0].cells, plain("1")...)
+	}
+	var d document
+	d.addWide(wide)
+	var got []string
+	for _, b := range d.blocks {
+		part := b.(table)
+		got = append(got, fmt.Sprintf("%s %d", part.label, len(part.header)-1))
+	}
+	if want := "kl 2, kl-2 1, kl-3 1, kl-4 4, kl-5 1"; strings.Join(got, ", ") != want {
+		t.Errorf("%v, want %s", got, want)
 	}
 }

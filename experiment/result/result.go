@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -239,8 +240,12 @@ func (t *Table) SameNotes() (list []string) {
 		if n := len(others) - maxSame; n > 0 {
 			text += " = " + units.Plural(n, "other")
 		}
-		list = append(list, text+": they have the same hyperparameters on every dataset. Tables, tests and ranks list and "+
-			"count the method once.")
+		equal := "hyperparameters"
+		if t.Methods[i].Algorithm == external.Name {
+			equal = "predictions"
+		}
+		list = append(list, text+": they have the same "+equal+" on every dataset. Tables, tests and ranks list and count "+
+			"the method once.")
 	}
 	for i := range t.Datasets {
 		d := &t.Datasets[i]

@@ -86,7 +86,8 @@ func documents(t *testing.T) (names []string) {
 // elsewhere are files that are named and stand in the folder shared, which testkit.Shared
 // looks for beside the repository, and what looks like a path: the key of a random
 // stream, and names of models.
-var elsewhere = []string{"accuracy.md", "shared/data/README.md", "dataset/import", "job/fold", "job/digest"}
+var elsewhere = []string{"accuracy.md", "shared/data/README.md", "dataset/import", "job/fold", "job/digest",
+	"flowers.card.md", "hub/README.md", "card.md"}
 
 // exists reports whether a name is that of a file or folder, from the folder where it is
 // mentioned or, if it is no link, from one above.

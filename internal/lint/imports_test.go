@@ -65,6 +65,7 @@ var owners = map[string][]string{
 	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools"},
 	"github.com/google/rpmpack":     {"tools/release"},
+	"google.golang.org/protobuf":    {"job/export"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
 	"golang.org/x/sync": {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos",
 		"harness/testkit/clitest", "cmd"},

@@ -64,16 +64,20 @@ func Check(e *round.Enhance, m *dataset.Manifest) error {
 	if !(e.Binarise >= 0 && e.Binarise < 1) {
 		return param.Errorf("binarise", "got %v, want a number from 0 to below 1", e.Binarise)
 	}
-	if m.LabelType.Scale != nil || m.LabelType.Classes {
+	if t := m.LabelType; t != (dataset.LabelType{}) {
 		return param.Errorf("enhance", "the labels of the dataset are %s; only distributions and logical labels can be "+
-			"enhanced", m.LabelType.String(m.Labels))
+			"enhanced", t.String(m.Labels))
 	}
 	n := m.Rows
 	pairs := units.Format(8 * int64(n) * int64(n))
 	switch {
 	case e.Method == GraphLaplacian && n > MostFitted:
+		other := ""
+		if n <= MostSamples {
+			other = ", or the method " + LabelPropagation
+		}
 		return param.Errorf("enhance", "%s needs a matrix of all pairs of samples in memory: %s samples would take %s; want "+
-			"at most %s samples, or the method %s", e.Method, units.Count(n), pairs, units.Count(MostFitted), LabelPropagation)
+			"at most %s samples%s", e.Method, units.Count(n), pairs, units.Count(MostFitted), other)
 	case (e.Method == LabelPropagation || e.Method == KernelDistance) && n > MostSamples:
 		return param.Errorf("enhance", "%s computes the affinities of all pairs of samples several times: %s samples have "+
 			"%s of affinities; want at most %s samples", e.Method, units.Count(n), pairs, units.Count(MostSamples))

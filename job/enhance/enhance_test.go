@@ -267,6 +267,34 @@ func TestBits(t *testing.T) {
 	}
 }
 
+// TestKept: a task that is cancelled, or that another executor computes, takes no room for affinities.
+func TestKept(t *testing.T) {
+	d := made(t, 200, 1)
+	k := NewKernel(of(KernelDistance, Sum), d.Manifest)
+	ones := make([]float64, 200)
+	num.Fill(ones, 1)
+	vars := round.Vars{{ID: varPass, Version: 1, Data: encodePass(euclidean, 0.5, ones)}}
+	u := round.Task{Of: 2, Op: opPass, Scope: round.Whole, Roles: Enhanced}
+	pass := func(ctx context.Context) ([]byte, error) { return k.Gather(ctx, u, d, vars, nil) }
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pass(cancelled); !errors.Is(err, context.Canceled) || k.bytes != 0 || len(k.kept) != 0 {
+		t.Errorf("%v: %d bytes are kept", err, k.bytes)
+	}
+	k.kept[0] = nil // as while another executor computes the task
+	want, err := pass(t.Context())
+	if err != nil || k.bytes != 0 || k.kept[0] != nil {
+		t.Errorf("%v: %d bytes are kept twice", err, k.bytes)
+	}
+	delete(k.kept, 0)
+	for range 2 {
+		if got, err := pass(t.Context()); err != nil || !bytes.Equal(got, want) || k.bytes != 8*200*BlockRows ||
+			len(k.kept[0]) != 200*BlockRows {
+			t.Errorf("%v: %d bytes are kept", err, k.bytes)
+		}
+	}
+}
+
 // TestFew: one sample, samples without neighbours, and equal samples have distributions.
 func TestFew(t *testing.T) {
 	for name, x := range map[string][]float32{
@@ -328,19 +356,52 @@ func TestRefused(t *testing.T) {
 		"normalise": {round.Enhance{Method: "lp", Normalise: "max"}, 9, "want softmax or sum"},
 		"binarise":  {round.Enhance{Method: "lp", Normalise: Sum, Binarise: math.NaN()}, 9, "below 1"},
 		"lp":        {round.Enhance{Method: "lp", Normalise: Sum}, MostSamples + 1, "20,000"},
-		"glle":      {round.Enhance{Method: "glle", Normalise: Sum}, 10_000, "762.9 MiB"},
+		"glle": {round.Enhance{Method: "glle", Normalise: Sum}, 10_000,
+			"762.9 MiB; want at most 5,000 samples, or the method lp"},
+		"glle, lp": {round.Enhance{Method: "glle", Normalise: Sum}, MostSamples + 1, "want at most 5,000 samples"},
 	} {
 		m.Rows = x.rows
 		err := Check(&x.e, m)
 		var about *param.Error
-		if !errors.As(err, &about) || !strings.Contains(err.Error(), x.want) {
+		if !errors.As(err, &about) || !strings.Contains(err.Error(), x.want) ||
+			x.rows > MostSamples && strings.Contains(err.Error(), "or the method") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for want, labels := range map[string]dataset.LabelType{
+		"incomplete distributions": {Incomplete: true}, "targets in the bounds": {Bounds: new(dataset.Bounds)},
+		"classes": {Classes: true},
+	} {
+		err := Check(of(LabelPropagation, Sum), &dataset.Manifest{Rows: 9, Features: 3, Labels: 4, LabelType: labels})
+		if err == nil || !strings.Contains(err.Error(), "the labels of the dataset are "+want) {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
 	d := made(t, 20, 1)
 	_, _, err := Run(context.Background(), &round.Enhance{Method: "lp", Normalise: Sum}, d, 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "row 0 (counted from 0)") {
 		t.Errorf("distributions are logical labels: %v", err)
+	}
+}
+
+// TestEndlessState: a state that has no distributions after the last pass is refused. Its passes would never end.
+func TestEndlessState(t *testing.T) {
+	m := made(t, 8, 1).Manifest
+	for method, passes := range map[string]uint64{LabelPropagation: propagations + 1, KernelDistance: 2, GraphLaplacian: 1,
+		Logical: 0} {
+		s := NewStage(of(method, Sum), m)
+		s.logical, s.passes = make([]byte, m.Rows*m.Labels), passes
+		if method == LabelPropagation {
+			s.scale, s.point = make([]float64, m.Rows), make([]float64, len(s.logical))
+			s.before = s.point
+		}
+		b, err := fields.Append(nil, 1, s.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fields.Read(b, 1, NewStage(of(method, Sum), m).State); !errors.Is(err, fields.ErrState) {
+			t.Errorf("%s: %v", method, err)
+		}
 	}
 }
 

@@ -296,6 +296,10 @@ func (s *Stage) State(l *fields.List) {
 		l.Check(len(s.scale) == n && len(s.point) == n*labels && (s.passes == 1) == (s.before == nil),
 			"a label propagation lacks its scores after %d passes", s.passes)
 	}
+	if _, of := s.Passes(); s.enhanced == nil {
+		l.Check(s.passes < uint64(max(1, of)) && (s.logical == nil || s.of.Method != Logical),
+			"a label enhancement by %s has no distributions after %d passes", s.of.Method, s.passes)
+	}
 	for _, v := range [][]float64{s.scale, s.point, s.before} {
 		l.Check(num.Finite64(v), "a score of a label enhancement is not finite")
 	}

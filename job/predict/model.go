@@ -54,8 +54,9 @@ type Model struct {
 	algorithms.Model
 	File       *modelfile.File
 	Provenance *pipeline.Provenance
-	Threads    int  // to predict on; 0 means 1
-	Store      bool // true if predictions in a .npz file are not compressed
+	Threads    int        // to predict on; 0 means 1
+	Store      bool       // true if predictions in a .npz file are not compressed
+	Intervals  *Intervals // that files of predictions have, too; nil: they have none
 }
 
 // decodeProvenance decodes the provenance of a model file, which names the job that made the model.
@@ -164,6 +165,45 @@ func (m *Model) InUnits() (algorithms.Model, error) {
 	return &ofTargets{m.Model, bounds}, nil
 }
 
+// NewConformal returns a Conformal without samples. t is the type of the labels of the calibration samples.
+func (m *Model) NewConformal(t dataset.LabelType) (*Conformal, error) {
+	if t.Classes {
+		return nil, errtext.Errorf(errtext.WrongRequest, "the model predicts classes: an interval of a class would have to "+
+			"contain 0 or 1, not a probability; {interval} needs a model of distributions, numbers or targets")
+	}
+	c := &Conformal{scale: t.Scale, number: m.Output() == algorithms.Number}
+	add := func(name string, low, high float64) {
+		c.names = append(c.names, name)
+		c.low, c.high = append(c.low, float64(roundDown(low))), append(c.high, float64(roundUp(high)))
+	}
+	bounds, err := m.TargetBounds()
+	if err != nil {
+		return nil, err
+	}
+	if !c.number {
+		for i, name := range m.Labels() {
+			if bounds != nil {
+				add(name, bounds.Low[i], bounds.High[i])
+			} else {
+				add(name, 0, 1)
+			}
+		}
+	}
+	if s := t.Scale; s != nil {
+		_, labels := m.Shape()
+		name, high := "expected", float64(s.Low+labels-1)
+		if c.number {
+			name = "number"
+		}
+		if s.True == dataset.TrueValue { // the last number of the scale goes up to the next one
+			high++
+		}
+		add(name, float64(s.Low), high)
+	}
+	c.scores = make([][]float64, len(c.names))
+	return c, nil
+}
+
 // PredictAll predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
 	by, err := m.InUnits()
@@ -186,6 +226,7 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (r
 		return 0, err
 	}
 	var record []string
+	var ends []float32
 	derived := m.derives()
 	err = m.PredictAll(src, o, func(p *Block) error {
 		for i := range p.Rows.N {
@@ -193,7 +234,14 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (r
 			for _, v := range p.Row(i) {
 				record = append(record, valueText(v))
 			}
-			if err := out.Write(derived.fields(record, p.Row(i))); err != nil {
+			record = derived.fields(record, p.Row(i))
+			if m.Intervals != nil {
+				ends = m.Intervals.Of(ends[:0], p.Row(i))
+				for _, v := range ends {
+					record = append(record, valueText(v))
+				}
+			}
+			if err := out.Write(record); err != nil {
 				return err
 			}
 		}
@@ -211,7 +259,7 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (r
 }
 
 // WriteNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
-// derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
+// derivedArrays and intervalArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
 func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
 	if rows, err = importer.CountRows(src); err != nil {
 		return 0, err
@@ -220,7 +268,7 @@ func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o importer.Options) (r
 	if m.Store {
 		z.Store()
 	}
-	width, derived := m.outputWidth(), derivedArrays{derivation: m.derives()}
+	width, derived, intervals := m.outputWidth(), derivedArrays{derivation: m.derives()}, intervalArrays{of: m.Intervals}
 	out, err := z.Floats("predictions", rows, width)
 	if err != nil {
 		return 0, err
@@ -230,11 +278,12 @@ func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o importer.Options) (r
 		done += p.Rows.N
 		for i := range p.Rows.N {
 			derived.add(p.Row(i))
+			intervals.add(p.Row(i))
 		}
 		return out.Write(p.values[:p.Rows.N*width])
 	})
 	if err == nil {
-		err = cmp.Or(out.Flush(), z.List("label_names", m.Labels()), derived.write(z))
+		err = cmp.Or(out.Flush(), z.List("label_names", m.Labels()), derived.write(z), intervals.write(z, width))
 	}
 	if err == nil {
 		err = WriteRows(z, src, done, rows)
@@ -251,13 +300,18 @@ func (m *Model) derives() *derivation {
 	return d
 }
 
-// Header returns the columns of a CSV file of predictions: the row, its prediction, and the derived values.
+// Header returns the columns of a CSV file of predictions: the row, its prediction, the derived values, and the ends of
+// intervals.
 func (m *Model) Header() []string {
-	if m.Output() == algorithms.Number {
-		return []string{"row", "number"}
+	others, names := append([]string{"row"}, m.derives().columns()...), []string{"number"}
+	if m.Output() != algorithms.Number {
+		names = columnNames(m.Labels(), others)
 	}
-	others := append([]string{"row"}, m.derives().columns()...)
-	return slices.Concat(others[:1], columnNames(m.Labels(), others), others[1:])
+	all := slices.Concat(others[:1], names, others[1:])
+	if m.Intervals != nil {
+		all = append(all, m.Intervals.columns(names, all)...)
+	}
+	return all
 }
 
 // Open reads a model file.

@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -208,12 +210,27 @@ func (e *ListenError) Unwrap() error { return e.Err }
 
 func place(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(max(0, port))) }
 
+// bindTime is how long bind waits for an address that is in use. A child process has a copy of each listener until it
+// runs its program, so the address of a listener that was just closed may still be in use.
+const bindTime = time.Second
+
+// bind listens on an address.
+func bind(address string) (net.Listener, error) {
+	config := net.ListenConfig{KeepAlive: -1} // NATS has its own pings
+	for end := time.Now().Add(bindTime); ; time.Sleep(10 * time.Millisecond) {
+		l, err := config.Listen(context.Background(), "tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return l, err
+		}
+	}
+}
+
 // free reports an address that cannot be bound. NATS itself would only log it.
 func free(host string, port int) error {
 	if port <= 0 {
 		return nil
 	}
-	l, err := net.Listen("tcp", place(host, port))
+	l, err := bind(place(host, port))
 	if err != nil {
 		return err
 	}
@@ -468,8 +485,7 @@ func (o *ServerOptions) listen(s *natsserver.Server, address string) error {
 	if !field.IsValid() || field.Type() != reflect.TypeFor[net.Listener]() {
 		return fmt.Errorf("the NATS library %s does not accept a listener", natsserver.VERSION)
 	}
-	config := net.ListenConfig{KeepAlive: -1} // NATS has its own pings
-	l, err := config.Listen(context.Background(), "tcp", address)
+	l, err := bind(address)
 	if err != nil {
 		return &ListenError{Address: address, Err: err}
 	}

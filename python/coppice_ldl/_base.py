@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _arrays, _frames, _inputs
+from . import _arrays, _export, _frames, _inputs, _interval
 from ._algorithms import CLASSES
 from ._arrays import Files
 from ._errors import InputError, not_fitted, path_of
@@ -384,6 +384,36 @@ class Estimator:
                 found[name] = found[name].reshape(-1)
         return found
 
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, calibration: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predict an interval for each label by split conformal prediction.
+
+        If calibration samples and new samples are exchangeable, an interval contains the true degree of a new sample with at least
+        the probability `coverage`: of each label by itself, on average over calibration samples and new samples. The conformity
+        score is the absolute residual (Lei et al., JASA 2018). Ends are clipped to [0, 1], or to the bounds of targets or numbers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        coverage : float
+            The probability, above 0 and below 1. MAPIE calls it confidence_level.
+        calibration : tuple (X, D)
+            Features and labels, as for `fit`, of samples that the model was not trained on. A coverage of 0.9 needs 9 samples or more.
+
+        Returns
+        -------
+        low, high : ndarray of float32 of shape (n_samples, n_labels)
+            The ends of the intervals. An estimator that predicts numbers returns the shape (n_samples,).
+            A sample that `missing` drops has NaN.
+
+        Raises
+        ------
+        InputError
+            If the coverage is not possible, or the estimator predicts classes.
+        CoppiceError
+            If there are too few calibration samples, or the model was trained on all of them.
+        """
+        return _interval.predict_interval(self, X, coverage, calibration)
+
     def evaluate(self, X: Any, D: Any, values: Any = None) -> dict[str, Any]:
         """Compare predictions with true label distributions.
 
@@ -529,6 +559,96 @@ class Estimator:
             raise not_fitted(self)
         with open(where, "wb") as file:
             file.write(self.model_)
+
+    def export(self, path: Union[str, "os.PathLike[str]"], format: Optional[str] = None, *, card: Any = True, name: Optional[str] = None, license: Optional[str] = None) -> dict[str, Any]:
+        """Write the model for programs without Coppice, and its card.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write. Its end says the format if `format` is None.
+        format : {"onnx", "npz", "json"}, optional
+            ONNX, NumPy arrays, or JSON.
+        card : bool or str
+            True writes the card next to the file: with ``m.npz``, to ``m.card.md`` and ``m.card.json``. A path that ends in .md
+            has another name for it. False writes no card.
+        name, license : str, optional
+            Name and license of the model in its card (default: the name of the file, and no license).
+
+        Returns
+        -------
+        dict
+            The output of ``coppice model export -o json``.
+
+        Raises
+        ------
+        InputError
+            If the format is unknown, or cannot have this model.
+        """
+        if not hasattr(self, "model_"):
+            raise not_fitted(self)
+        return _export.export(self.model_, path, format, card, {"card_name": name, "license": license})
+
+    def card(self, format: str = "md", *, name: Optional[str] = None, license: Optional[str] = None, dataset_name: Optional[str] = None) -> Any:
+        """Return the model card: data, measures, hyperparameters, versions and commands.
+
+        Parameters
+        ----------
+        format : {"md", "json"}
+            Markdown with the front matter of Hugging Face, or a dict.
+        name, license, dataset_name : str, optional
+            Name and license of the model, and name of the dataset.
+
+        Returns
+        -------
+        str or dict
+        """
+        if not hasattr(self, "model_"):
+            raise not_fitted(self)
+        return _export.card_of(self.model_, format, {"card_name": name or self._algorithm, "license": license, "dataset_name": dataset_name})
+
+    def verify(
+        self,
+        X: Any,
+        D: Any,
+        *,
+        only_data: bool = False,
+        values: Any = None,
+        init_from: Any = None,
+        fold_seed: Optional[int] = None,
+        server: Optional[str] = None,
+        context: Optional[str] = None,
+        token_file: Optional[str] = None,
+        ca_file: Optional[str] = None,
+        tls_dir: Optional[str] = None,
+    ) -> dict[str, Any]:
+        """Train the model again from its data, and compare the digests of data and models.
+
+        Parameters
+        ----------
+        X, D
+            As for `fit`.
+        only_data : bool
+            True compares only the digests of the data.
+        values : array-like of shape (n_samples,), optional
+            The exact number of each sample, if the model was trained on a dataset with `values`.
+        init_from : str or path, optional
+            File with the initial weights of the model, if it had some.
+        fold_seed : int, optional
+            Seed that drew the folds of the model, if another seed than that of the model drew them.
+        server, context, token_file, ca_file, tls_dir : str, optional
+            A cluster to train on, as for `fit`.
+
+        Returns
+        -------
+        dict
+            The output of ``coppice model verify -o json``. Its item ``verdict`` is "verified" if the training gave the same
+            model, "same data" with `only_data`, or else "other data", "other model", "other measures" or "cannot verify".
+            The item ``reason`` says why.
+        """
+        if not hasattr(self, "model_"):
+            raise not_fitted(self)
+        return _export.verify(self, X, D, only_data, init_from, fold_seed, values, (server, context, token_file, ca_file, tls_dir))
 
 
 class _Array:

@@ -62,6 +62,7 @@ def predict(spec: Mapping[str, Any], own: Mapping[int, Any], path: str, data: Op
             known[name] = _arrays(entries[name], data)
         X, D, labels = known[name]
         rows, tests = _folds(division["file"])
+        kept = len(D) == len(rows)  # X of a file lacks the samples that are left out, but row numbers count them
         for i, estimator in own.items():
             out = os.path.join(folder, folder_of(i), name)
             os.makedirs(out, exist_ok=True)
@@ -69,8 +70,11 @@ def predict(spec: Mapping[str, Any], own: Mapping[int, Any], path: str, data: Op
                 if fold not in division.get("only", tests):
                     continue
                 called = f"{type(estimator).__name__}, {name}, fold {fold}"
+                train, tested = np.setdiff1d(rows, test), test
+                if kept:
+                    train, tested = np.searchsorted(rows, train), np.searchsorted(rows, test)
                 try:
-                    found = _fitted(estimator, X, D, np.setdiff1d(rows, test)).predict(_rows(X, test))
+                    found = _fitted(estimator, X, D, train).predict(_rows(X, tested))
                 except Exception as error:
                     raise InputError(f"{called}: {type(error).__name__}: {error}") from error
                 file = f"repeat-{division['repeat']}-fold-{fold}.csv"
@@ -102,6 +106,9 @@ def _arrays(entry: Any, data: Optional[str]) -> tuple[Any, np.ndarray, list[str]
 
         names = label_names_of(D)
         D = np.asarray(D.toarray() if hasattr(D, "toarray") else D, dtype=float)
+        if entry.get("normalize"):
+            with np.errstate(invalid="ignore"):  # a sample whose labels are all 0 is refused, or left out
+                D = D / D.sum(axis=1, keepdims=True)
         return entry["X"], D, names or [f"label_{c}" for c in range(D.shape[1])]
     if isinstance(entry, Mapping) and "dataset" in entry:
         raise InputError(f"the dataset {entry['dataset']} is on a cluster; an estimator of another library needs X and D, or a file")
@@ -112,7 +119,7 @@ def _arrays(entry: Any, data: Optional[str]) -> tuple[Any, np.ndarray, list[str]
 
 
 def _folds(path: str) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """Return the rows of a split file, and the rows that each fold tests. A row that the dataset lacks has empty fields."""
+    """Return the rows of a split file in ascending order, and the rows that each fold tests. A row that the dataset lacks has empty fields."""
     rows: list[int] = []
     tests: dict[int, list[int]] = {}
     with open(path, encoding="utf-8", newline="") as file:
@@ -125,7 +132,7 @@ def _folds(path: str) -> tuple[np.ndarray, dict[int, np.ndarray]]:
             for fold in [int(record[1] or -1)] if listed else [fold for fold, mark in enumerate(record[1:]) if mark == "1"]:
                 if fold >= 0:
                     tests.setdefault(fold, []).append(row)
-    return np.asarray(rows, dtype=int), {fold: np.asarray(tests[fold], dtype=int) for fold in sorted(tests)}
+    return np.sort(np.asarray(rows, dtype=int)), {fold: np.asarray(tests[fold], dtype=int) for fold in sorted(tests)}
 
 
 def _rows(X: Any, rows: np.ndarray) -> Any:

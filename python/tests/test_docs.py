@@ -14,7 +14,7 @@ import coppice_ldl
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "python"
-NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn 1.4", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"]}
+NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn 1.4", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"], "model-hubs.md": []}
 ADDRESS = "127.0.0.1:7100"  # pages give this address to the cluster
 PRINTS = re.compile(r"^\s*print\(.*\)  # (.+)$")
 
@@ -70,15 +70,6 @@ def test_page(page: str, request, tmp_path, monkeypatch) -> None:
         warnings.simplefilter("error", category=UserWarning)
         for line, block in found:
             run_block(page, line, block, names)
-
-
-def test_mlflow(tmp_path, monkeypatch) -> None:
-    """The block about MLflow runs where MLflow 3 and skops are installed."""
-    pytest.importorskip("mlflow", minversion="3.0")
-    pytest.importorskip("skops")
-    section = (PAGES / "index.md").read_text(encoding="utf-8").partition("\n## MLflow\n")[2].partition("\n## ")[0]
-    monkeypatch.chdir(tmp_path)
-    run_block("index.md", 1, section.partition("```python\n")[2].partition("```")[0], {"__name__": "page"})
 
 
 def test_classes_of_the_page() -> None:

@@ -355,6 +355,27 @@ def test_estimators_of_other_libraries(tmp_path: pathlib.Path, monkeypatch: pyte
     assert "theirs" in report.table("latex", bare=True, against="theirs")
 
 
+def test_samples_that_are_left_out(tmp_path: pathlib.Path) -> None:
+    """An estimator is fitted to the rows that a fold trains on, whether a file or arrays have samples that are left out."""
+    X, D = make(60)
+    X[[3, 17]] = np.nan
+    D *= 2
+    table = pandas.DataFrame(np.hstack([X, D]), columns=[*"abcde", *(f"label_{i}" for i in range(4))])
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    reading = {"missing": "drop", "normalize": True}
+    spec = {
+        "name": "own",
+        "datasets": [{"file": tmp_path / "gaps.csv", **reading}, {"name": "arrays", "X": X, "D": D, **reading}],
+        "folds": 3,
+        "methods": [{"estimator": AAKNN(k=1, scaling="none"), "name": "ours"}, {"estimator": Nearest(), "name": "theirs"}],
+        "measures": ["kl", "clark"],
+    }
+    runs = experiment(spec, verbose=False).runs
+    assert len(runs) == 12 and set(runs["state"]) == {"done"}
+    ours, theirs = runs[runs["method"] == "ours"], runs[runs["method"] == "theirs"]
+    np.testing.assert_allclose(theirs[["kl", "clark"]], ours[["kl", "clark"]], rtol=1e-5)
+
+
 class Wrong(Nearest):
     def __init__(self, change: Any) -> None:
         self.change = change

@@ -403,6 +403,18 @@ func Within(v *int, least, most int) Number { return Number{v, least, most} }
 // Left returns the tensors that are left to read. Their names and shapes are a file's.
 func (l *Tensors) Left() []algorithms.Tensor { return l.all }
 
+// Targets returns the version of the format of a model: of targets in bounds if *predicts, else of distributions. Of a
+// model that is being read, it sets *predicts by the version that the tensors begin with.
+func (l *Tensors) Targets(predicts *bool, distributions, targets uint32) (format uint32) {
+	if l.Reading() {
+		*predicts = len(l.all) > 0 && len(l.all[0].U32) > 0 && l.all[0].U32[0] == targets
+	}
+	if *predicts {
+		return targets
+	}
+	return distributions
+}
+
 // Settings lists the tensor "settings", the first of every model: the version of its format,
 // then numbers, all as uint32. It reports whether the numbers are set.
 func (l *Tensors) Settings(format uint32, numbers ...Number) bool {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/blocks"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -91,6 +92,11 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 func (m *Model) Describe() [][2]string {
 	return [][2]string{{"features", fmt.Sprint(m.Features)}, {"labels", fmt.Sprint(m.Labels)},
 		{"weights", fmt.Sprint(len(m.Weights))}}
+}
+
+// Graph implements graph.Model.
+func (m *Model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	return b.Cast(b.Softmax(graph.Linear(b, x, m.Weights, m.Features, m.Labels)), graph.Float32), nil
 }
 
 // space is the memory in which blocks of rows are evaluated. Features are float32 and are read in the shards'

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -111,4 +112,19 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 			dst[i*n+c] = float32(x)
 		}
 	}
+}
+
+// Graph implements graph.Model. Of the values t of Project, θ is the greatest: they rise up to it and fall behind it.
+func (m *Model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	n := m.labels
+	p := graph.Linear(b, x, m.weights, m.features, n)
+	p = b.Op("Sub", p, b.Max(p, 1))
+	sorted, _ := b.TopK(p, n, false)
+	counts := make([]float64, n)
+	for k := range counts {
+		counts[k] = float64(k + 1)
+	}
+	t := b.Op("Div", b.Op("Sub", b.Op("CumSum", sorted, b.List(1)), b.Number(1)), b.F64(counts, n))
+	p = b.Op("Max", b.Op("Sub", p, b.Max(t, 1)), b.Number(0))
+	return b.Cast(b.Op("Div", p, b.Sum(p, 1)), graph.Float32), nil
 }

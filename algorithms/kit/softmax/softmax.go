@@ -1,5 +1,5 @@
 // Package softmax is what algorithms share whose models predict the softmax of a feature function's
-// outputs, an output for each label, and whose Θ goes down a gradient.Descent.
+// outputs, or another function of them, an output for each label, and whose Θ goes down a gradient.Descent.
 package softmax
 
 import (
@@ -8,6 +8,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -155,6 +157,8 @@ type Predictor struct {
 	Features, Labels int
 	Function         gradient.Function
 	Weights          gradient.Weights
+	// Output, if set, replaces Spread: it sets p to the predictions of the outputs f of a row.
+	Output func(p []float64, f []float32)
 }
 
 // predictorScratch is the working memory of a caller of Predict.
@@ -174,6 +178,10 @@ func (m *Predictor) NewScratch() any {
 // Predict implements algorithms.Model.
 func (m *Predictor) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, working any) {
 	s := working.(*predictorScratch)
+	output := Spread
+	if m.Output != nil {
+		output = m.Output
+	}
 	for from := 0; from < len(refs); from += block {
 		part := refs[from:min(from+block, len(refs))]
 		s.Batch = s.Batch[:0]
@@ -182,10 +190,22 @@ func (m *Predictor) Predict(dst []float32, refs []dataset.RowRef, shard func(uin
 		}
 		m.Function.Predict(s.F, s.Batch, &m.Weights, s.Space)
 		for i := range part {
-			Spread(s.p, s.F[i*m.Labels:(i+1)*m.Labels])
+			output(s.p, s.F[i*m.Labels:(i+1)*m.Labels])
 			for c, p := range s.p {
 				dst[(from+i)*m.Labels+c] = float32(p)
 			}
 		}
 	}
+}
+
+// Graph implements graph.Model, unless Output is set.
+func (m *Predictor) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	if m.Output != nil {
+		return "", graph.None("its outputs are no softmax")
+	}
+	f, err := network.Graph(b, m.Function, &m.Weights, x)
+	if err != nil {
+		return "", err
+	}
+	return b.Cast(b.Softmax(b.Cast(f, graph.Float64)), graph.Float32), nil
 }

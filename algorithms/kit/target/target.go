@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -111,4 +112,15 @@ func Float32(v float64) float32 {
 		return 0
 	}
 	return float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
+}
+
+// Graph returns what Float32 does of a number for each sample (float64, samples×1). If clip is true, the number is cut
+// to the ends of the scale first.
+func Graph(b *graph.Builder, v graph.Value, clip bool, ends []float64) graph.Value {
+	within := []float64{-math.MaxFloat32, math.MaxFloat32}
+	if clip {
+		within = ends
+	}
+	v = b.Op("Min", b.Op("Max", v, b.Number(within[0])), b.Number(within[1]))
+	return b.Cast(v, graph.Float32)
 }
