@@ -287,6 +287,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%v, want %v", err, errTable)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	src.fail = 0
 	for _, rows := range []int{100, 3000} { // 100 are read before the first is explained
 		few := &table{x: src.x[:rows], d: src.d[:rows]}
