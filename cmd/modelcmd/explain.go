@@ -228,6 +228,9 @@ func (c *explainCmd) explain(a *cli.App, m *predict.Model, e *explanation, src d
 			err = e.Weights.AddDeviations(src, reading)
 		}
 	}
+	if err == nil && c.Out == "" && (e.SHAP != nil && e.SHAP.Samples == 0 || e.Splits != nil && e.Splits.Samples == 0) {
+		return errtext.Errorf(errtext.WrongRequest, "%s: there are no samples to explain", src.Info().File)
+	}
 	return err
 }
 

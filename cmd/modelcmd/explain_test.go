@@ -219,7 +219,8 @@ func TestExplainRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"d.csv": string(text), "m": string(model), "l": string(weights), "no": "no model",
+	files := map[string]string{"empty.csv": "x0,x1,x2\n", "d.csv": string(text), "m": string(model),
+		"l": string(weights), "no": "no model",
 		"other.csv": "a,b\n1,2\n", "labels.csv": "x0,x1,x2\n1,2,3\n4,5,6\n",
 		"flipped": string(model[:200]) + "x" + string(model[201:])}
 	for _, c := range []struct {
@@ -247,6 +248,7 @@ func TestExplainRefuses(t *testing.T) {
 		{"@/m --method shap --data @/d.csv --row 1 --out @/s.npz", cli.ExitUsage, []string{"--out", "--row"}},
 		{"@/m --method path --row 1 --data @/d.csv --figures @/f", cli.ExitUsage, []string{"--figures"}},
 		{"@/m --data @/d.csv", cli.ExitUsage, []string{"--data", "importance"}},
+		{"@/m --method shap --data @/empty.csv", cli.ExitFailed, []string{"empty.csv", "no samples"}},
 		{"@/m --labels class", cli.ExitUsage, []string{"--labels", "--data FILE"}},
 		{"@/m --method gain", cli.ExitUsage, []string{"--method"}},
 		{"@/m --top -1", cli.ExitUsage, []string{"--top"}},
