@@ -54,7 +54,7 @@ def enhance(
     labels = np.asarray(data["labels"])
     if labels.ndim != 2:
         raise InputError(f"L has the shape {labels.shape}, want (n_samples, n_labels)")
-    if np.isnan(data.get("features", data.get("features_data"))).any():
+    if np.isnan(data["features"] if "features" in data else data["features_data"]).any():
         raise InputError("X has missing values (NaN), which have no distances; replace them first, for example with sklearn.impute.SimpleImputer")
     if binarise is None:
         if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
