@@ -6,7 +6,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/kit/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -69,4 +71,18 @@ func (m *model) Describe() [][2]string {
 		{"scaling", m.kind},
 		{"parameters", fmt.Sprint(len(m.Weights.Theta))},
 	}
+}
+
+// Graph implements graph.Model.
+func (m *model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	if !m.targets {
+		return m.Predictor.Graph(b, x)
+	}
+	f, err := network.Graph(b, m.Function, &m.Weights, x)
+	if err != nil {
+		return "", err
+	}
+	one := b.Number(1)
+	p := b.Op("Div", one, b.Op("Add", one, b.Op("Exp", b.Op("Neg", b.Cast(f, graph.Float64)))))
+	return b.Cast(p, graph.Float32), nil
 }

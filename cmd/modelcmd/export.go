@@ -1,6 +1,8 @@
 package modelcmd
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -16,7 +18,7 @@ import (
 type exportCmd struct {
 	Model  string `arg:"" placeholder:"FILE|NAME" help:"Model file, or model of the cluster: the name of its job, or job/fold."`
 	Out    string `required:"" placeholder:"FILE" help:"File to write; - for stdout."`
-	Format string `enum:",npz,json" default:"" placeholder:"F" help:"Format: npz (NumPy arrays) or json (default: from the end of the file's name)."`
+	Format string `enum:",npz,json,onnx" default:"" placeholder:"F" help:"Format: npz (NumPy arrays), json or onnx (default: from the end of the file's name)."`
 	Card   string `placeholder:"FILE.md" help:"Write the model card to FILE.md and FILE.json; none: write no card (default: with m.npz, to m.card.md and m.card.json)."`
 
 	cardFlags
@@ -69,7 +71,8 @@ func (c *exportCmd) Run(a *cli.App) error {
 	}
 	defer out.Discard()
 	meter := progress.New(a)
-	size, err := format.Write(meter.Writing(a.Ctx, "exporting", out), m)
+	hash := sha256.New()
+	size, err := format.Write(io.MultiWriter(meter.Writing(a.Ctx, "exporting", out), hash), m)
 	meter.Clear()
 	if err != nil {
 		return fmt.Errorf("%s: cannot be exported as %s: %w", c.Model, format.Name, err)
@@ -77,7 +80,16 @@ func (c *exportCmd) Run(a *cli.App) error {
 	e := &exported{Model: c.Model, Digest: m.File.Digest, Format: format.Name, Out: c.Out, Bytes: size,
 		Tensors: len(m.File.Tensors), Predicts: m.Output().String(), Cards: []string{}}
 	e.Features, e.Labels = m.Shape()
-	files, err := newCard(m, c.Model, dataset, &c.cardFlags).files(markdown, text)
+	named := c.Out
+	if _, ok := export.FormatOf("", named); !ok { // stdout, or another name
+		named = "model." + format.Name
+	}
+	card, err := newCard(m, c.Model, dataset, named, &c.cardFlags)
+	if err != nil {
+		return err
+	}
+	card.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	files, err := card.files(markdown, text)
 	defer files.discard()
 	if err != nil {
 		return err

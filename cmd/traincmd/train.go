@@ -113,7 +113,7 @@ func (c *Cmd) Run(a *cli.App) error {
 
 // trainThere trains on a cluster and waits for the end.
 func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipeline.Outcome, error) {
-	cl, err := c.Connect(a)
+	cl, err := c.ConnectOr(a, "--local trains in this process")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,6 +185,7 @@ func (c *Cmd) trainHere(a *cli.App, file *spec.File, out io.Writer) (*results.Re
 			return nil, nil, err
 		}
 	}
+	m.Targets = j.Bounds != nil
 	start, shown := time.Now(), progress.StartPulse(m)
 	o, err := local.Run(a.Ctx, j, data, local.Options{Lanes: c.ThreadsFlag.Number(), Memory: int64(c.Memory),
 		Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.Training, Model: out,
@@ -217,6 +218,9 @@ func (c *Cmd) load(a *cli.App, m *progress.Meter, file *spec.File) (name string,
 		data, err = c.fetch(a, name)
 	} else {
 		name = dataflags.DatasetName(c.Data)
+		if err := jobcmd.CheckLabels(file.Algorithm, &c.DataFlags); err != nil {
+			return "", nil, nil, err
+		}
 		data, err = c.readFile(a, m)
 	}
 	if err != nil {

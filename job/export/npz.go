@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,7 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // Formats lists the formats.
-func Formats() []Format { return []Format{{"npz", NPZ}, {"json", JSON}} }
+func Formats() []Format { return []Format{{"npz", NPZ}, {"json", JSON}, {"onnx", ONNX}} }
 
 // FormatOf returns the format of a name, or else the format of the end of a path; ok is false if there is none.
 func FormatOf(name, path string) (f Format, ok bool) {
@@ -97,6 +98,9 @@ func Describe(m *predict.Model) *About {
 	}
 	a.LabelType.Bounds = nil
 	a.Features, a.Labels = m.Shape()
+	if by, err := dataset.ParseMissing(p.Missing); err == nil && by.Fill { // by one number
+		a.Fill = slices.Repeat([]float64{by.Value}, a.Features)
+	}
 	return a
 }
 

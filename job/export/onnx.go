@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/graph"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -19,13 +18,12 @@ import (
 // levels of categories, the values that replace missing features, and the scaling. The graph predicts what `predict`
 // writes. An error wraps graph.ErrNone if no operators describe the model.
 func ONNX(w io.Writer, m *predict.Model) error {
-	g, err := describe(m)
+	g, err := build(m)
 	if err == nil {
 		err = writeONNX(w, g, m.Provenance.Version, metadata(m, g))
 	}
 	if err != nil {
-		return errtext.Errorf(errtext.WrongRequest,
-			"a model of %s cannot be written as ONNX: %w; {format=npz} writes its arrays", m.File.Algorithm, err)
+		return fmt.Errorf("%w; the format npz has its arrays", err)
 	}
 	return nil
 }
@@ -41,10 +39,10 @@ const (
 	outputMode        = "mode"
 )
 
-// describe returns the graph of a model, from its inputs to its outputs.
-func describe(m *predict.Model) (*graph.Graph, error) {
-	d := describer{Builder: graph.New(), model: m}
-	x, err := d.read()
+// build returns the graph of a model, from its inputs to its outputs.
+func build(m *predict.Model) (*graph.Graph, error) {
+	d := builder{Builder: graph.New(), model: m}
+	x, err := d.inputs()
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +54,8 @@ func describe(m *predict.Model) (*graph.Graph, error) {
 	return d.Graph, d.outputs(p)
 }
 
-// describer adds what a file has before and behind the graph of a model.
-type describer struct {
+// builder adds what a file has before and behind the graph of a model.
+type builder struct {
 	*graph.Builder
 	model   *predict.Model
 	invalid graph.Value // of each sample: true if a feature is NaN or infinite (bool, samples×1)
@@ -89,8 +87,8 @@ func categoriesOf(m *predict.Model) (all []category, err error) {
 	return all, nil
 }
 
-// read adds the inputs, and returns the features that the model reads (float32, samples×features).
-func (d *describer) read() (graph.Value, error) {
+// inputs adds the inputs, and returns the features that the model reads (float32, samples×features).
+func (d *builder) inputs() (graph.Value, error) {
 	features, _ := d.model.Shape()
 	categories, err := categoriesOf(d.model)
 	if err != nil {
@@ -150,7 +148,7 @@ func fillOf(m *predict.Model, features int) []float32 {
 }
 
 // outputs adds the outputs of predictions p.
-func (d *describer) outputs(p graph.Value) error {
+func (d *builder) outputs(p graph.Value) error {
 	bounds, err := d.model.TargetBounds()
 	if err != nil {
 		return err
@@ -191,12 +189,12 @@ func docOf(m *predict.Model) string {
 }
 
 // guard replaces the predictions of samples with invalid features by NaN.
-func (d *describer) guard(p graph.Value) graph.Value {
+func (d *builder) guard(p graph.Value) graph.Value {
 	return d.Op("Where", d.invalid, d.F32([]float32{float32(math.NaN())}), p)
 }
 
 // unscale returns targets in their bounds.
-func (d *describer) unscale(p graph.Value, bounds *dataset.Bounds) graph.Value {
+func (d *builder) unscale(p graph.Value, bounds *dataset.Bounds) graph.Value {
 	n := len(bounds.Low)
 	ranges := make([]float64, n)
 	for c, low := range bounds.Low {
@@ -209,7 +207,7 @@ func (d *describer) unscale(p graph.Value, bounds *dataset.Bounds) graph.Value {
 }
 
 // numbers adds the expected number, the median and the mode of distributions over the numbers from low on.
-func (d *describer) numbers(p graph.Value, low float64, labels int) {
+func (d *builder) numbers(p graph.Value, low float64, labels int) {
 	positions := make([]float64, labels)
 	for i := range positions {
 		positions[i] = float64(i)
@@ -233,7 +231,7 @@ func (d *describer) numbers(p graph.Value, low float64, labels int) {
 // metadata lists the properties of a file: names, and where the model comes from.
 func metadata(m *predict.Model, g *graph.Graph) [][2]string {
 	p := m.Provenance
-	categories, _ := categoriesOf(m) // describe has found them
+	categories, _ := categoriesOf(m) // build has found them
 	features := namesOrNumbers(p.FeatureNames, m)
 	for _, k := range slices.Backward(categories) {
 		features = slices.Delete(features, k.at, k.at+len(k.Levels))

@@ -187,15 +187,19 @@ var small = map[string][]map[string]string{
 	"ensemble":          {{"members": "structrf:trees=20:min_samples=5,sa-bfgs,aa-knn", "inner_folds": "2"}},
 }
 
+// settingsOf returns the settings of the models that tests train of an algorithm.
+func settingsOf(algorithm string) []map[string]string {
+	if sets := small[algorithm]; sets != nil {
+		return sets
+	}
+	return []map[string]string{nil}
+}
+
 // TestAlgorithms exports a small model of each algorithm, on dense and on sparse samples, and compares what the graph
 // computes with what the model predicts. An algorithm without a graph must say so.
 func TestAlgorithms(t *testing.T) {
 	for _, a := range registry.All() {
-		sets := small[a.Name()]
-		if sets == nil {
-			sets = []map[string]string{nil}
-		}
-		for i, set := range sets {
+		for i, set := range settingsOf(a.Name()) {
 			for _, o := range []generate.Options{{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1},
 				{Rows: 140, Features: 40, Labels: 3, Density: 0.1, Seed: 2}} {
 				kinds := []dataset.LabelType{{}}
@@ -225,15 +229,19 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
+// images are settings of dldl for images of 2x7x8 pixels.
+var images = []map[string]string{
+	{"features": "conv", "shape": "2x7x8", "steps": "20", "channels": "3,4", "hidden": "6", "layer_norm": "true"},
+	{"features": "conv", "shape": "2x7x8", "steps": "20", "channels": "3", "kernel": "3", "stride": "2", "padding": "2",
+		"pool": "2", "pooling": "average", "hidden": "none"},
+	{"features": "conv", "shape": "2x7x8", "steps": "20", "channels": "2", "crop": "5", "pool": "1", "flip": "true",
+		"shift": "1", "hidden": "4", "bias": "false"},
+}
+
 // TestImages compares networks with convolutions.
 func TestImages(t *testing.T) {
 	o := generate.Options{Rows: 120, Features: 2 * 7 * 8, Labels: 3, Density: 1, Seed: 3}
-	for _, set := range []map[string]string{
-		{"channels": "3,4", "hidden": "6", "layer_norm": "true"},
-		{"channels": "3", "kernel": "3", "stride": "2", "padding": "2", "pool": "2", "pooling": "average", "hidden": "none"},
-		{"channels": "2", "crop": "5", "pool": "1", "flip": "true", "shift": "1", "hidden": "4", "bias": "false"},
-	} {
-		set["features"], set["shape"], set["steps"] = "conv", "2x7x8", "20"
+	for _, set := range images {
 		most, bytes := differences(t, train(t, o, dataset.LabelType{}, "dldl", set), 60)
 		if t.Logf("difference %.2g, %d bytes", most, bytes); !(most <= 2e-6) {
 			t.Errorf("%v: the graph differs by %g", set, most)
@@ -256,7 +264,7 @@ func TestNoGraph(t *testing.T) {
 	for algorithm, set := range map[string]map[string]string{"ndf": hard,
 		"ensemble": {"members": "sa-bfgs,ndf:trees=2:iters=5:routing=hard", "weights": "mean"}} {
 		err := ONNX(new(bytes.Buffer), train(t, o, dataset.LabelType{}, algorithm, set))
-		if !errors.Is(err, graph.ErrNone) || !strings.Contains(err.Error(), "--format npz") ||
+		if !errors.Is(err, graph.ErrNone) || !strings.Contains(err.Error(), "the format npz") ||
 			!strings.Contains(err.Error(), "routing=soft") {
 			t.Errorf("%s: %v", algorithm, err)
 		}

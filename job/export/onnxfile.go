@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -19,14 +20,27 @@ const fileFormat = 8
 // mostBytes bounds a message of Protocol Buffers.
 const mostBytes = 1<<31 - 1
 
-// message is an encoded message in pieces, so that large arrays are not copied.
+// message is an encoded message in pieces. Large arrays are pieces of their own, which are not copied.
 type message struct {
 	pieces [][]byte
 	size   int
+	open   bool // true if the last piece may grow
 }
 
+// mostCopied is the greatest length of bytes that are copied into a piece.
+const mostCopied = 1 << 12
+
+// add adds bytes, which must not change afterwards.
 func (m *message) add(b []byte) {
-	m.pieces, m.size = append(m.pieces, b), m.size+len(b)
+	m.size += len(b)
+	switch last := len(m.pieces) - 1; {
+	case len(b) > mostCopied:
+		m.pieces, m.open = append(m.pieces, b), false
+	case m.open:
+		m.pieces[last] = append(m.pieces[last], b...)
+	default:
+		m.pieces, m.open = append(m.pieces, bytes.Clone(b)), true
+	}
 }
 
 // bytes adds a field of a length and bytes.
@@ -44,7 +58,9 @@ func (m *message) number(field protowire.Number, v int64) {
 // part adds a field that is a message.
 func (m *message) part(field protowire.Number, p *message) {
 	m.add(protowire.AppendVarint(protowire.AppendTag(nil, field, protowire.BytesType), uint64(p.size)))
-	m.pieces, m.size = append(m.pieces, p.pieces...), m.size+p.size
+	for _, b := range p.pieces {
+		m.add(b)
+	}
 }
 
 // writeONNX writes a file of a graph.
@@ -73,7 +89,7 @@ func writeONNX(w io.Writer, g *graph.Graph, version string, properties [][2]stri
 		return graph.None("the file would have %d bytes, and ONNX allows %d", m.size, mostBytes)
 	}
 	for _, b := range m.pieces {
-		if _, err := w.Write(b); err != nil {
+		if _, err := io.Copy(w, bytes.NewReader(b)); err != nil {
 			return err
 		}
 	}

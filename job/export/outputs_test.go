@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -197,13 +198,25 @@ func TestCategories(t *testing.T) {
 
 // TestSameFile: a model is always written with the same bytes.
 func TestSameFile(t *testing.T) {
-	m := train(t, generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, dataset.LabelType{},
-		"ensemble", small["ensemble"][0])
+	o := generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}
+	m := train(t, o, dataset.LabelType{}, "ensemble", small["ensemble"][0])
 	var first, second bytes.Buffer
 	if err := ONNX(&first, m); err != nil {
 		t.Fatal(err)
 	}
 	if err := ONNX(&second, m); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Errorf("the second file differs: %v", err)
+	}
+}
+
+// TestTooLarge: a file of more than 2 GiB is refused, and nothing is written.
+func TestTooLarge(t *testing.T) {
+	b, v := graph.New(), make([]float32, 1<<24)
+	for range 32 {
+		b.F32(v, len(v))
+	}
+	var file bytes.Buffer
+	if err := writeONNX(&file, b.Graph, "", nil); !errors.Is(err, graph.ErrNone) || file.Len() > 0 {
+		t.Errorf("%d bytes are written: %v", file.Len(), err)
 	}
 }

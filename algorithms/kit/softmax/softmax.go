@@ -198,8 +198,11 @@ func (m *Predictor) Predict(dst []float32, refs []dataset.RowRef, shard func(uin
 	}
 }
 
-// Graph implements graph.Model.
+// Graph implements graph.Model, unless Output is set.
 func (m *Predictor) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
+	if m.Output != nil {
+		return "", graph.None("its outputs are no softmax")
+	}
 	f, err := network.Graph(b, m.Function, &m.Weights, x)
 	if err != nil {
 		return "", err
