@@ -230,4 +230,6 @@ type Footprint struct {
 	Nodes int64 // nodes that may be in memory at a time
 	// Weights is what the weights to begin from take: their file, and what is read of it.
 	Weights int64
+	// Working is what a Fold takes for a moment. No state has it, so no message does.
+	Working int64
 }

@@ -26,7 +26,8 @@ type Executor interface {
 // the job began. It may encode the trainer's state. An error stops the job.
 type Observer func(rounds uint64, t round.Trainer) error
 
-// Drive runs rounds from number start until the training is complete or ctx ends.
+// Drive runs rounds from number start until the training is complete or ctx ends. Errors name the round, except for
+// errors of the trainer before the first round is folded: they are about the data or the settings.
 func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, observe Observer) error {
 	var res round.Result
 	for n := start; ; n++ {
@@ -35,7 +36,7 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 		}
 		r, err := t.Next()
 		if err != nil {
-			return fmt.Errorf("round %d: %w", n, err)
+			return atRound(n, err)
 		}
 		if r == nil {
 			return nil
@@ -47,12 +48,20 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 			return fmt.Errorf("round %d: the result lacks the sum of the tasks' results", n)
 		}
 		if err := t.Fold(&res); err != nil {
-			return fmt.Errorf("round %d: %w", n, err)
+			return atRound(n, err)
 		}
 		if err := observe(n+1, t); err != nil {
 			return err
 		}
 	}
+}
+
+// atRound adds the number of a round to an error of a trainer, unless it is the first round.
+func atRound(n uint64, err error) error {
+	if n == 0 {
+		return err
+	}
+	return fmt.Errorf("round %d: %w", n, err)
 }
 
 // RoundTimes adds up the durations of rounds by their Kind. It is safe for concurrent use:

@@ -84,9 +84,14 @@ func TestErrorsNameTheRound(t *testing.T) {
 	}
 	broken := newCanary(5)
 	broken.broken = bad
-	if err := Drive(t.Context(), broken, 0, x, ignore); !errors.Is(err, bad) ||
-		!strings.HasPrefix(err.Error(), "round 0: ") {
+	if err := Drive(t.Context(), broken, 4, x, ignore); !errors.Is(err, bad) ||
+		!strings.HasPrefix(err.Error(), "round 4: ") {
 		t.Errorf("a trainer that cannot fold: error %v", err)
+	}
+	for _, first := range []round.Trainer{broken, unable{newCanary(1)}} {
+		if err := Drive(t.Context(), first, 0, x, ignore); err == nil || strings.Contains(err.Error(), "round") {
+			t.Errorf("a trainer that fails before the first round has ended: error %v", err)
+		}
 	}
 	if err := Drive(t.Context(), unable{newCanary(1)}, 3, x, ignore); err == nil ||
 		!strings.HasPrefix(err.Error(), "round 3: no idea") {

@@ -244,7 +244,7 @@ func UnmeasuredNotes(t *result.Table) (list []string) {
 	for i := range t.Methods {
 		if ended[i] && !measured[i] {
 			list = append(list, fmt.Sprintf("the method %s has none of the measures %s; the key measures of the spec names "+
-				"others, such as mae for predicted numbers",
+				"others, such as mae for predicted numbers, and mae_observed for labels with missing degrees",
 				t.Methods[i].Name, strings.Join(t.Measures, ", ")))
 		}
 	}

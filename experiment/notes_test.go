@@ -20,7 +20,7 @@ func TestUnmeasuredNotes(t *testing.T) {
 		},
 	}
 	want := []string{"the method none has none of the measures kl, mae; the key measures of the spec names others, such " +
-		"as mae for predicted numbers"}
+		"as mae for predicted numbers, and mae_observed for labels with missing degrees"}
 	if got := UnmeasuredNotes(table); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

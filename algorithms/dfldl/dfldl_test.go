@@ -485,7 +485,7 @@ func TestRefuses(t *testing.T) {
 			return nil
 		})
 	if wrong := (*param.Error)(nil); !errors.As(err, &wrong) || wrong.Name != "k" ||
-		err.Error() != "round 0: df-ldl: k: 5 neighbours, but there are only 4 training samples" {
+		err.Error() != "df-ldl: k: 5 neighbours, but there are only 4 training samples" {
 		t.Errorf("few training samples: error %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package edllrl_test
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -54,10 +55,8 @@ var standard = param.Values{"preset": "paper", "bias": true, "scaling": "standar
 func TestObjectives(t *testing.T) {
 	f := fittest.Open(t, "SJAFFE")
 	for steps, want := range map[int64]float64{1: 2.392951, 2: 2.170574, 10: 2.070935} {
-		set := param.Values{"steps": steps, "lambda": 0.1}
-		for name, v := range standard {
-			set[name] = v
-		}
+		set := maps.Clone(standard)
+		set["steps"], set["lambda"] = steps, 0.1
 		got := math.NaN()
 		f.First(t, edllrl.New(), set, func(tr algorithms.Trainer, d *dataset.Data) {
 			if r, err := tr.Next(); err != nil || r != nil {
@@ -196,9 +195,7 @@ func TestFolds(t *testing.T) {
 	fittest.Open(t, "SJAFFE").Measures(t, edllrl.New(), standard, 0.02,
 		[6]float64{.0883, .3409, .7022, .0458, .9570, .8816})
 	fittest.Open(t, "Yeast_spo5").Named(t, edllrl.New(), standard, 0.02, []string{"kl"}, []float64{.0292})
-	plain := param.Values{"lambda": 0.0}
-	for name, v := range standard {
-		plain[name] = v
-	}
+	plain := maps.Clone(standard)
+	plain["lambda"] = 0.0
 	fittest.Open(t, "SJAFFE").Named(t, edllrl.New(), plain, 0.02, []string{"kl"}, []float64{.0446})
 }

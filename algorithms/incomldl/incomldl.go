@@ -60,7 +60,7 @@ func New() algorithms.Algorithm {
 			weights, gram := 8*q*int64(m.Labels), 8*q*(q+1)/2
 			return algorithms.Footprint{Model: weights + 64, Nodes: int64(len(m.Shards)),
 				Node:  max(gram, weights, 8*int64(scaling.MostSums(c.Scaling, m))) + 64,
-				State: 5*gram + 12*weights + 256}
+				State: gram + 12*weights + 256, Working: 4 * gram}
 		},
 	})
 }

@@ -2,6 +2,7 @@ package ldlhr_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -36,22 +37,12 @@ func TestDigests(t *testing.T) {
 	})
 }
 
-// top is the label of the greatest degree.
-func top(d []float64) (t int) {
-	for c, x := range d {
-		if x > d[t] {
-			t = c
-		}
-	}
-	return t
-}
-
 // loss is the objective by plain loops.
 func loss(lambda2, lambda3, rho, l2 float64) fittest.Loss {
 	return func(x, d, w [][]float64) float64 {
 		sum := 0.0
 		for i := range x {
-			p, t := fittest.Predict(x[i], w), top(d[i])
+			p, t := fittest.Predict(x[i], w), slices.Index(d[i], slices.Max(d[i]))
 			sum += 1 - p[t]
 			for c, v := range p {
 				if c != t {

@@ -125,7 +125,8 @@ func (c *Config) memory(m *dataset.Manifest) algorithms.Footprint {
 	fitted := 8 * (int64(s.weights()) + int64(s.centres*s.labels) + q*int64(s.centres))
 	return algorithms.Footprint{
 		Model: fitted + 64, Node: 8 * sums, Nodes: int64(len(m.Shards)),
-		State: lbfgs.Bytes(point) + 8*int64(point) + 8*q*q + fitted + 16*int64(m.Features) + 8*int64(s.centres*s.labels) +
+		State: lbfgs.Bytes(point) + 8*int64(point) + fitted + 16*int64(m.Features) + 8*int64(s.centres*s.labels) +
 			512,
+		Working: 8 * q * q,
 	}
 }

@@ -58,7 +58,7 @@ func New() algorithms.Algorithm {
 			weights := 8 * q * int64(m.Labels)
 			f := algorithms.Footprint{Model: weights + 64, Nodes: int64(len(m.Shards)),
 				Node:  max(sums, 8*int64(scaling.MostSums(c.Scaling, m))),
-				State: 8*int64(m.Labels+12)*q*q + 16*weights + 256}
+				State: 16*weights + 256, Working: 8 * int64(m.Labels+12) * q * q}
 			return f
 		},
 	})

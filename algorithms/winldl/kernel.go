@@ -32,15 +32,29 @@ type kernel struct {
 	columns simplex.Columns
 	labels  int
 	cfg     *Config
-
-	mu   sync.Mutex
-	kept map[int]*state // by task, unless a lane has it
 }
 
-// state is what a task keeps of its samples after a step: samples×labels.
+// state is what a task keeps of its samples after a step: samples×labels. It is the derived value of all steps, and
+// each moves it on.
 type state struct {
-	step      uint64 // math.MaxUint64: there is none yet
+	round.Unpooled
+	mu        sync.Mutex // several executors may compute a task
+	step      uint64     // math.MaxUint64: there is none yet
 	z, lambda []float64
+}
+
+// stateBytes is the size of a state with so many values in z.
+func stateBytes(values int) int { return 16*values + 96 }
+
+// Bytes implements round.Derived.
+func (x *state) Bytes() int { return stateBytes(len(x.z)) }
+
+// reset makes x a state with no step.
+func (x *state) reset(values int) *state {
+	if x.step = math.MaxUint64; len(x.z) != values {
+		x.z, x.lambda = make([]float64, values), make([]float64, values)
+	}
+	return x
 }
 
 // scratch is the working memory of a lane.
@@ -53,6 +67,7 @@ type scratch struct {
 	right   []float64 // labels: Z - Λ/ρ
 	missing []float64 // labels: Q² of missing degrees
 	before  []float64 // labels: the last Z
+	own     state     // of a task without a derived value
 }
 
 // NewScratch implements round.Kernel.
@@ -62,41 +77,17 @@ func (k *kernel) NewScratch() any {
 		missing: vector(), before: vector()}
 }
 
-// Derive implements round.ReduceKernel.
-func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
-	return nil, nil
-}
-
-// ReleaseMemory implements round.MemoryReleaser. A later step computes the states again.
-func (k *kernel) ReleaseMemory() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.kept = nil
-}
-
-// take returns the state of a task, which nobody else has then, or a new one.
-func (k *kernel) take(task, samples int) *state {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	x := k.kept[task]
-	if delete(k.kept, task); x == nil || len(x.z) != samples*k.labels {
-		x = &state{step: math.MaxUint64, z: make([]float64, samples*k.labels), lambda: make([]float64, samples*k.labels)}
+// Derive implements round.ReduceKernel for steps: a state without a step.
+func (k *kernel) Derive(u round.Task, d *dataset.Data, _ round.Vars, _ any) (round.Derived, error) {
+	values := len(u.Rows(d)) * k.labels
+	if u.Op != opStep || !u.TryReserve(stateBytes(values)) {
+		return nil, nil
 	}
-	return x
-}
-
-// keep keeps the state of a task.
-func (k *kernel) keep(task int, x *state) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept == nil {
-		k.kept = make(map[int]*state)
-	}
-	k.kept[task] = x
+	return new(state).reset(values), nil
 }
 
 // Run implements round.ReduceKernel.
-func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, of round.Derived,
 	working any) error {
 	s := working.(*scratch)
 	s.unit = u
@@ -109,11 +100,15 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	case opProducts:
 		k.products(dst.F64, refs, d, &scale, s)
 	case opStart:
-		x := k.take(u.ID, len(refs))
-		k.start(dst.F64, x, refs, d, v, &scale, s)
-		k.keep(u.ID, x)
+		k.start(dst.F64, s.own.reset(len(refs)*k.labels), refs, d, v, &scale, s)
 	case opStep:
-		to, x := u.Steps[0], k.take(u.ID, len(refs))
+		x, ok := of.(*state)
+		if !ok {
+			x = s.own.reset(len(refs) * k.labels)
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		to := u.Steps[0]
 		if x.step >= to {
 			k.start(nil, x, refs, d, v, &scale, s)
 		}
@@ -121,7 +116,6 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 			k.step(nil, x, refs, d, v, &scale, s)
 		}
 		k.step(dst.F64, x, refs, d, v, &scale, s)
-		k.keep(u.ID, x)
 	default:
 		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}

@@ -83,7 +83,7 @@ func (t *trainer) Next() (*round.Round, error) {
 		r.Op, r.Kind, r.How = opStart, "start", round.Sums(t.size())
 	default:
 		sums := round.Sums(t.size() + norms)
-		sums.Steps = [2]uint64{t.known, t.known + 1}
+		sums.Steps, sums.DerivedVersion = [2]uint64{t.known, t.known + 1}, 1 // one value for all steps
 		r.Op, r.Kind, r.How = opStep, "step", sums
 	}
 	r.Vars = t.fit.AppendVar([]round.Var{{ID: varMeans, Version: 1, Data: num.Bytes64(t.means)}})

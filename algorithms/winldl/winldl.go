@@ -12,10 +12,10 @@
 // and begins with Λ = 0 and Z = D, or m where a degree is missing. The text of the paper was not at hand: its abstract
 // and PyLDL, a public program, give the steps. PyLDL begins with Z = 1, and counts a known 0 as missing in m.
 //
-// Z and Λ have a row for each sample. A worker keeps them for the tasks that it computed. It computes them again from
-// the beginning if another worker computed the last step: a round carries W of each step so far. So the bits do not
-// depend on who computed a step. The prediction is the nearest point of the simplex to xW; zeros among its
-// probabilities make a high K-L divergence. There are no validation samples.
+// Z and Λ have a row for each sample. A worker keeps them for the tasks that it computed, if it has the memory. It
+// computes them again from the beginning if it does not have them, or if another worker computed the last step: a round
+// carries W of each step so far. So the bits do not depend on who computed a step. The prediction is the nearest point
+// of the simplex to xW; zeros among its probabilities make a high K-L divergence. There are no validation samples.
 package winldl
 
 import (
@@ -56,7 +56,7 @@ func New() algorithms.Algorithm {
 			weights, gram := 8*q*int64(m.Labels), 8*q*(q+1)/2
 			return algorithms.Footprint{Model: weights + 64, Nodes: int64(len(m.Shards)),
 				Node:  max(gram, weights, 8*int64(scaling.MostSums(c.Scaling, m))) + 16*int64(m.Labels) + 64,
-				State: 5*gram + int64(c.Iterations+8)*weights + 16*int64(m.Labels) + 256}
+				State: gram + int64(c.Iterations+8)*weights + 16*int64(m.Labels) + 256, Working: 4 * gram}
 		},
 	})
 }

@@ -93,21 +93,19 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestReplay: a worker that did not compute the steps before, or computes a step again, returns the same sums.
+// TestReplay: a worker that did not compute the steps before, or has no memory for their state, returns the same sums,
+// and so do two executors that compute a task at the same time.
 func TestReplay(t *testing.T) {
 	m, shards := fittest.Problem(t, generate.Options{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2})
 	mask := dataset.Mask{Rate: 0.5}
 	set := param.Values{"iterations": int64(70), "absolute": 0.0, "relative": 0.0}
 	j := contract.Job(t, winldl.New(), set, m, dataset.Split{Seed: 5, Mask: mask})
 	d := datatest.Data(t, m, shards, j.Split, nil).Masked(mask, 5)
-	newKernel := func() round.ReduceKernel {
-		k, err := winldl.New().NewKernel(j, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k.(round.ReduceKernel)
+	kernel, err := winldl.New().NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
 	}
-	steady := newKernel()
+	k, states := kernel.(round.ReduceKernel), make(map[int]round.Derived)
 	tr, err := winldl.New().NewTrainer(j, m, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -128,16 +126,28 @@ func TestReplay(t *testing.T) {
 		}
 		sum := make([]float64, r.Reduce().Shape.F64)
 		for task := range r.Tasks {
-			run := func(k round.ReduceKernel) []float64 {
+			u := r.Task(task)
+			if u.DerivedVersion > 0 && states[task] == nil {
+				if states[task], err = k.Derive(u, d, r.Vars, nil); err != nil || states[task].Bytes() < 16*4*len(u.Rows(d)) {
+					t.Fatalf("a state: %v, %v", states[task], err)
+				}
+				u.Reserve = func(int) bool { return false }
+				if none, err := k.Derive(u, d, r.Vars, nil); none != nil || err != nil {
+					t.Fatalf("a state without memory: %v, %v", none, err)
+				}
+			}
+			run := func(of round.Derived) []float64 {
 				var p round.Partial
 				p.Reset(r.Reduce().Shape)
-				if err := k.Run(&p, r.Task(task), d, r.Vars, nil, k.NewScratch()); err != nil {
-					t.Fatal(err)
+				if err := k.Run(&p, r.Task(task), d, r.Vars, of, k.NewScratch()); err != nil {
+					t.Error(err)
 				}
 				return p.F64
 			}
-			first := run(steady)
-			for name, again := range map[string][]float64{"again": run(steady), "by another worker": run(newKernel())} {
+			first, other := run(states[task]), make(chan []float64)
+			go func() { other <- run(states[task]) }()
+			for name, again := range map[string][]float64{"again": run(states[task]), "at the same time": <-other,
+				"by another worker": run(nil)} {
 				if !slices.Equal(first, again) {
 					t.Fatalf("round %q, task %d, computed %s: other sums", r.Kind, task, name)
 				}

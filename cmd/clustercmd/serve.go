@@ -166,7 +166,7 @@ type WorkerCmd struct {
 	Listen string      `placeholder:"HOST:PORT" help:"Address on which to serve /metrics, /healthz and /readyz (default: not served)."`
 	Cache  units.Bytes `placeholder:"SIZE" help:"Maximum size of the shard cache on disk, such as 20GiB (default: 64GiB)."`
 	Memory units.Bytes `placeholder:"SIZE" help:"Maximum memory of a task on the whole dataset (a tree, a fold), such as 8GiB. A task that needs more goes to another worker (default: no limit)."`
-	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
+	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory for what tasks keep between rounds (routing probabilities of ldlf, states of winldl and edl-lrl), such as 1GiB. With less memory it is computed again, and the results are the same to the bit."`
 
 	MetricsToken string `name:"metrics-token-file" placeholder:"FILE" help:"File with a text of at least 16 characters. With this text as bearer token, a caller may read /metrics of this worker, and nothing else. The worker looks at the file every second."`
 

@@ -91,6 +91,16 @@ func (f *ChangeFlags) Connect(a *cli.App) (*client.Client, error) {
 	return c, nil
 }
 
+// ConnectOr is Connect for a command that can also do without a cluster. If the user names no cluster, instead says
+// how, while the command waits for the default address and in its error.
+func (f *ChangeFlags) ConnectOr(a *cli.App, instead string) (*client.Client, error) {
+	c, err := f.Connect(a)
+	if s, ok := a.Cluster.(*asked); ok && err == nil && !f.asked {
+		s.instead = "; " + instead
+	}
+	return c, err
+}
+
 // Connector has the flags that name a cluster: ServerFlags or ChangeFlags.
 type Connector interface {
 	Connect(a *cli.App) (*client.Client, error)
@@ -403,6 +413,8 @@ type asked struct {
 	looks *looks      // what each coordinator said
 	early *time.Timer // fills looks before they are needed
 
+	instead string // ends texts about a cluster that does not answer: what to do without one
+
 	mu                sync.Mutex
 	since, last, told time.Time
 }
@@ -450,7 +462,7 @@ func (s *asked) waiting(err error) {
 	o := outage.Judge(s.cl.Survey(s.a.Ctx))
 	if s.last = time.Now(); s.a.Ctx.Err() == nil {
 		if reason := o.Reason(err); !cli.ToLibrary(s.a.Stderr, "waiting", errtext.Sprintf("%s", reason)) {
-			s.a.Note("waiting for the cluster: %s", reason)
+			s.a.Note("waiting for the cluster: %s%s", reason, s.instead)
 		}
 	}
 }
@@ -477,7 +489,7 @@ func (s *asked) Explained(err error) error {
 	if s.a.Ctx.Err() != nil {
 		return s.a.Ctx.Err()
 	}
-	text := strings.Replace(err.Error(), e.Error(), o.Reason(e.Last), 1)
+	text := strings.Replace(err.Error(), e.Error(), o.Reason(e.Last), 1) + s.instead
 	if e.Unknown {
 		text += "; the command may have taken effect nevertheless: check before you repeat it"
 	}

@@ -101,11 +101,12 @@ func (c *enhanceCmd) Run(a *cli.App) error {
 		m.Show(fmt.Sprintf("enhancing labels: %d %%", 100*done/of))
 	})
 	m.Clear()
+	in := dataset.Prefix(src.Info().File)
 	if about, ok := errors.AsType[*param.Error](err); ok {
-		return cli.BadData(fmt.Errorf("%s: %s", c.File, about.Reason))
+		return cli.BadData(fmt.Errorf("%s%s", in, about.Reason))
 	}
 	if about, ok := errors.AsType[*errtext.Error](err); ok { // without the round and the task
-		return cli.BadData(errtext.Errorf(errtext.WrongData, "%s: %w", c.File, about))
+		return cli.BadData(errtext.Errorf(errtext.WrongData, "%s%w", in, about))
 	}
 	if err != nil {
 		return err

@@ -104,12 +104,15 @@ func (c *runCmd) runHere(a *cli.App, s *experiment.Spec) error {
 		return err
 	}
 	noteGaps(a, t)
-	return c.write(a, t)
+	if err := c.write(a, t); err != nil {
+		return err
+	}
+	return failedRuns(t)
 }
 
 // runThere submits the runs that no job of the experiment has, and waits for the end.
 func (c *runCmd) runThere(a *cli.App, s *experiment.Spec) error {
-	cl, err := c.Connect(a)
+	cl, err := c.ConnectOr(a, "--local runs the experiment in this process")
 	if err != nil {
 		return err
 	}
@@ -343,5 +346,16 @@ func watchAndReport(a *cli.App, cl *client.Client, name, spec string, server *co
 			"submits them again", units.Plural(n, "run"), name)
 	}
 	noteGaps(a, e.Table)
-	return nil
+	return failedRuns(e.Table)
+}
+
+// failedRuns returns an error if runs of an experiment whose report is written have failed. Their methods lack
+// measures, so scripts must notice.
+func failedRuns(t *tables.Table) error {
+	n := experiment.Count(t).Failed
+	if n == 0 {
+		return nil
+	}
+	return cli.OfKind("runs_failed", errtext.Errorf(errtext.WrongData, "%s of experiment %s failed; the report says why; "+
+		"to repeat them: {retry-failed}", units.Plural(n, "run"), t.Name))
 }

@@ -132,3 +132,47 @@ func TestReportWithoutPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestRunWithoutCluster: if the user names no cluster, the error says how to run without one. With --server it does
+// not.
+func TestRunWithoutCluster(t *testing.T) {
+	dir := t.TempDir()
+	cmdtest.ArtificialFile(t, dir, "first.csv", 40, 1)
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn]\n")
+	if cmdtest.Listens("127.0.0.1:7100") {
+		t.Skip("a cluster listens at the default address")
+	}
+	t.Setenv("COPPICE_SERVER", "")
+	os.Unsetenv("COPPICE_SERVER")
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	run := []string{"experiment", "run", spec, "--wait", "0s"}
+	const advice = "; --local runs the experiment in this process"
+	if e := cmdtest.Run(t, run...); e.Code != cli.ExitFailed || !strings.HasSuffix(e.Stderr, advice+"\n") {
+		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
+	}
+	if e := cmdtest.Run(t, append(run, "--server", testkit.FreeAddress(t))...); e.Code != cli.ExitFailed ||
+		strings.Contains(e.Stderr, advice) {
+		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
+	}
+}
+
+// TestExitCodeOfFailedRuns: the report is written, and the exit code is 1.
+func TestExitCodeOfFailedRuns(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	cmdtest.ArtificialFile(t, dir, "first.csv", 40, 1)
+	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 2\nmethods: [aa-knn, {algorithm: "+
+		"aa-knn, name: far, settings: {k: 39}}]\n")
+	out := filepath.Join(dir, "report.md")
+	run := []string{"experiment", "run", spec, "--local", "--out", out, "--format", "md"}
+	e := cmdtest.Run(t, run...)
+	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "2 runs of experiment e failed; the report says why; to "+
+		"repeat them: --retry-failed") || !strings.Contains(cmdtest.Read(t, out), "39 neighbours") {
+		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
+	}
+	if e = cmdtest.Run(t, append(run, "-o", "json")...); e.Code != cli.ExitFailed ||
+		!strings.Contains(e.Stderr, `"kind":"runs_failed"`) {
+		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
+	}
+	cmdtest.Works(t, "experiment", "report", spec) // it only reads
+}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
@@ -108,6 +109,9 @@ func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlag
 	if s.Data == "" {
 		return cl.Datasets().Get(a.Ctx, file.Spec.Dataset)
 	}
+	if err := CheckLabels(file.Algorithm, d); err != nil {
+		return nil, err
+	}
 	src, checks, err := d.Open(a, s.Data)
 	if err != nil {
 		return nil, err
@@ -122,6 +126,18 @@ func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlag
 		connect.NoteNotShared(a, "dataset", set.Name)
 	}
 	return set, err
+}
+
+// CheckLabels returns an error, before a data file is read, if an algorithm predicts targets and the flags do not read
+// the labels as targets. Otherwise the error would be about the sum of the labels.
+func CheckLabels(algorithm string, d *dataflags.DataFlags) error {
+	if _, _, err := d.Options(); err != nil || d.Labels == string(dataset.Bounded) {
+		return err
+	}
+	if err := registry.CheckTargets(algorithm, false, cmp.Or(d.Labels, "distributions")); err != nil {
+		return cli.Usage(err)
+	}
+	return nil
 }
 
 // CheckKept returns an error if the predictions of a job would not be kept.

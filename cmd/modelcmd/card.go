@@ -15,10 +15,12 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/results"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/export"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -36,12 +38,17 @@ type cardCmd struct {
 	Out    string `default:"-" placeholder:"FILE" help:"File to write; - for stdout (default: stdout). Hugging Face shows README.md."`
 	Format string `enum:",md,json" default:"" placeholder:"F" help:"Format: md (Markdown with the front matter of Hugging Face) or json (default: from the end of the file's name; md for stdout)."`
 
+	Exported string `placeholder:"FILE" help:"Name of an exported file, such as m.onnx, whose inputs and outputs the card describes (default: inputs and outputs of m.npz, without a name)."`
+
 	cardFlags
 	connect.ServerFlags
 }
 
 // Run implements `coppice model card`.
 func (c *cardCmd) Run(a *cli.App) error {
+	if _, ok := export.FormatOf("", c.Exported); c.Exported != "" && !ok {
+		return cli.Usagef("{exported=%s}: the name must end in the format, such as m.onnx or m.npz", c.Exported)
+	}
 	format := c.Format
 	if ends := strings.ToLower(filepath.Ext(c.Out)); format == "" && c.Out != cli.Stdout {
 		if ends != ".md" && ends != ".json" {
@@ -57,7 +64,10 @@ func (c *cardCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	card := newCard(m, c.Model, dataset, &c.cardFlags)
+	card, err := newCard(m, c.Model, dataset, c.Exported, &c.cardFlags)
+	if err != nil {
+		return err
+	}
 	if c.Out == cli.Stdout && (a.JSON || format == "json") {
 		e := a.Encoder()
 		e.SetIndent("", "  ")
@@ -100,8 +110,8 @@ type card struct {
 	Version   string `json:"version"`  // of Coppice that trained the model
 	Numerics  int    `json:"numerics"` // arithmetic version
 
-	Data cardData `json:"data"`
-	cardTraining
+	cardFile
+	cardAbout
 	// HeldOut is true if Measures are of samples that the model was not trained on.
 	HeldOut     bool            `json:"held_out"`
 	EvaluatedOn string          `json:"evaluated_on"`
@@ -113,8 +123,19 @@ type card struct {
 	shown *modelShown
 }
 
-// cardTraining is what a card says of the training.
-type cardTraining struct {
+// cardFile is what a card says of the exported file that it describes. File and SHA256, the hash of its bytes, are
+// empty if there is none.
+type cardFile struct {
+	File     string           `json:"file,omitempty"`
+	SHA256   string           `json:"sha256,omitempty"`
+	Inputs   []export.Array   `json:"inputs"`
+	Outputs  []export.Array   `json:"outputs"`
+	Examples []export.Example `json:"examples,omitempty"`
+}
+
+// cardAbout is what a card says of the data and the training.
+type cardAbout struct {
+	Data     cardData        `json:"data"`
 	Spec     *round.Job      `json:"spec"` // with all resolved hyperparameters
 	Steps    uint64          `json:"steps"`
 	BestStep uint64          `json:"best_step,omitempty"`
@@ -144,9 +165,9 @@ type cardCommands struct {
 	VerifyData string `json:"verify_data"`
 }
 
-// newCard returns the card of a model. of is the file or the name of the model, and data the name of its dataset on
-// the cluster, or empty.
-func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
+// newCard returns the card of a model. of is the file or the name of the model, data is the name of its dataset on the
+// cluster, or empty, and exported is the exported file that the card describes, or empty.
+func newCard(m *predict.Model, of, data, exported string, f *cardFlags) (*card, error) {
 	p, shown := m.Provenance, newModelShown(m, of, data)
 	file := filepath.Base(of)
 	if f.CardName != "" || filepath.Ext(of) == "" { // a name, not a file
@@ -155,14 +176,24 @@ func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 	c := &card{
 		Name: strings.TrimSuffix(file, filepath.Ext(file)), License: f.License, Algorithm: m.File.Algorithm,
 		Predicts: m.Output().String(), Digest: m.File.Digest, Version: p.Version, Numerics: m.File.Numerics,
-		cardTraining: cardTraining{Spec: p.Job, Steps: p.Steps, BestStep: p.BestStep, Samples: p.Rows},
-		HeldOut:      p.Rows.Test > 0, EvaluatedOn: p.EvaluatedOn,
-		Measures: p.Measures, Baselines: p.Baselines, Added: p.Added, shown: shown,
-		Data: cardData{
-			Digest: p.Job.Dataset, Name: cmp.Or(f.DatasetName, data), Samples: p.Rows.Train + p.Rows.Validation + p.Rows.Test,
-			Features: shown.Features, Labels: shown.Labels, LabelsAre: shown.labelsAre(), FeatureNames: p.FeatureNames,
-			LabelNames: m.Labels(), ReadWith: dataflags.ReadingFlags(&p.Reading), Missing: p.Missing,
-		},
+		HeldOut: p.Rows.Test > 0, EvaluatedOn: p.EvaluatedOn, Measures: p.Measures, Baselines: p.Baselines, Added: p.Added,
+		cardAbout: cardAbout{Spec: p.Job, Steps: p.Steps, BestStep: p.BestStep, Samples: p.Rows}, shown: shown,
+	}
+	c.Data = cardData{
+		Digest: p.Job.Dataset, Name: cmp.Or(f.DatasetName, data), Samples: p.Rows.Train + p.Rows.Validation + p.Rows.Test,
+		Features: shown.Features, Labels: shown.Labels, LabelsAre: shown.labelsAre(), FeatureNames: p.FeatureNames,
+		LabelNames: m.Labels(), ReadWith: dataflags.ReadingFlags(&p.Reading), Missing: p.Missing,
+	}
+	format, _ := export.FormatOf("", exported)
+	if exported != "" {
+		c.File = filepath.Base(exported)
+	}
+	var err error
+	if c.Inputs, c.Outputs, err = export.Arrays(m, format.Name); err != nil {
+		return nil, err
+	}
+	if c.Examples, err = export.Examples(m); err != nil {
+		return nil, err
 	}
 	if a, err := registry.Find(m.File.Algorithm); err == nil {
 		c.Summary, c.Paper = a.About().Summary, a.About().Paper
@@ -175,7 +206,7 @@ func newCard(m *predict.Model, of, data string, f *cardFlags) *card {
 		Verify:     fmt.Sprintf("coppice model verify %s --data FILE", word),
 		VerifyData: fmt.Sprintf("coppice model verify %s --data FILE --only-data", word),
 	}
-	return c
+	return c, nil
 }
 
 func (c *card) json() ([]byte, error) {
@@ -263,15 +294,15 @@ func (c *card) markdown() []byte {
 		fmt.Fprint(w, "\nThe card names no license.\n")
 	}
 	p := c.shown.Provenance
+	c.arrays(w)
 	fmt.Fprint(w, "\n## Data and training\n\n")
 	pairs(w, "property", [][2]string{
 		{"model digest", "`" + c.Digest + "`"},
 		{"data digest", "`" + c.Data.Digest + "`"},
 		{"dataset", inline(c.Data.Name)},
 		{"labels are", inline(c.Data.LabelsAre)},
-		{"features", inline(cli.NameList(c.Data.FeatureNames))},
-		{"read with", inline(cmp.Or(c.Data.ReadWith, "no flags"))},
-		{"missing values", inline(cmp.Or(c.Data.Missing, "refused"))},
+		{"flags of the command that read the data", inline(cmp.Or(c.Data.ReadWith, "none"))},
+		{"missing values", inline(cmp.Or(c.Data.Missing, "refused by Coppice"))},
 		{"split", inline(results.Split(c.Spec, p.Group))},
 		{"samples", results.Samples(c.Samples, 0)},
 		{"seed", fmt.Sprint(c.Spec.Seed)},
@@ -290,7 +321,8 @@ func (c *card) markdown() []byte {
 		c.Commands.Evaluate, repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
 	fmt.Fprintf(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares "+
 		"the digest of\nthe data. The second command also trains the model again, and compares the digests of both "+
-		"models.\n\n```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
+		"models.\nThe model digest identifies the numbers of the model, not an exported file: the commands need the model "+
+		"file.\n\n```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
 	return w.Bytes()
 }
 
@@ -299,6 +331,77 @@ func enhanceText(e *round.Enhance) string {
 		return ""
 	}
 	return e.String()
+}
+
+// arrays says what the model reads and predicts.
+func (c *card) arrays(w io.Writer) {
+	fmt.Fprintf(w, "\n## Input and output\n\nThe model has these arrays, with a row for each sample%s:\n\n", c.fileText())
+	pairs(w, "array", append(arrayLines(c.Inputs), arrayLines(c.Outputs)...))
+	fmt.Fprint(w, "\nGive the features as they are in the data file, in this order. The model scales them itself.\n")
+	p := c.shown.Provenance
+	if by, err := dataset.ParseMissing(p.Missing); err == nil && by.Fill {
+		fmt.Fprintf(w, "\nA missing feature is replaced by %v.\n", by.Value)
+	} else if by.By != "" {
+		fmt.Fprintf(w, "\nA missing feature is replaced by its %s in the training samples.\n", by.By)
+	} else {
+		fmt.Fprint(w, "\nCoppice refuses missing features. An exported file refuses none: check that all features are "+
+			"finite numbers.\n")
+	}
+	c.examples(w)
+	if len(p.Reading.Categories) == 0 || len(c.Inputs) > 1 {
+		return
+	}
+	for _, k := range p.Reading.Categories {
+		fmt.Fprintf(w, "\nThe column %s has a feature for each level: 1 for samples of the level, and otherwise 0.\n",
+			inline(cli.NameList([]string{k.Name})))
+	}
+}
+
+// examples writes the predictions of the examples, and how an exported file is used and checked.
+func (c *card) examples(w io.Writer) {
+	if c.SHA256 != "" {
+		fmt.Fprintf(w, "\nThe pages docs/guides/export.md and docs/guides/export-onnx.md of Coppice have programs that "+
+			"predict with exported files.\nThe file `%s` has the SHA-256 hash `%s`.\n", c.File, c.SHA256)
+	}
+	const most = 50 // labels
+	if len(c.Examples) != 2 || len(c.Outputs[0].Columns) > most {
+		return
+	}
+	fmt.Fprint(w, "\nUse these predictions to check a program that reads the model. "+
+		"The number of a feature is j, counted from 0.\n\n"+
+		"| prediction | all features are 0 | feature j is (j mod 5 - 2) / 2 |\n| --- | --: | --: |\n")
+	for i, name := range c.Outputs[0].Columns {
+		fmt.Fprintf(w, "| %s | %v | %v |\n", inline(cli.NameList([]string{name})), c.Examples[0].Predictions[i],
+			c.Examples[1].Predictions[i])
+	}
+}
+
+// fileText names the exported file.
+func (c *card) fileText() string {
+	if c.File == "" {
+		return ""
+	}
+	return " (`" + c.File + "`)"
+}
+
+// arrayLines describes arrays with their columns.
+func arrayLines(all []export.Array) (lines [][2]string) {
+	const most = 200 // columns
+	for _, a := range all {
+		var names []string
+		for _, name := range a.Columns[:min(most, len(a.Columns))] {
+			names = append(names, inline(cli.NameList([]string{name})))
+		}
+		if len(a.Columns) > most {
+			names = append(names, "and so on; the JSON of the card has all names")
+		}
+		text := fmt.Sprintf("%s, %s: %s", a.Type, units.Plural(len(a.Columns), "column"), strings.Join(names, ", "))
+		if len(a.Levels) > 0 {
+			text += "; levels: " + inline(cli.NameList(a.Levels))
+		}
+		lines = append(lines, [2]string{"`" + a.Name + "`", text})
+	}
+	return lines
 }
 
 // measureTable writes the measures of the model and of its baseline.

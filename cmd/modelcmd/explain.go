@@ -25,12 +25,12 @@ type explainCmd struct {
 	Model   string `arg:"" placeholder:"FILE" help:"Model file."`
 	Method  string `enum:",importance,permutation,shap,path,splits,weights" default:"" placeholder:"M" help:"importance, permutation, shap, path, splits or weights (default: importance for forests and boosters, splits for ldlf, weights for linear models, and otherwise permutation)."`
 	Data    string `placeholder:"FILE" help:"Data file; - for stdin. permutation needs labels in it; weights need no file."`
-	Samples int    `default:"10000" placeholder:"N" help:"permutation: maximum number of samples; if the file has more, N are drawn at random. 0: no maximum."`
-	Repeats int    `default:"10" placeholder:"N" help:"permutation: number of permutations of each feature."`
-	Seed    uint64 `default:"1" placeholder:"N" help:"permutation: seed of the random numbers."`
+	Samples int    `default:"10000" placeholder:"N" help:"permutation: maximum number of samples; if the file has more, N are drawn at random (default: 10000). 0: no maximum."`
+	Repeats int    `default:"10" placeholder:"N" help:"permutation: number of permutations of each feature (default: 10)."`
+	Seed    uint64 `default:"1" placeholder:"N" help:"permutation: seed of the random numbers (default: 1)."`
 	Row     string `placeholder:"R" help:"Sample of the file: its name, or its row number, counted from 0, if samples have no names. path needs it; shap then explains only this sample."`
-	Tree    int    `default:"0" placeholder:"N" help:"path: number of the tree, counted from 0."`
-	Top     int    `default:"20" placeholder:"N" help:"Number of features or splits in the text; -o json has all. 0: all."`
+	Tree    int    `default:"0" placeholder:"N" help:"path: number of the tree, counted from 0 (default: 0)."`
+	Top     int    `default:"20" placeholder:"N" help:"Number of features or splits in the text; -o json has all (default: 20). 0: all."`
 	Out     string `placeholder:"FILE" help:"shap: write the values of each sample to FILE: .npz, .csv or .csv.gz."`
 	Figures string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg, .png and .pdf."`
 
@@ -43,10 +43,15 @@ type explainCmd struct {
 // Help implements kong's HelpProvider.
 func (explainCmd) Help() string {
 	return `importance: how much the splits of trees gain by each feature. It needs no data.
+
 permutation: how much the losses rise if the values of a feature are permuted between samples. It is for all models.
+
 shap: how much each feature adds to the prediction of a sample. It is for forests (rf, structrf) and boosters.
+
 path: the path of a sample through a tree.
+
 splits: the splits of ldlf that divide the samples with the most certainty.
+
 weights: the weights of a linear model, in units of the features as the file has them.`
 }
 
@@ -146,6 +151,9 @@ func (c *explainCmd) fits(a *cli.App, method string) error {
 			}
 		}
 	}
+	if given := c.Given(); c.Data == "" && len(given) > 0 {
+		return cli.Usagef("%s says how to read samples: give {data=FILE}, or leave it out", cli.FlagText(given[0].Name))
+	}
 	switch needs := method != explain.Importance && method != explain.Weights; {
 	case needs && c.Data == "":
 		return cli.Usagef("{method=%s} needs samples: give {data=FILE}", method)
@@ -201,15 +209,17 @@ func (c *explainCmd) explain(a *cli.App, m *predict.Model, e *explanation, src d
 		o := explain.Permuting{Repeats: c.Repeats, Seed: c.Seed, Samples: c.Samples, Progress: func(done, of int) {
 			mu.Lock()
 			defer mu.Unlock()
-			meter.Show(fmt.Sprintf("permuting: %s of %s", units.Count(done), units.Plural(of, "feature")))
+			meter.Show(fmt.Sprintf("%3d %%  permuting: %s of %s", 100*done/of, units.Count(done), units.Count(of)))
 		}}
 		e.Permuted, err = o.Permute(m, src, reading)
 	case explain.SHAP:
-		err = c.shap(a, m, e, src, reading)
+		err = c.shap(a, m, e, src, reading, meter)
 	case explain.Path:
 		var found *explain.Block
 		if found, err = explain.FindRow(src, c.Row, reading); err == nil {
-			e.Path, err = explain.NewPath(m, found, c.Tree)
+			if e.Path, err = explain.NewPath(m, found, c.Tree); err != nil {
+				err = cli.Usage(err)
+			}
 		}
 	case explain.Splits:
 		e.Splits, err = explain.NewSoftSplits(m, src, reading)
@@ -222,8 +232,8 @@ func (c *explainCmd) explain(a *cli.App, m *predict.Model, e *explanation, src d
 }
 
 // shap computes SHAP values, of all samples or of one.
-func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src dataset.Source,
-	reading importer.Options) error {
+func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src dataset.Source, reading importer.Options,
+	meter *progress.Meter) error {
 	x, err := explain.NewExplainer(m)
 	if err != nil {
 		return err
@@ -234,7 +244,7 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 		if err != nil {
 			return err
 		}
-		return e.SHAP.one(x, found)
+		return e.SHAP.one(found)
 	}
 	var sink *shapSink
 	if c.Out != "" {
@@ -243,8 +253,25 @@ func (c *explainCmd) shap(a *cli.App, m *predict.Model, e *explanation, src data
 		}
 		defer sink.file.Discard()
 	}
-	if err := x.Each(m, src, reading, func(b *explain.Explained) error {
-		if err := e.SHAP.add(x, b); err != nil || sink == nil {
+	var mu sync.Mutex // the file is read and explained at the same time
+	work := reading
+	work.Progress = nil // reading is ahead of the explanations
+	work.Note = func(text errtext.Text) {
+		mu.Lock()
+		defer mu.Unlock()
+		reading.Note(text)
+	}
+	work.Warn = func(text errtext.Text) {
+		mu.Lock()
+		defer mu.Unlock()
+		reading.Warn(text)
+	}
+	if err := x.Each(m, src, work, func(b *explain.Explained) error {
+		mu.Lock()
+		defer mu.Unlock()
+		err := e.SHAP.add(b)
+		meter.Show(fmt.Sprintf("explaining: %s", units.Plural(e.SHAP.Samples, "sample")))
+		if err != nil || sink == nil {
 			return err
 		}
 		return sink.take(b)

@@ -2,6 +2,7 @@ package modelcmd
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -232,7 +233,7 @@ func TestExplainRefuses(t *testing.T) {
 		{"@/m --method shap", cli.ExitUsage, []string{"--data FILE"}},
 		{"@/m --method path --data @/d.csv", cli.ExitUsage, []string{"--row"}},
 		{"@/m --method path --data @/d.csv --row 40", cli.ExitFailed, []string{"d.csv", `"40"`, "counted from 0"}},
-		{"@/m --method path --data @/d.csv --row 1 --tree 2", cli.ExitFailed, []string{"--tree 2", "2 trees"}},
+		{"@/m --method path --data @/d.csv --row 1 --tree 2", cli.ExitUsage, []string{"--tree 2", "2 trees"}},
 		{"@/m --method path --data @/d.csv --row 1 --tree -1", cli.ExitUsage, []string{"--tree"}},
 		{"@/m --repeats 3", cli.ExitUsage, []string{"--repeats", "permutation"}},
 		{"@/m --method permutation --repeats 0 --data @/d.csv", cli.ExitUsage, []string{"--repeats 0", "want 1"}},
@@ -246,6 +247,7 @@ func TestExplainRefuses(t *testing.T) {
 		{"@/m --method shap --data @/d.csv --row 1 --out @/s.npz", cli.ExitUsage, []string{"--out", "--row"}},
 		{"@/m --method path --row 1 --data @/d.csv --figures @/f", cli.ExitUsage, []string{"--figures"}},
 		{"@/m --data @/d.csv", cli.ExitUsage, []string{"--data", "importance"}},
+		{"@/m --labels class", cli.ExitUsage, []string{"--labels", "--data FILE"}},
 		{"@/m --method gain", cli.ExitUsage, []string{"--method"}},
 		{"@/m --top -1", cli.ExitUsage, []string{"--top"}},
 		{"@/no", cli.ExitFailed, []string{"no:"}},
@@ -253,5 +255,51 @@ func TestExplainRefuses(t *testing.T) {
 		{"@/absent", cli.ExitFailed, []string{"absent"}},
 	} {
 		cmdtest.Refused(t, files, "model explain "+c.args, c.code, c.says)
+	}
+}
+
+// TestExplainedNumber: SHAP values of ordinal labels sum to the expected number, of targets to the targets in their
+// units. The features of a category are permuted together.
+func TestExplainedNumber(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	var ages, targets strings.Builder
+	ages.WriteString("colour,x,age\n")
+	targets.WriteString("x,z,y_a,y_b\n")
+	for i := range 60 {
+		colour := []string{"red", "green", "blue"}[i%3]
+		fmt.Fprintf(&ages, "%s,%d,%d\n", colour, i*7%10, 20+10*(i%3)+i*7%10)
+		fmt.Fprintf(&targets, "%d,%d,%d,%g\n", i*7%10, i%4, 100_000+1000*(i*7%10), 0.001*float64(i%4))
+	}
+	data, model := cmdtest.Write(t, dir, "ages.csv", ages.String()), filepath.Join(dir, "ages.model")
+	cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "age", "--sigma", "2", "--range", "0:60",
+		"--categories", "colour", "--algorithm", "structrf", "--set", "trees=5", "--model-out", model)
+	predictions := clitest.ReadCSV(t, predictedFile(t, dir, model, data))
+	at := slices.Index(predictions[0], "expected")
+	var got explanation
+	cmdtest.JSON(t, &got, "model", "explain", model, "--method", "shap", "--data", data, "--row", "7")
+	want := clitest.Numbers(t, predictions[8][at:at+1])[0]
+	sum := *got.SHAP.Number
+	for _, f := range got.SHAP.Sample.Features {
+		sum += *f.Number
+	}
+	if math.Abs(sum-want) > 1e-4 || math.Abs(*got.SHAP.Sample.Number-want) > 1e-4 {
+		t.Errorf("the values sum to %v, the output is %v, want %v", sum, *got.SHAP.Sample.Number, want)
+	}
+	got = explanation{}
+	cmdtest.JSON(t, &got, "model", "explain", model, "--method", "permutation", "--data", data)
+	if f := got.Permuted.Features; len(f) != 2 || f[0].Feature != "colour" || f[0].NumberMAE.Mean < 1 {
+		t.Errorf("%+v", f)
+	}
+	data, model = cmdtest.Write(t, dir, "targets.csv", targets.String()), filepath.Join(dir, "targets.model")
+	cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "bounded", "--algorithm", "rf", "--set", "trees=5",
+		"--model-out", model)
+	predictions = clitest.ReadCSV(t, predictedFile(t, dir, model, data))
+	got = explanation{}
+	cmdtest.JSON(t, &got, "model", "explain", model, "--method", "shap", "--data", data, "--row", "7")
+	for c, want := range clitest.Numbers(t, predictions[8][1:]) {
+		if v := got.SHAP.Sample.Output[c]; math.Abs(v-want) > 1e-7*math.Abs(want)+1e-9 {
+			t.Errorf("target %d: the values sum to %v, want %v", c, v, want)
+		}
 	}
 }

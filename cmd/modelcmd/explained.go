@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
-	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/explain"
 	"github.com/coppice-ldl/coppice/job/predict"
@@ -50,15 +49,20 @@ type shapSummary struct {
 	Difference float64       `json:"largest_difference"` // of base values and sums from predictions
 	Features   []shapFeature `json:"features"`
 	Sample     *shapSample   `json:"sample,omitempty"`
+	// Number is the expected value of the number that a forest of ordinal labels predicts.
+	Number *float64 `json:"base_number,omitempty"`
 
+	x     *explain.Explainer
+	low   float64 // the number of the first label, if there is a Number
 	drawn shapDrawn
 }
 
 // shapFeature has the means of the absolute SHAP values of a feature.
 type shapFeature struct {
 	Feature string    `json:"feature"`
-	Mean    float64   `json:"mean_abs"` // sum over the labels
+	Mean    float64   `json:"mean_abs"` // sum over the labels, of targets in fractions of their bounds
 	Labels  []float64 `json:"label_mean_abs"`
+	Number  *float64  `json:"number_mean_abs,omitempty"` // of the expected number of ordinal labels
 }
 
 // shapSample has the SHAP values of one sample.
@@ -66,6 +70,7 @@ type shapSample struct {
 	Sample   string       `json:"sample"` // its name, or its row number in the file
 	Output   []float64    `json:"output"` // base values and all SHAP values, added up
 	Features []shapValues `json:"features"`
+	Number   *float64     `json:"number_output,omitempty"` // the expected number
 }
 
 // shapValues has the SHAP values of a feature of a sample.
@@ -73,6 +78,7 @@ type shapValues struct {
 	Feature string    `json:"feature"`
 	Value   float64   `json:"value"` // of the feature
 	SHAP    []float64 `json:"shap"`  // by label
+	Number  *float64  `json:"number_shap,omitempty"`
 }
 
 // shapDrawn has the first samples, for figures.
@@ -89,15 +95,34 @@ const (
 )
 
 func newSHAPSummary(m *predict.Model, x *explain.Explainer) *shapSummary {
-	s := &shapSummary{Background: x.Background(), SumsTo: x.Sum(), Base: x.Base}
+	s := &shapSummary{Background: x.Background(), SumsTo: x.Sum(), Base: x.Base, x: x}
+	scale := m.Provenance.LabelType.Scale
+	if scale != nil && !x.Scores {
+		s.low = float64(scale.Low)
+		base := s.number(x.Base)
+		s.Number = &base
+	}
 	for _, name := range explain.FeatureNames(m) {
-		s.Features = append(s.Features, shapFeature{Feature: name, Labels: make([]float64, x.Labels)})
+		f := shapFeature{Feature: name, Labels: make([]float64, x.Labels)}
+		if s.Number != nil {
+			f.Number = new(float64)
+		}
+		s.Features = append(s.Features, f)
 	}
 	return s
 }
 
+// number returns the sum of numbers of ordinal labels, each times a value.
+func (s *shapSummary) number(values []float64) (sum float64) {
+	for c, v := range values {
+		sum += (s.low + float64(c)) * v
+	}
+	return sum
+}
+
 // add adds the values of a block.
-func (s *shapSummary) add(x *explain.Explainer, b *explain.Explained) error {
+func (s *shapSummary) add(b *explain.Explained) error {
+	x := s.x
 	width := x.Features * x.Labels
 	for i := range b.Rows.N {
 		values := b.Values[i*width:][:width]
@@ -108,6 +133,11 @@ func (s *shapSummary) add(x *explain.Explainer, b *explain.Explained) error {
 		s.Difference = max(s.Difference, d)
 		for k, v := range values {
 			s.Features[k/x.Labels].Labels[k%x.Labels] += math.Abs(v)
+		}
+		for f := range s.Features {
+			if s.Number != nil {
+				*s.Features[f].Number += math.Abs(s.number(values[f*x.Labels:][:x.Labels]))
+			}
 		}
 		if s.drawn.n < mostSwarm && 8*(s.drawn.n+1)*width <= mostSwarmBytes {
 			s.drawn.n++
@@ -125,15 +155,19 @@ func (s *shapSummary) finish() {
 		own := &s.Features[f]
 		for c := range own.Labels {
 			own.Labels[c] /= float64(max(1, s.Samples))
-			own.Mean += own.Labels[c]
+			own.Mean += own.Labels[c] * s.x.Weight(c)
+		}
+		if own.Number != nil {
+			*own.Number /= float64(max(1, s.Samples))
 		}
 	}
 }
 
 // one explains the sample of a block with one sample.
-func (s *shapSummary) one(x *explain.Explainer, b *explain.Block) error {
+func (s *shapSummary) one(b *explain.Block) error {
+	x := s.x
 	found := x.NewLane().Block(b)
-	if err := s.add(x, found); err != nil {
+	if err := s.add(found); err != nil {
 		return err
 	}
 	s.finish()
@@ -141,12 +175,20 @@ func (s *shapSummary) one(x *explain.Explainer, b *explain.Block) error {
 	features := found.Features(0)
 	for f := range s.Features {
 		own := found.Values[f*x.Labels:][:x.Labels]
-		row.Features = append(row.Features, shapValues{s.Features[f].Feature, float64(features[f]), own})
+		values := shapValues{Feature: s.Features[f].Feature, Value: float64(features[f]), SHAP: own}
+		if s.Number != nil {
+			number := s.number(own)
+			values.Number = &number
+		}
+		row.Features = append(row.Features, values)
 		for c, v := range own {
 			row.Output[c] += v
 		}
 	}
-	s.Sample = row
+	if s.Sample = row; s.Number != nil {
+		number := s.number(row.Output)
+		row.Number = &number
+	}
 	return nil
 }
 
@@ -282,6 +324,9 @@ func (e *explanation) permutedText(w io.Writer) (all bool) {
 		header, loss = append(header, "K-L"), "K-L "+short(*p.KL)+", "+loss
 	}
 	header = append(header, "MAE")
+	if p.NumberMAE != nil {
+		header, loss = append(header, "MAE of the number"), loss+", MAE of the expected number "+short(*p.NumberMAE)
+	}
 	several := len(labels) > 1
 	if several {
 		header = append(header, labels...)
@@ -294,6 +339,9 @@ func (e *explanation) permutedText(w io.Writer) (all bool) {
 			row = append(row, withError(x.KL))
 		}
 		row = append(row, withError(&x.MAE))
+		if x.NumberMAE != nil {
+			row = append(row, withError(x.NumberMAE))
+		}
 		if several {
 			for c := range x.LabelMAE {
 				row = append(row, short(x.LabelMAE[c].Mean))
@@ -311,34 +359,45 @@ func (e *explanation) permutedText(w io.Writer) (all bool) {
 func (e *explanation) shapText(w io.Writer) (all bool) {
 	s := e.SHAP
 	labels, all := e.labelColumns()
+	order := explain.Order(len(s.Features), func(i int) float64 { return s.Features[i].Mean })
+	header := []string{"feature"}
+	var row func(i int) []string
 	if x := s.Sample; x != nil {
 		fmt.Fprintf(w, "SHAP values of sample %s\n", x.Sample)
-		header := append([]string{"feature", "value"}, labels...)
-		order := explain.Order(len(x.Features), func(i int) float64 { return s.Features[i].Mean })
-		if !all {
-			header = append(header, "sum of |SHAP|")
-		}
-		e.featureTable(w, header, order, func(i int) []string {
-			row := []string{x.Features[i].Feature, short(x.Features[i].Value)}
-			if !all {
-				return append(row, short(s.Features[i].Mean))
+		header = append(header, "value", "sum of absolute values")
+		row = func(i int) []string {
+			v := &x.Features[i]
+			cells := []string{v.Feature, short(v.Value), short(s.Features[i].Mean)}
+			if v.Number != nil {
+				cells = append(cells, short(*v.Number))
 			}
-			return append(row, shorts(x.Features[i].SHAP)...)
-		})
-		if all {
-			fmt.Fprintf(w, "\nbase values: %s\noutput:      %s\n", strings.Join(shorts(s.Base), ", "),
-				strings.Join(shorts(x.Output), ", "))
+			return append(cells, shorts(v.SHAP[:len(labels)])...)
 		}
 	} else {
 		fmt.Fprintf(w, "Mean absolute SHAP values of %s\n", units.Plural(s.Samples, "sample"))
-		order := explain.Order(len(s.Features), func(i int) float64 { return s.Features[i].Mean })
-		e.featureTable(w, append([]string{"feature", "all labels"}, labels...), order, func(i int) []string {
-			row := []string{s.Features[i].Feature, short(s.Features[i].Mean)}
-			if all {
-				row = append(row, shorts(s.Features[i].Labels)...)
+		header = append(header, "all labels")
+		row = func(i int) []string {
+			f := &s.Features[i]
+			cells := []string{f.Feature, short(f.Mean)}
+			if f.Number != nil {
+				cells = append(cells, short(*f.Number))
 			}
-			return row
-		})
+			return append(cells, shorts(f.Labels[:len(labels)])...)
+		}
+	}
+	if s.Number != nil {
+		header = append(header, "expected number")
+	}
+	e.featureTable(w, append(header, labels...), order, row)
+	if x := s.Sample; x != nil {
+		var base, output []string
+		if s.Number != nil {
+			base, output = append(base, "number "+short(*s.Number)), append(output, "number "+short(*x.Number))
+		}
+		base, output = append(base, shorts(s.Base[:len(labels)])...), append(output, shorts(x.Output[:len(labels)])...)
+		if len(base) > 0 {
+			fmt.Fprintf(w, "\nbase values: %s\noutput:      %s\n", strings.Join(base, ", "), strings.Join(output, ", "))
+		}
 	}
 	fmt.Fprintf(w, "\nthe values of a sample and a label sum to %s\nbackground: %s\n", s.SumsTo, s.Background)
 	fmt.Fprintf(w, "sums differ from predictions by at most %.1e\n", s.Difference)
@@ -429,7 +488,7 @@ func (e *explanation) weightsText(w io.Writer) (all bool) {
 	if !all {
 		header = append(header, "greatest weight")
 	}
-	order := explain.Order(len(l.Features), func(i int) float64 { return l.Features[i].Size() })
+	order := explain.Order(len(l.Features), l.Size)
 	e.featureTable(w, header, order, func(i int) []string {
 		x := &l.Features[i]
 		row := []string{x.Feature}
@@ -440,7 +499,7 @@ func (e *explanation) weightsText(w io.Writer) (all bool) {
 			row = append(row, short(*x.Deviation))
 		}
 		if !all {
-			row = append(row, short(x.Size()))
+			row = append(row, short(l.Size(i)))
 		}
 		return row
 	})
@@ -454,157 +513,4 @@ func (e *explanation) weightsText(w io.Writer) (all bool) {
 		fmt.Fprintln(w, "order: greatest weight; with --data, times the standard deviation of the feature")
 	}
 	return all
-}
-
-// mostFigureBars is the number of features in a figure.
-const mostFigureBars = 15
-
-// mostFigureLabels is the number of labels with a figure of their own.
-const mostFigureLabels = 6
-
-// figures draws the figures of the explanation.
-func (e *explanation) figures() (all []figure.Named, err error) {
-	add := func(name string, f interface {
-		Figure() (*figure.Figure, error)
-	}) {
-		if err != nil {
-			return
-		}
-		var drawn *figure.Figure
-		if drawn, err = f.Figure(); err == nil {
-			all = append(all, figure.Named{Name: name, Figure: drawn})
-		}
-	}
-	switch {
-	case e.Gains != nil:
-		add("importance", e.gainBars())
-	case e.Permuted != nil:
-		add("permutation", e.permutedBars())
-	case e.SHAP != nil && e.SHAP.Samples > 0:
-		add("shap", e.shapBars())
-		for c := range e.Labels[:min(len(e.Labels), mostFigureLabels)] {
-			add(fmt.Sprintf("shap-label-%d", c), e.swarm(c))
-		}
-	case e.Weights != nil:
-		for c := range e.Labels[:min(len(e.Labels), mostFigureLabels)] {
-			add(fmt.Sprintf("weights-label-%d", c), e.weightBars(c))
-		}
-	}
-	return all, err
-}
-
-// first returns the first things of an order that a figure shows.
-func first(order []int) []int { return order[:min(len(order), mostFigureBars)] }
-
-func (e *explanation) gainBars() *figure.Bars {
-	g, b := e.Gains, &figure.Bars{Title: e.Algorithm + ": importance", X: figure.Axis{Name: "fraction of all gains"}}
-	s := figure.BarSeries{}
-	total := 0.0
-	for i := range g.Features {
-		total += g.Features[i].Gain
-	}
-	for _, i := range first(explain.Order(len(g.Features), func(i int) float64 { return g.Features[i].Gain })) {
-		x := &g.Features[i]
-		b.Names, s.Values = append(b.Names, x.Feature), append(s.Values, x.Importance)
-		if x.StandardError != nil && total > 0 {
-			s.Deviation = append(s.Deviation, *x.StandardError/total)
-		}
-	}
-	b.Series = []figure.BarSeries{s}
-	return b
-}
-
-func (e *explanation) permutedBars() *figure.Bars {
-	p := e.Permuted
-	b := &figure.Bars{Title: e.Algorithm + ": permutation importance",
-		X: figure.Axis{Name: "rise of the mean absolute error"}}
-	if p.KL != nil {
-		b.X = figure.Axis{Name: "rise of the K-L divergence", Unit: "nats"}
-	}
-	s := figure.BarSeries{}
-	for _, i := range first(explain.Order(len(p.Features), func(i int) float64 { return p.Features[i].Rise() })) {
-		x := &p.Features[i]
-		m := &x.MAE
-		if x.KL != nil {
-			m = x.KL
-		}
-		b.Names, s.Values = append(b.Names, x.Feature), append(s.Values, m.Mean)
-		if m.StandardError != nil {
-			s.Deviation = append(s.Deviation, *m.StandardError)
-		}
-	}
-	b.Series = []figure.BarSeries{s}
-	return b
-}
-
-// shapOrder lists the features that figures of SHAP values show.
-func (e *explanation) shapOrder() []int {
-	return first(explain.Order(len(e.SHAP.Features), func(i int) float64 { return e.SHAP.Features[i].Mean }))
-}
-
-func (e *explanation) shapBars() *figure.Bars {
-	s := e.SHAP
-	b := &figure.Bars{Title: e.Algorithm + ": mean |SHAP value|", X: figure.Axis{Name: "mean |SHAP value|"}}
-	order := e.shapOrder()
-	for _, i := range order {
-		b.Names = append(b.Names, s.Features[i].Feature)
-	}
-	if len(e.Labels) == 1 || len(e.Labels) > mostFigureLabels {
-		one := figure.BarSeries{}
-		for _, i := range order {
-			one.Values = append(one.Values, s.Features[i].Mean)
-		}
-		b.Series = []figure.BarSeries{one}
-		return b
-	}
-	for c, name := range e.Labels {
-		part := figure.BarSeries{Name: name}
-		for _, i := range order {
-			part.Values = append(part.Values, s.Features[i].Labels[c])
-		}
-		b.Series = append(b.Series, part)
-	}
-	return b
-}
-
-// swarm shows the SHAP values of a label.
-func (e *explanation) swarm(label int) *figure.Swarm {
-	s := e.SHAP
-	w := &figure.Swarm{Title: e.Algorithm + ": " + e.Labels[label], X: figure.Axis{Name: "SHAP value"}}
-	features, labels := len(s.Features), len(e.Labels)
-	for _, f := range e.shapOrder() {
-		w.Names = append(w.Names, s.Features[f].Feature)
-		values, shades := make([]float64, s.drawn.n), make([]float64, s.drawn.n)
-		low, high := math.Inf(1), math.Inf(-1)
-		for i := range values {
-			values[i] = s.drawn.values[(i*features+f)*labels+label]
-			shades[i] = float64(s.drawn.x[i*features+f])
-			low, high = min(low, shades[i]), max(high, shades[i])
-		}
-		for i, v := range shades {
-			if shades[i] = 0.5; high > low {
-				shades[i] = (v - low) / (high - low)
-			}
-		}
-		w.Values, w.Shades = append(w.Values, values), append(w.Shades, shades)
-	}
-	return w
-}
-
-// weightBars shows the weights of a label, times the standard deviations of the features if they are known.
-func (e *explanation) weightBars(label int) *figure.Bars {
-	l := e.Weights
-	b := &figure.Bars{Title: e.Algorithm + ": " + e.Labels[label], X: figure.Axis{Name: "weight"}}
-	s := figure.BarSeries{}
-	for _, i := range first(explain.Order(len(l.Features), func(i int) float64 { return l.Features[i].Size() })) {
-		x := &l.Features[i]
-		v := x.Weights[label]
-		if x.Deviation != nil {
-			b.X.Name = "weight times standard deviation"
-			v *= *x.Deviation
-		}
-		b.Names, s.Values = append(b.Names, x.Feature), append(s.Values, v)
-	}
-	b.Series = []figure.BarSeries{s}
-	return b
 }

@@ -1,6 +1,8 @@
 package modelcmd
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -69,7 +71,8 @@ func (c *exportCmd) Run(a *cli.App) error {
 	}
 	defer out.Discard()
 	meter := progress.New(a)
-	size, err := format.Write(meter.Writing(a.Ctx, "exporting", out), m)
+	hash := sha256.New()
+	size, err := format.Write(io.MultiWriter(meter.Writing(a.Ctx, "exporting", out), hash), m)
 	meter.Clear()
 	if err != nil {
 		return fmt.Errorf("%s: cannot be exported as %s: %w", c.Model, format.Name, err)
@@ -77,7 +80,16 @@ func (c *exportCmd) Run(a *cli.App) error {
 	e := &exported{Model: c.Model, Digest: m.File.Digest, Format: format.Name, Out: c.Out, Bytes: size,
 		Tensors: len(m.File.Tensors), Predicts: m.Output().String(), Cards: []string{}}
 	e.Features, e.Labels = m.Shape()
-	files, err := newCard(m, c.Model, dataset, &c.cardFlags).files(markdown, text)
+	named := c.Out
+	if _, ok := export.FormatOf("", named); !ok { // stdout, or another name
+		named = "model." + format.Name
+	}
+	card, err := newCard(m, c.Model, dataset, named, &c.cardFlags)
+	if err != nil {
+		return err
+	}
+	card.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	files, err := card.files(markdown, text)
 	defer files.discard()
 	if err != nil {
 		return err

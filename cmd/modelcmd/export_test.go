@@ -1,9 +1,12 @@
 package modelcmd
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/job/export"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
@@ -142,6 +146,35 @@ func TestCard(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", c.out, e.Code, e.Stderr)
 		}
 	}
+	people := cmdtest.Write(t, dir, "people.csv", strings.Replace(clitest.PeopleFile([]string{"x1", "word", "x2", "mood"},
+		",", ".", true), "\n0,", "\nNA,", 1))
+	for _, c := range []struct{ missing, says string }{{"median", "by its median in the"}, {"7", "is replaced by 7."}} {
+		path := filepath.Join(dir, "people.model")
+		cmdtest.Works(t, "train", "--local", "--data", people, "--algorithm", "aa-knn", "--labels", "class",
+			"--label-columns", "mood", "--categories", "word", "--missing", c.missing, "--model-out", path)
+		text := cmdtest.Works(t, "model", "card", path)
+		for _, says := range []string{c.says, "The column word has", "calm, sad, wild", "| `features` | float32, 5 columns: x1, ",
+			"pipeline_tag: tabular-classification"} {
+			if !strings.Contains(text, says) {
+				t.Errorf("%s: the card does not say %q:\n%s", c.missing, says, text)
+			}
+		}
+		var about struct{ About export.About }
+		if err := json.Unmarshal([]byte(cmdtest.Works(t, "model", "export", path, "--format", "json", "--out", "-")),
+			&about); err != nil || len(about.About.Fill) != about.About.Features {
+			t.Errorf("%s: %v, %+v", c.missing, err, about)
+		}
+	}
+	graph := filepath.Join(dir, "people.onnx")
+	cmdtest.Works(t, "model", "export", filepath.Join(dir, "people.model"), "--out", graph)
+	ofGraph := cmdtest.Read(t, filepath.Join(dir, "people.card.md"))
+	for _, says := range []string{"for each sample (`people.onnx`)", "| `features` | float32, 2 columns: x1, x2 |",
+		"| `category_word` | string, 1 column: word; levels: w, wx, wxx |",
+		"| `predictions` | float32, 3 columns: calm, sad, wild |"} {
+		if !strings.Contains(ofGraph, says) {
+			t.Errorf("the card of ONNX does not say %q:\n%s", says, ofGraph)
+		}
+	}
 	trained := forged(t, model, "trained.model", 0, func(p *pipeline.Provenance) { p.Rows.Train, p.Rows.Test = 24, 0 })
 	if text := cmdtest.Works(t, "model", "card", trained); strings.Contains(text, "model-index") ||
 		!strings.Contains(text, "no samples were held out") {
@@ -202,6 +235,37 @@ func TestDiff(t *testing.T) {
 		if e := cmdtest.Run(t, append([]string{"model", "diff"}, c.args...)...); e.Code != c.code ||
 			!strings.Contains(e.Stderr, c.says) {
 			t.Errorf("%q: exit code %d: %s", c.args, e.Code, e.Stderr)
+		}
+	}
+}
+
+// TestCardExamples: a card has the hash of the exported file, and the predictions of two samples.
+func TestCardExamples(t *testing.T) {
+	dir, m := t.TempDir(), clitest.NewMoods(40)
+	_, model := m.Trained(t, dir)
+	cmdtest.Works(t, "model", "export", model, "--out", filepath.Join(dir, "m.json"))
+	var own card
+	if err := json.Unmarshal([]byte(cmdtest.Read(t, filepath.Join(dir, "m.card.json"))), &own); err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256([]byte(cmdtest.Read(t, filepath.Join(dir, "m.json"))))
+	if own.SHA256 != fmt.Sprintf("%x", hash) {
+		t.Errorf("the hash is %s", own.SHA256)
+	}
+	if len(own.Examples) != 2 || !slices.Equal(own.Examples[0].Features, make([]float32, 4)) ||
+		!slices.Equal(own.Examples[1].Features, []float32{-1, -0.5, 0, 0.5}) {
+		t.Fatalf("examples: %+v", own.Examples)
+	}
+	text := strings.Join(own.Inputs[0].Columns, ",") + "\n0,0,0,0\n-1,-0.5,0,0.5\n"
+	lines := strings.Split(strings.TrimSpace(cmdtest.Works(t, "predict", "--model", model, "--data",
+		cmdtest.Write(t, dir, "two.csv", text), "--out", "-")), "\n")
+	for i, e := range own.Examples {
+		want := strconv.Itoa(i)
+		for _, p := range e.Predictions {
+			want += "," + strconv.FormatFloat(float64(p), 'g', -1, 32)
+		}
+		if !strings.HasPrefix(lines[1+i], want) {
+			t.Errorf("example %d: predict has %s, the card %s", i, lines[1+i], want)
 		}
 	}
 }

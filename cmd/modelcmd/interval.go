@@ -49,6 +49,7 @@ type intervals struct {
 	*predict.Intervals
 	Calibration string             `json:"calibration"` // the file
 	From        calibrationSamples `json:"from"`
+	Matched     *read.Matching     `json:"matched"`
 	LeftOut     dataflags.LeftOut  `json:"left_out,omitempty"` // rows of the file
 	Notes       []string           `json:"notes,omitempty"`    // how the file was read
 }
@@ -78,7 +79,7 @@ func (c *intervalFlags) calibrate(a *cli.App, m *predict.Model, f dataflags.File
 		return nil, err
 	}
 	unseen.Count(&o)
-	src, _, err := read.OpenFor(c.Calibrate, o, m.Schema())
+	src, matched, err := read.OpenFor(c.Calibrate, o, m.Schema())
 	if err != nil {
 		return nil, cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
@@ -92,7 +93,7 @@ func (c *intervalFlags) calibrate(a *cli.App, m *predict.Model, f dataflags.File
 	}
 	progress := progress.New(a)
 	defer progress.Clear()
-	r := &intervals{Calibration: c.Calibrate, From: allSamples}
+	r := &intervals{Calibration: c.Calibrate, From: allSamples, Matched: matched}
 	if read.IsNamedArrays(c.Calibrate) {
 		r.Calibration = read.NamedArrays
 	}
@@ -143,8 +144,10 @@ func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src datase
 			return nil, nil
 		}
 	}
-	d := dataflags.AsRead(&p.Reading, p.Missing)
-	d.Names, d.Images = f.Names, f.Images
+	d := dataflags.DataFlags{FileFlags: dataflags.FileFlags{Names: f.Names, Images: f.Images, Missing: p.Missing,
+		Header: "auto"}}
+	kind, err := read.FormatOf(c.Calibrate, read.OpenOptions{})
+	d.AsRead(&p.Reading, err == nil && kind == p.Reading.Kind)
 	options, checks, err := d.Options()
 	if err != nil {
 		return nil, nil // the model does not say how its file was read
@@ -207,8 +210,10 @@ func (r *intervals) text(w io.Writer) {
 		all = append(all, "...")
 	}
 	fmt.Fprintf(w, "half of the width, before intervals are clipped: %s\n", strings.Join(all, ", "))
-	if text := r.LeftOut.String(); text != "" {
-		fmt.Fprintf(w, "%s: %s\n", r.Calibration, text)
+	var more strings.Builder
+	writeMatching(&more, r.Matched)
+	for line := range strings.Lines(more.String() + r.LeftOut.String()) {
+		fmt.Fprintf(w, "%s: %s\n", r.Calibration, strings.TrimSpace(line))
 	}
 }
 

@@ -112,6 +112,44 @@ func TestIntervalsOfHeldOutSamples(t *testing.T) {
 	}
 }
 
+// TestHeldOutSamplesAreFound: the data of a model are recognised whatever was done to missing values, if its folds are
+// groups, and in a file of another format. A file that differs in one degree is another file.
+func TestHeldOutSamplesAreFound(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	lines := strings.Split(strings.TrimSpace(noisy(80, 1)), "\n")
+	lines[0] += ",who"
+	for i := range lines[1:] {
+		lines[i+1] += fmt.Sprintf(",p%d", i%4)
+	}
+	fields := strings.SplitN(lines[5], ",", 3)
+	lines[5] = fields[0] + ",," + fields[2]
+	data := cmdtest.Write(t, dir, "set.csv", strings.Join(lines, "\n")+"\n")
+	other := cmdtest.Write(t, dir, "other.csv", strings.Replace(strings.Join(lines, "\n"), ",0.", ",0.1", 1)+"\n")
+	packed, model := filepath.Join(dir, "set.npz"), filepath.Join(dir, "m.coppice")
+	cmdtest.Works(t, "dataset", "convert", "--data", data, "--missing", "0", "--drop", "who", "--out", packed)
+	for _, c := range []struct {
+		flags, calibrate string
+		from             calibrationSamples
+		samples          int
+	}{
+		{"--missing mean --drop who --test-fraction 0.25", data, heldOut, 20},
+		{"--missing 0 --drop who --test-fraction 0.25", data, heldOut, 20},
+		{"--missing 0 --drop who --test-fraction 0.25", packed, heldOut, 20},
+		{"--missing mean --groups who --folds groups --fold 2", data, heldOut, 20},
+		{"--missing 0 --drop who --test-fraction 0.25", other, allSamples, 80},
+	} {
+		cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--algorithm", "aa-knn", "--set", "k=3",
+			"--model-out", model}, strings.Fields(c.flags)...)...)
+		var p predicted
+		cmdtest.JSON(t, &p, "predict", "--model", model, "--data", data, "--out", dir+"/p.csv", "--interval", "0.9",
+			"--calibrate", c.calibrate)
+		if p.Intervals.From != c.from || p.Intervals.Samples != c.samples {
+			t.Errorf("%s, %s: %s, %d samples", c.flags, filepath.Base(c.calibrate), p.Intervals.From, p.Intervals.Samples)
+		}
+	}
+}
+
 // TestIntervalArrays: a .npz file has the same ends as a CSV file, and without --interval files are as before.
 func TestIntervalArrays(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -127,6 +165,16 @@ func TestIntervalArrays(t *testing.T) {
 		}
 	}
 	cmdtest.Works(t, append(args, "--out", dir+"/p.npz")...)
+	lines := strings.Split(strings.TrimSpace(noisy(50, 2)), "\n")[1:]
+	for i, line := range lines { // without the names of the samples
+		lines[i] = line[strings.Index(line, ",")+1:]
+	}
+	nameless := cmdtest.Write(t, dir, "nameless.csv", strings.Join(lines, "\n"))
+	text = cmdtest.Works(t, "predict", "--model", model, "--data", nameless, "--label-columns", "2,3", "--interval", "0.9",
+		"--calibrate", nameless, "--out", dir+"/q.csv")
+	if !strings.Contains(text, nameless+": features are matched with the model by position") {
+		t.Errorf("the text does not say how the calibration samples are matched:\n%s", text)
+	}
 	numbers, _ := clitest.Arrays(t, dir+"/p.npz")
 	records := clitest.ReadCSV(t, dir+"/p.csv")
 	for c, label := range []string{"up", "down"} {
@@ -227,9 +275,9 @@ func TestIntervalUsage(t *testing.T) {
 	}{
 		{model, "--interval 0.9", cli.ExitUsage, "--interval needs --calibrate FILE"},
 		{model, "--calibrate " + few, cli.ExitUsage, "--calibrate needs --interval"},
-		{model, "--interval 90 --calibrate " + few, cli.ExitUsage, "want a coverage above 0 and below 1, such as 0.9"},
-		{model, "--interval 0 --calibrate " + few, cli.ExitUsage, "want a coverage above 0"},
-		{model, "--interval NaN --calibrate " + few, cli.ExitUsage, "want a coverage above 0"},
+		{model, "--interval 90 --calibrate " + few, cli.ExitUsage, "want a coverage from 0.000001 to 0.999999, such as 0.9"},
+		{model, "--interval 0 --calibrate " + few, cli.ExitUsage, "want a coverage from 0.000001"},
+		{model, "--interval NaN --calibrate " + few, cli.ExitUsage, "want a coverage from 0.000001"},
 		{model, "--interval 0.9 --calibrate -", cli.ExitUsage, "cannot be read from stdin"},
 		{model, "--interval 0.9 --calibrate none.csv", cli.ExitFailed, "none.csv"},
 		{model, "--interval 0.9 --calibrate " + few, cli.ExitFailed,

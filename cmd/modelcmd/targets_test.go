@@ -93,6 +93,14 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s", args, x.Code, x.Stderr)
 		}
 	}
+	for _, algorithm := range []string{"gld-bfgs", "gld-knn"} { // the error does not advise --normalize
+		x := cmdtest.Run(t, "train", "--local", "--data", trained, "--algorithm", algorithm)
+		if x.Code != 2 || !strings.Contains(x.Stderr, "--labels bounded makes labels targets") ||
+			strings.Contains(x.Stderr, "--normalize") {
+			t.Errorf("%s: exit code %d, %s", algorithm, x.Code, x.Stderr)
+		}
+		cmdtest.Works(t, "train", "--local", "--data", trained, "--algorithm", algorithm, "--labels", "bounded")
+	}
 	for says, args := range map[string][]string{
 		"cannot be changed for a model":        {"--bounds", "0:1"},
 		"but the model was trained on targets": {"--labels", "distributions", "--normalize"},

@@ -14,8 +14,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
@@ -109,6 +111,10 @@ func (c *verifyCmd) Run(a *cli.App) error {
 		missing == nil)); err != nil {
 		return err
 	}
+	here := c.Local || !connect.Chosen(&c.ServerFlags)
+	if c.Data == dataflags.Stdin && !here {
+		return cli.Usagef("{data=-}: the data are read twice to train on a cluster; give the name of a file, or {local}")
+	}
 	m, _, err := loadModel(a, c.Model, &c.ServerFlags)
 	if err != nil {
 		return err
@@ -141,7 +147,7 @@ func (c *verifyCmd) Run(a *cli.App) error {
 		return v.end(a, verdictCannot, reason)
 	}
 	var o *pipeline.Outcome
-	if c.Local || !connect.Chosen(&c.ServerFlags) {
+	if here {
 		v.TrainedOn = "this machine"
 		o, err = c.trainHere(a, j, data)
 	} else {
@@ -187,9 +193,11 @@ func (v *verification) text(w io.Writer) {
 			same = "not the same as"
 		}
 		lines = append(lines, [2]string{"data", fmt.Sprintf("%s: %s, %s, %s", d.File, units.Plural(d.Samples, "sample"),
-			units.Plural(d.Features, "feature"), units.Plural(d.Labels, "label"))},
-			[2]string{"read with", cmp.Or(d.ReadWith, "no flags")},
-			[2]string{"data digest", fmt.Sprintf("%s, %s of the model's data", d.Digest, same)})
+			units.Plural(d.Features, "feature"), units.Plural(d.Labels, "label"))})
+		if d.ReadWith != "" {
+			lines = append(lines, [2]string{"read with", d.ReadWith})
+		}
+		lines = append(lines, [2]string{"data digest", fmt.Sprintf("%s, %s of the model's data", d.Digest, same)})
 	}
 	if v.Trained != "" {
 		lines = append(lines, [2]string{"trained again", fmt.Sprintf("on %s: digest %s", strings.Replace(v.TrainedOn,
@@ -470,8 +478,11 @@ func specOf(j *round.Job, m *dataset.Manifest) protocol.Spec {
 		Folds: j.Split.Folds, Assigned: j.Split.Assigned, Overlap: j.Split.Overlap, KeepPredictions: &none,
 		Measures: j.Measures, Clip: j.Clip, Mask: j.Split.Mask.String(), Set: make(map[string]string),
 	}
-	if s.Measures == pipeline.EveryMeasures {
-		s.Measures = ""
+	if s.Measures == pipeline.EveryMeasures { // of a run of an experiment: all measures that models have
+		s.Measures = pipeline.AllMeasures
+		if registry.Output(j.Algorithm) == algorithms.Number {
+			s.Measures = pipeline.TenMeasures
+		}
 	}
 	if s.Folds > 0 {
 		s.Fold = &j.Split.Fold

@@ -1,6 +1,7 @@
 package modelcmd
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
@@ -165,6 +167,8 @@ func TestVerifyReading(t *testing.T) {
 		{strings.ReplaceAll(clitest.PeopleFile([]string{"x1", "x2", "label_a", "label_b"}, "@", ",", true), "@", ";"),
 			[]string{"--decimal", ",", "--delimiter", ";"}},
 		{clitest.PeopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true), []string{"--thousands", ","}},
+		{strings.NewReplacer(",", "'", ".", ",").Replace(clitest.PeopleFile([]string{"x1", "big", "label_a", "label_b"}, ";",
+			".", true)), []string{"--decimal", ",", "--thousands", "'"}},
 		{clitest.PeopleFile([]string{"x1", "word", "x2", "mood"}, ",", ".", true), []string{"--labels", "class",
 			"--label-columns", "mood", "--categories", "word"}},
 		{clitest.PeopleFile([]string{"id", "x1", "family", "x2", "label_a", "label_b"}, ",", ".", false),
@@ -262,6 +266,11 @@ func TestVerifyOnCluster(t *testing.T) {
 	} {
 		isVerified(t, one.data, one.train, append(one.more, at...))
 	}
+	for _, model := range runsOf(t, data, "{sklearn: 2, seed: 2, repeats: 2}") {
+		if v, _, stderr := verified(t, append([]string{model, "--data", data}, at...)...); v.Verdict != verdictVerified {
+			t.Errorf("a run of an experiment: %+v, %s", v, stderr)
+		}
+	}
 	there := append([]string{"train", "--data", data, "--name", "there", "--test-fraction", "0.2"}, forest...)
 	cmdtest.Works(t, append(there, at...)...)
 	v, code, stderr := verified(t, append([]string{"there", "--data", data}, at...)...)
@@ -289,6 +298,74 @@ func TestVerifyOnCluster(t *testing.T) {
 	}
 }
 
+// TestVerifyOtherFiles: the files that the data came from besides the data file must be named again.
+func TestVerifyOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, columns := range map[string]int{"x.npy": 3, "labels.npy": 2} {
+		var b bytes.Buffer
+		w, err := npy.NewWriter[float64](&b, 20, columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 * columns {
+			if err := w.Write([]float64{map[int]float64{3: float64(i * i % 7), 2: 0.5}[columns]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		cmdtest.Write(t, dir, name, b.String())
+	}
+	data, labels := filepath.Join(dir, "x.npy"), filepath.Join(dir, "labels.npy")
+	train := []string{"--algorithm", "aa-knn", "--labels-file", labels}
+	isVerified(t, data, train, []string{"--labels-file", labels})
+	model := filepath.Join(dir, "m.model")
+	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, train...)...)
+	if e := cmdtest.Run(t, "model", "verify", model, "--data", data); e.Code != 2 ||
+		!strings.Contains(e.Stderr, "was read with --labels-file: give it") {
+		t.Errorf("without the labels: %+v", e)
+	}
+	both := filepath.Join(dir, "both.npz") // another kind of file with the same samples
+	cmdtest.Works(t, "dataset", "convert", "--data", data, "--labels-file", labels, "--out", both)
+	if v, _, stderr := verified(t, model, "--data", both); v.Verdict != verdictVerified {
+		t.Errorf("another kind of file: %+v, %s", v, stderr)
+	}
+}
+
+// runsOf runs a small experiment of forests and linear models on a data file, and returns the model files of its runs.
+func runsOf(t *testing.T, data, folds string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	spec := cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\nseed: 2\nfolds: %s\ndatasets:\n- {name: d, file: %s}\n"+
+		"methods:\n- {algorithm: structrf, settings: {trees: 2}}\n- {algorithm: sa-bfgs, settings: {iterations: 3}}\n", folds,
+		data))
+	cmdtest.Works(t, "experiment", "run", spec, "--local", "--keep-models", "--dir", filepath.Join(dir, "e.experiment"))
+	all, _ := filepath.Glob(filepath.Join(dir, "e.experiment", "models", "*.model"))
+	if len(all) < 4 {
+		t.Fatalf("the experiment has the models %q", all)
+	}
+	return all
+}
+
+// TestVerifyRuns: the models of the runs of an experiment are verified, with the seed of their folds if it is not the
+// seed of the experiment.
+func TestVerifyRuns(t *testing.T) {
+	testkit.WithoutRace(t)
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "a.csv", 40, 5)
+	for folds, more := range map[string][]string{
+		"{k: 2, repeats: 2}": nil, "{sklearn: 2, seed: 2}": nil, "{sklearn: 2, seed: 4, repeats: 2}": {"--fold-seed", "4"},
+		"{k: 2, seed: 4}": {"--fold-seed", "4"},
+	} {
+		for _, model := range runsOf(t, data, folds) {
+			v, _, stderr := verified(t, append([]string{model, "--data", data}, more...)...)
+			if v.Verdict != verdictVerified {
+				t.Errorf("%s: %+v, %s", folds, v, stderr)
+			}
+		}
+	}
+}
+
 // TestVerifyRefused: wrong command lines.
 func TestVerifyRefused(t *testing.T) {
 	dir, m := t.TempDir(), clitest.NewMoods(30)
@@ -303,6 +380,8 @@ func TestVerifyRefused(t *testing.T) {
 		{[]string{model, "--data", filepath.Join(dir, "none.csv")}, 1, "none.csv"},
 		{[]string{filepath.Join(dir, "none.model"), "--data", data, "--server", "127.0.0.1:1"}, 1, "none.model"},
 		{[]string{model, "--data", data, "--labels", "age"}, 2, "--sigma"},
+		{[]string{model, "--data", "-", "--data-format", "csv", "--server", "host"}, 2, "--data -"},
+		{[]string{model, "--data", "-"}, 2, "--data-format"},
 		{[]string{data, "--data", data}, 1, "does not begin with the header"},
 	} {
 		e := cmdtest.Run(t, append([]string{"model", "verify"}, c.args...)...)

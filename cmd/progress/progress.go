@@ -50,6 +50,7 @@ type Meter struct {
 	waitsAt     time.Time
 	Notes       []string // notes and warnings about data
 	Quiet       bool     // true if notes are not written, because JSON has them
+	Targets     bool     // true if losses are squared errors of targets
 }
 
 // New returns a meter that writes to the stderr of a command, and its progress to stdout with -o jsonl.
@@ -167,11 +168,11 @@ func (m *Meter) training(p round.Progress) {
 		m.first, m.firstAt = &p, now
 	}
 	m.told.put(p)
-	m.Show(trainingLine(p, *m.first, now.Sub(m.firstAt)))
+	m.Show(m.trainingLine(p, *m.first, now.Sub(m.firstAt)))
 }
 
 // trainingLine describes p; elapsed is the time since first.
-func trainingLine(p, first round.Progress, elapsed time.Duration) string {
+func (m *Meter) trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	var parts []string
 	if p.Steps > 0 {
 		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*float64(p.Step)/float64(p.Steps)),
@@ -180,7 +181,7 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 		parts = append(parts, "step "+units.Count(p.Step))
 	}
 	if p.Loss >= 0 {
-		parts = append(parts, "K-L "+cli.Measure(p.Loss))
+		parts = append(parts, targetLoss(Loss(p.Loss), m.Targets))
 	}
 	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
 		parts = append(parts, units.Count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
@@ -225,6 +226,7 @@ func (m *Meter) Job(j *protocol.JobInfo) {
 		m.first = nil
 		m.Show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
 	case j.Progress != nil:
+		m.Targets = j.Job != nil && j.Job.Bounds != nil
 		m.training(*j.Progress)
 	}
 }

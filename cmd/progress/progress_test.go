@@ -292,9 +292,26 @@ func TestMeterObeysItself(t *testing.T) {
 
 func TestTrainingLine(t *testing.T) {
 	p := round.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
-	if got, want := trainingLine(p, round.Progress{}, 10*time.Second),
+	m := new(Meter)
+	if got, want := m.trainingLine(p, round.Progress{}, 10*time.Second),
 		" 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	p.Loss = .25
+	if got := m.trainingLine(p, p, 0); got != " 10 %  step 10 of at most 100  K-L 0.25000" {
+		t.Errorf("%q", got)
+	}
+	// A job on targets, in this process and on a cluster.
+	m.Targets = true
+	if got := m.trainingLine(p, p, 0); got != " 10 %  step 10 of at most 100  squared error 0.25000" {
+		t.Errorf("%q", got)
+	}
+	for bounds, want := range map[*dataset.Bounds]bool{nil: false, {}: true} {
+		m, _, _ := slowMeter(false)
+		m.Job(&protocol.JobInfo{Job: &round.Job{Bounds: bounds}, Progress: &p})
+		if m.Targets != want {
+			t.Errorf("bounds %v: targets %v", bounds, m.Targets)
+		}
 	}
 }
 

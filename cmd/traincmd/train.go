@@ -51,7 +51,7 @@ type Cmd struct {
 
 	Local      bool        `group:"cluster" help:"Train in this process, without a cluster."`
 	Memory     units.Bytes `group:"cluster" seldom:"" placeholder:"SIZE" help:"With --local: maximum memory of a task on the whole dataset (an exact fit), such as 8GiB. A job that needs more is refused (default: no limit)."`
-	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
+	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for what tasks keep between rounds (routing probabilities of ldlf, states of winldl and edl-lrl), such as 1GiB. With less memory it is computed again, and the results are the same to the bit."`
 	cli.ThreadsFlag
 
 	CancelInterrupted bool `group:"cluster" seldom:"" help:"If the command is interrupted, cancel the job that it submitted (default: the job continues)."`
@@ -113,7 +113,7 @@ func (c *Cmd) Run(a *cli.App) error {
 
 // trainThere trains on a cluster and waits for the end.
 func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipeline.Outcome, error) {
-	cl, err := c.Connect(a)
+	cl, err := c.ConnectOr(a, "--local trains in this process")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,6 +185,7 @@ func (c *Cmd) trainHere(a *cli.App, file *spec.File, out io.Writer) (*results.Re
 			return nil, nil, err
 		}
 	}
+	m.Targets = j.Bounds != nil
 	start, shown := time.Now(), progress.StartPulse(m)
 	o, err := local.Run(a.Ctx, j, data, local.Options{Lanes: c.ThreadsFlag.Number(), Memory: int64(c.Memory),
 		Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.Training, Model: out,
@@ -217,6 +218,9 @@ func (c *Cmd) load(a *cli.App, m *progress.Meter, file *spec.File) (name string,
 		data, err = c.fetch(a, name)
 	} else {
 		name = dataflags.DatasetName(c.Data)
+		if err := jobcmd.CheckLabels(file.Algorithm, &c.DataFlags); err != nil {
+			return "", nil, nil, err
+		}
 		data, err = c.readFile(a, m)
 	}
 	if err != nil {

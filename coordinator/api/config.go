@@ -98,9 +98,9 @@ func (q *Quotas) checkMemory(j *round.Job, m *dataset.Manifest) error {
 		return bad{err}
 	}
 	if q.Message > 0 && need.Message > q.Message {
-		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s "+
-			"(coppice coordinator --message-memory)",
-			errQuota, units.Format(need.Message), units.Format(q.Message))
+		return fmt.Errorf("%w: messages between the leader and workers take about %s for %s, want at most %s, which is "+
+			"5/16 of coppice coordinator --message-memory",
+			errQuota, units.Format(need.Message), need.Algorithm, units.Format(q.Message))
 	}
 	total := need.State + need.Tree
 	if q.JobMemory <= 0 || total <= q.JobMemory {

@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // Bars shows a value for each of several things, such as the importance of features: horizontal bars, with names at the
@@ -66,10 +68,10 @@ func (b *Bars) Figure() (*Figure, error) {
 	g.x.finish()
 	style := letters(tickSize, 0, 0)
 	for _, name := range b.Names {
-		g.names = append(g.names, shortened(name, tickSize, longestName))
+		g.names = append(g.names, shortened(printable.Line(name), tickSize, longestName))
 		g.left = max(g.left, style.Width(g.names[len(g.names)-1]))
 	}
-	g.left += rankGap
+	g.left, g.right = sides(&g.x, g.left+rankGap)
 	height := 2*margin + headHeight(b.Title, g.legend) + vg.Length(n)*nameLine + barsBelow
 	return &Figure{width: columnWidth, height: height, draw: g.draw}, nil
 }
@@ -80,11 +82,23 @@ const barsBelow = axisGap + tickLength + textGap + tickSize + textGap + labelRoo
 // bars is a figure of bars with the sizes of its parts.
 type bars struct {
 	*Bars
-	names  []string // shortened
-	legend legend
-	x      axis
-	sums   []float64 // of the parts of each bar
-	left   vg.Length // width of the names
+	names       []string // shortened
+	legend      legend
+	x           axis
+	sums        []float64 // of the parts of each bar
+	left, right vg.Length // room at the left, with the names, and at the right
+}
+
+// sides returns the room at the left and at the right of data above an axis, if the names at the left need a width. The
+// texts of the axis may extend beyond the data.
+func sides(x *axis, names vg.Length) (left, right vg.Length) {
+	style, half := letters(tickSize, 0, 0), vg.Length(0)
+	for most := 2; most <= mostTicks; most++ {
+		for _, t := range x.ticks(most) {
+			half = max(half, style.Width(t.text)/2)
+		}
+	}
+	return max(names, half), half
 }
 
 // barFill returns the colour of a series of bars. A single series is blue; several go from dark to light.
@@ -99,7 +113,7 @@ func (g *bars) draw(c draw.Canvas) {
 	c = head(draw.Crop(c, margin, -margin, margin, -margin), g.Title, g.legend)
 	data := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
 		Min: vg.Point{X: c.Min.X + g.left, Y: c.Max.Y - vg.Length(len(g.names))*nameLine},
-		Max: vg.Point{X: c.Max.X - 10, Y: c.Max.Y}}}
+		Max: vg.Point{X: c.Max.X - g.right, Y: c.Max.Y}}}
 	at := func(v float64) vg.Length { return data.X(g.x.at(v)) }
 	drawXAxis(data, &g.x)
 	done := make([]float64, len(g.names))
@@ -175,11 +189,11 @@ func (s *Swarm) Figure() (*Figure, error) {
 			return nil, err
 		}
 		g.x.include(values...)
-		g.names = append(g.names, shortened(s.Names[i], tickSize, longestName))
+		g.names = append(g.names, shortened(printable.Line(s.Names[i]), tickSize, longestName))
 		g.left = max(g.left, style.Width(g.names[i]))
 	}
 	g.x.finish()
-	g.left += rankGap
+	g.left, g.right = sides(&g.x, g.left+rankGap)
 	height := 2*margin + headHeight(s.Title, nil) + vg.Length(n)*swarmLine + barsBelow
 	return &Figure{width: columnWidth, height: height, draw: g.draw}, nil
 }
@@ -190,16 +204,16 @@ const swarmLine = vg.Length(17)
 // swarm is a Swarm with the sizes of its parts.
 type swarm struct {
 	*Swarm
-	names []string // shortened
-	x     axis
-	left  vg.Length // width of the names
+	names       []string // shortened
+	x           axis
+	left, right vg.Length // room at the left, with the names, and at the right
 }
 
 func (g *swarm) draw(c draw.Canvas) {
 	c = head(draw.Crop(c, margin, -margin, margin, -margin), g.Title, nil)
 	data := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
 		Min: vg.Point{X: c.Min.X + g.left, Y: c.Max.Y - vg.Length(len(g.names))*swarmLine},
-		Max: vg.Point{X: c.Max.X - 10, Y: c.Max.Y}}}
+		Max: vg.Point{X: c.Max.X - g.right, Y: c.Max.Y}}}
 	drawXAxis(data, &g.x)
 	zero := data.X(g.x.at(0))
 	c.StrokeLine2(hairline, zero, data.Min.Y, zero, data.Max.Y)

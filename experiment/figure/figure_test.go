@@ -2,16 +2,21 @@ package figure
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
 	"image/png"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -316,7 +321,7 @@ func TestRefusals(t *testing.T) {
 func TestPDF(t *testing.T) {
 	mediaBox := regexp.MustCompile(`/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]`)
 	for name, d := range examples() {
-		var files [2]bytes.Buffer
+		var files [6]bytes.Buffer
 		f, err := d.Figure()
 		if err != nil {
 			t.Fatal(name, err)
@@ -327,7 +332,7 @@ func TestPDF(t *testing.T) {
 			}
 		}
 		text := files[0].String()
-		if name != "colours" && text != files[1].String() {
+		if slices.ContainsFunc(files[1:], func(b bytes.Buffer) bool { return b.String() != text }) {
 			t.Errorf("%s: two files of a figure differ", name)
 		}
 		box := mediaBox.FindStringSubmatch(text)
@@ -338,11 +343,71 @@ func TestPDF(t *testing.T) {
 	}
 }
 
+// TestPictures: a PDF gets pictures from below, and no two of the same width.
+func TestPictures(t *testing.T) {
+	recorded := new(recorder.Canvas)
+	c := shapes{sized{recorded}, make(map[int]bool)}
+	picture := image.NewGray(image.Rect(3, 5, 5, 7))
+	copy(picture.Pix, []byte{10, 20, 30, 40})
+	for range 2 {
+		c.DrawImage(vg.Rectangle{Max: vg.Point{X: 10, Y: 10}}, picture)
+	}
+	for i, want := range [][]byte{{30, 40, 10, 20}, {30, 40, 0, 10, 20, 0}} {
+		drawn := recorded.Actions[i].(*recorder.DrawImage)
+		var got []byte
+		for at := 0; at < len(drawn.Image.(*image.NRGBA).Pix); at += 4 {
+			got = append(got, drawn.Image.(*image.NRGBA).Pix[at])
+		}
+		if !bytes.Equal(got, want) || drawn.Rectangle.Max.X != vg.Length(5*len(want)/2) {
+			t.Errorf("picture %d: %v to %v", i, got, drawn.Rectangle)
+		}
+	}
+}
+
+// TestRenderedPDF: a reader of PDF shows what the PNG has.
+func TestRenderedPDF(t *testing.T) {
+	program, err := exec.LookPath("pdftoppm")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"colours", "critical-ties"} { // others take seconds
+		f, err := examples()[name].Figure()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var page, want bytes.Buffer
+		if err := cmp.Or(f.PDF(&page), f.PNG(&want)); err != nil {
+			t.Fatal(name, err)
+		}
+		cmd := exec.CommandContext(t.Context(), program, "-png", "-singlefile", "-r", fmt.Sprint(dotsPerInch), "-")
+		cmd.Stdin = &page
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		a, errA := png.Decode(bytes.NewReader(out))
+		b, errB := png.Decode(&want)
+		if errA != nil || errB != nil {
+			t.Fatal(name, errA, errB)
+		}
+		far, size := 0.0, b.Bounds().Size()
+		for y := range size.Y {
+			for x := range size.X {
+				far += math.Abs(float64(color.GrayModel.Convert(a.At(x, y)).(color.Gray).Y)-
+					float64(color.GrayModel.Convert(b.At(x, y)).(color.Gray).Y)) / float64(size.X*size.Y)
+			}
+		}
+		if t.Logf("%s: %.2f of 255", name, far); !(far < 3) {
+			t.Errorf("%s: the shades differ by %.1f of 255 on average", name, far)
+		}
+	}
+}
+
 // TestShapes: the outline of each letter is where the font's width puts it, and is as high as the letter.
 func TestShapes(t *testing.T) {
 	face := ownText().Fonts.Lookup(sans, 100)
 	recorded := &recorder.Canvas{}
-	shapes{sized{recorded}}.FillString(face, vg.Point{X: 10, Y: 20}, "HH")
+	shapes{sized{recorded}, nil}.FillString(face, vg.Point{X: 10, Y: 20}, "HH")
 	fill, ok := recorded.Actions[0].(*recorder.Fill)
 	if !ok || len(recorded.Actions) != 1 {
 		t.Fatalf("%v", recorded.Actions)

@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"image"
+	pixels "image/draw"
 	"io"
 	"sync"
 	"time"
@@ -14,7 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 )
 
-// equalFiles makes equal figures equal files. Only the pictures of colour maps stand in the file in any order.
+// equalFiles makes equal figures equal files; see also shapes.DrawImage.
 var equalFiles = sync.OnceFunc(func() {
 	fpdf.SetDefaultCatalogSort(true)
 	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
@@ -26,13 +28,33 @@ var equalFiles = sync.OnceFunc(func() {
 func (f *Figure) PDF(w io.Writer) error {
 	equalFiles()
 	c := vgpdf.New(f.width, f.height)
-	f.draw(draw.New(bitmap{shapes{c}}))
+	f.draw(draw.New(bitmap{shapes{c, make(map[int]bool)}}))
 	_, err := c.WriteTo(w)
 	return err
 }
 
 // shapes is a canvas that fills the outlines of letters. The font has all letters.
-type shapes struct{ vg.CanvasSizer }
+type shapes struct {
+	vg.CanvasSizer
+	widths map[int]bool // of the pictures, in pixels
+}
+
+// DrawImage implements vg.Canvas. A PDF has its pictures in the order of their widths, and pictures of a width in any
+// order. So transparent columns make all widths different. The first row is at the bottom of a PDF.
+func (c shapes) DrawImage(at vg.Rectangle, picture image.Image) {
+	from := picture.Bounds()
+	width := from.Dx()
+	for c.widths[width] {
+		width++
+	}
+	c.widths[width] = true
+	wide := image.NewNRGBA(image.Rect(0, 0, width, from.Dy()))
+	for y := range from.Dy() {
+		pixels.Draw(wide, image.Rect(0, y, width, y+1), picture, image.Pt(from.Min.X, from.Max.Y-1-y), pixels.Src)
+	}
+	at.Max.X += at.Size().X * vg.Length(width-from.Dx()) / vg.Length(from.Dx())
+	c.CanvasSizer.DrawImage(at, wide)
+}
 
 // FillString implements vg.Canvas.
 func (c shapes) FillString(face font.Face, at vg.Point, text string) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -41,19 +42,36 @@ type line struct {
 	cells  []cell
 }
 
-// columns bounds the columns with values in a table.
-const columns = 4
+// columns bounds the columns with values in a table, and letters the letters of a line.
+const (
+	columns = 4
+	letters = 120
+)
 
-// addWide adds a table, which is divided into several if it has too many columns.
+// width returns the letters of the longest text of a column.
+func (t *table) width(column int) int {
+	most := utf8.RuneCountInString(t.header[column])
+	for _, l := range t.lines {
+		most = max(most, utf8.RuneCountInString(l.cells[column].text))
+	}
+	return most
+}
+
+// addWide adds a table, which is divided into several if it has too many columns, or too wide ones.
 func (d *document) addWide(t table) {
-	for from := 1; from < len(t.header); from += columns {
-		to := min(from+columns, len(t.header))
+	for from, number, to := 1, 1, 0; from < len(t.header); from, number = to, number+1 {
+		line := t.width(0)
+		for to = from; to < min(from+columns, len(t.header)); to++ {
+			if line += t.width(to); to > from && line > letters {
+				break
+			}
+		}
 		part := table{caption: t.caption, texts: t.texts, label: t.label,
 			header: slices.Concat(t.header[:1], t.header[from:to])}
 		if from > 1 {
 			part.caption += ", continued"
 			if part.label != "" {
-				part.label += fmt.Sprintf("-%d", 1+from/columns)
+				part.label += fmt.Sprintf("-%d", number)
 			}
 		}
 		for _, l := range t.lines {

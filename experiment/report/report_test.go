@@ -370,3 +370,22 @@ func TestDigits(t *testing.T) {
 		}
 	}
 }
+
+// TestAddWide: a table is divided before a column that would make its lines too long, and each part has a column.
+func TestAddWide(t *testing.T) {
+	wide := table{caption: "wide", header: []string{"name"}, lines: []line{{cells: plain("first")}}, label: "kl"}
+	for _, n := range []int{50, 50, 20, 200, 9, 9, 9, 9, 9} {
+		wide.header = append(wide.header, strings.Repeat("é", n))
+		wide.lines[0].cells = append(wide.lines[0].cells, plain("1")...)
+	}
+	var d document
+	d.addWide(wide)
+	var got []string
+	for _, b := range d.blocks {
+		part := b.(table)
+		got = append(got, fmt.Sprintf("%s %d", part.label, len(part.header)-1))
+	}
+	if want := "kl 2, kl-2 1, kl-3 1, kl-4 4, kl-5 1"; strings.Join(got, ", ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}

@@ -116,7 +116,7 @@ func FuzzSettings(f *testing.F, a algorithms.Algorithm, sets ...param.Values) {
 		var size algorithms.Footprint
 		var err error
 		allocs.AtMost(t, 64*len(raw)+64<<10, "settings", func() { size, err = a.Footprint(&j, &m) })
-		if err != nil || size.State+size.Model+size.Node > largeRun {
+		if err != nil || size.State+size.Model+size.Node+size.Working > largeRun {
 			return // what it takes is checked, but would take long here
 		}
 		k, errK := a.NewKernel(&j, &m)

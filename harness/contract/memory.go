@@ -194,10 +194,10 @@ func checkEnd(ctx context.Context, a algorithms.Algorithm, p *problem, v param.V
 	if err != nil {
 		return err
 	}
-	if f.State > largeState || f.Node > largeState {
+	if f.State > largeState || f.Working > largeState || f.Node > largeState {
 		return nil
 	}
-	if f.State+f.Node*f.Nodes > largeRun {
+	if f.State+f.Working+f.Node*f.Nodes > largeRun {
 		if _, err := j.trainer(nil); err != nil {
 			return err
 		}

@@ -108,13 +108,28 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (st
 	}
 }
 
+// completed reports whether a command has written the report of an experiment. Its exit code is 1 if runs failed.
+func completed(e cmdtest.Ended) bool {
+	return e.Code == cli.ExitOK || e.Code == cli.ExitFailed && strings.Contains(e.Stderr, " failed; the report says why")
+}
+
+// reported runs a command that writes the report of an experiment, and returns the report.
+func reported(t *testing.T, args ...string) string {
+	t.Helper()
+	e := cmdtest.Run(t, args...)
+	if !completed(e) {
+		t.Fatalf("coppice %s: exit code %d\n%s", strings.Join(args, " "), e.Code, e.Stderr)
+	}
+	return e.Stdout
+}
+
 // TestRunsAlone: the command of a run trains the same model, whatever its folds and its method are, and a failed run
 // fails again for the same reason. A failed run says how often it was run.
 func TestRunsAlone(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	for _, spec := range aloneSpec(t, dir) {
-		cmdtest.Works(t, "experiment", "run", spec, "--local")
+		reported(t, "experiment", "run", spec, "--local")
 		folder := strings.TrimSuffix(spec, ".yaml") + ".experiment"
 		content, err := experiment.ReadFolder(folder)
 		if err != nil {
@@ -158,7 +173,7 @@ func TestRunOfShippedSpecAlone(t *testing.T) {
 	cmdtest.Write(t, dir, "first.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n3,0.5,0.5\n")
 	cmdtest.Write(t, dir, "second.csv", "x,label_a,label_b\n1,0.5,0.5\n2,0.5,0.5\n4,0.5,0.5\n")
 	t.Chdir(dir)
-	cmdtest.Works(t, "experiment", "run", "small", "--local")
+	reported(t, "experiment", "run", "small", "--local")
 	for folder, want := range map[string]string{dir: " --data first.csv ", t.TempDir(): " --data " +
 		filepath.Join(dir, "first.csv") + " "} {
 		t.Chdir(folder)
@@ -210,8 +225,8 @@ func TestAttempts(t *testing.T) {
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 3\nmethods: [ranking, {algorithm: "+
 		"aa-knn, settings: {k: 55}}, structrf]\n")
-	cmdtest.Works(t, "experiment", "run", spec, "--local")
-	again := cmdtest.Works(t, "experiment", "run", spec, "--local", "--retry-failed", "--format", "json")
+	reported(t, "experiment", "run", spec, "--local")
+	again := reported(t, "experiment", "run", spec, "--local", "--retry-failed", "--format", "json")
 	text := cmdtest.Works(t, "experiment", "show", spec)
 	for _, want := range []string{
 		"failed: first, ranking (3 runs): ranking predicts numbers", "failed: first, aa-knn k=55 (3 runs, 6 attempts): ",
@@ -256,9 +271,9 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 	aloneSpec(t, dir)
 	c := cmdtest.Start(t, 1, 1)
 	on := func(args ...string) []string { return append(args, "--server", c.Servers()) }
-	cmdtest.Works(t, on("experiment", "run", spec)...)
+	reported(t, on("experiment", "run", spec)...)
 	cmdtest.Works(t, on("experiment", "retry", "c", "--failed")...)
-	cmdtest.Works(t, on("experiment", "watch", "c")...)
+	reported(t, on("experiment", "watch", "c")...)
 	var shown struct{ Table *tables.Table }
 	cmdtest.JSON(t, &shown, on("experiment", "show", spec)...)
 	failed := 0

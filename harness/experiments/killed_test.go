@@ -1,6 +1,7 @@
 package experiments_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -84,7 +84,7 @@ func (k *killed) run() {
 	t.Logf("%s: to kill at the same moments again: -kill-seed %d", k.name, k.seed)
 	began := time.Now()
 	if e := cmdtest.RunContext(t.Context(), append([]string{"experiment", "run", "--local", "--dir", k.dir},
-		k.spec...)...); e.Code != cli.ExitOK {
+		k.spec...)...); !completed(e) {
 		t.Fatalf("with --local: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	t.Logf("%s: %.1f s with --local", k.name, time.Since(began).Seconds())
@@ -93,14 +93,19 @@ func (k *killed) run() {
 	server := []string{"--server", k.c.Servers(), "--no-times"}
 	var commands sync.WaitGroup
 	var run, watch insisted
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	commands.Go(func() {
-		run = k.insist(1, slices.Concat([]string{"experiment", "run"}, k.spec, server))
+		if run = k.insist(1, slices.Concat([]string{"experiment", "run"}, k.spec, server)); run.err != nil {
+			cancel(errors.New("experiment run has failed")) // nothing else waits for runs that do not come
+		}
 	})
 	commands.Go(func() {
-		k.reach(0)
-		watch = k.insist(2, append([]string{"experiment", "watch", k.name}, server...))
+		if _, err := k.reach(ctx, 0); err == nil {
+			watch = k.insist(2, append([]string{"experiment", "watch", k.name}, server...))
+		}
 	})
-	blows, err := k.killServers()
+	blows, err := k.killServers(ctx)
 	commands.Wait()
 	if err != nil {
 		t.Error(err)
@@ -175,7 +180,7 @@ type insisted struct {
 	err    error
 }
 
-// insist runs a command, kills it at random moments, and starts it again each time, until it ends well.
+// insist runs a command, kills it at random moments, and starts it again each time, until it ends.
 func (k *killed) insist(stream uint64, args []string) (of insisted) {
 	rng := rand.New(rand.NewPCG(k.seed, stream))
 	tmp := k.t.TempDir()
@@ -202,7 +207,8 @@ func (k *killed) insist(stream uint64, args []string) (of insisted) {
 				continue
 			}
 		}
-		if of.stdout = stdout.String(); err != nil {
+		of.stdout = stdout.String()
+		if err != nil && !completed(cmdtest.Ended{Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String()}) {
 			of.err = fmt.Errorf("%w\n%s", err, stderr)
 		}
 		return of
@@ -252,14 +258,17 @@ func drawBlows(rng *rand.Rand, nodes []*proc.Node, rounds int) (blows []blow) {
 
 // killServers kills the processes of the cluster while the experiment runs, and starts them again. It returns the
 // number of moments at which it did so.
-func (k *killed) killServers() (int, error) {
+func (k *killed) killServers(ctx context.Context) (int, error) {
 	began, nodes := time.Now(), slices.Concat(k.c.Coordinators, k.c.Workers)
 	blows := drawBlows(rand.New(rand.NewPCG(k.seed, 0)), nodes, k.rounds)
 	for i, b := range blows {
-		x, err := k.reach(b.at)
-		if err != nil || x.Ended() {
-			return i, fmt.Errorf("before the processes were killed at moment %d of %d: the experiment is %s, error %w", i+1,
-				len(blows), x.State, err)
+		x, err := k.reach(ctx, b.at)
+		if err != nil {
+			return i, err
+		}
+		if x.Ended() {
+			return i, fmt.Errorf("before the processes were killed at moment %d of %d, the experiment is %s", i+1, len(blows),
+				x.State)
 		}
 		var names []string
 		for _, n := range b.nodes {
@@ -281,16 +290,15 @@ func (k *killed) killServers() (int, error) {
 }
 
 // reach waits until a share of the runs has ended. An experiment has 0 runs before it is submitted.
-func (k *killed) reach(share float64) (*protocol.Experiment, error) {
+func (k *killed) reach(ctx context.Context, share float64) (*protocol.Experiment, error) {
 	for {
-		x, err := k.c.Client().Experiments().Show(k.t.Context(), k.name)
-		switch {
-		case err == nil && (x.Ended() || float64(x.Done) >= share*float64(x.Runs)):
+		x, err := k.c.Client().Experiments().Show(ctx, k.name)
+		if err == nil && (x.Ended() || float64(x.Done) >= share*float64(x.Runs)) {
 			return x, nil
-		case k.t.Context().Err() != nil:
-			return x, err
 		}
-		_ = wait.For(k.t.Context(), 50*time.Millisecond)
+		if wait.For(ctx, 50*time.Millisecond) != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 

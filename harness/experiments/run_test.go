@@ -44,7 +44,15 @@ methods:
 // tableOf reads the table that a command prints as JSON, without the seconds, attempts and commands.
 func tableOf(t *testing.T, args ...string) *tables.Table {
 	t.Helper()
-	return withoutTimes(decodedTable(t, cmdtest.Works(t, append(args, "-o", "json")...)))
+	e := cmdtest.Run(t, append(args, "-o", "json")...)
+	if !completed(e) {
+		t.Fatalf("coppice %s: exit code %d\n%s", strings.Join(args, " "), e.Code, e.Stderr)
+	}
+	table := withoutTimes(decodedTable(t, e.Stdout))
+	if failed := experiment.Count(table).Failed; args[1] != "report" && (failed > 0) != (e.Code != cli.ExitOK) {
+		t.Errorf("coppice %s: %d runs failed, exit code %d", strings.Join(args, " "), failed, e.Code)
+	}
+	return table
 }
 
 // TestExperimentLocal: runs have the digests of folds that train alone, rows that do not go
@@ -76,12 +84,13 @@ func TestExperimentLocal(t *testing.T) {
 		}
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local")
-	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 7 runs ended before") ||
+	if e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "0 runs to do, 7 runs ended before") ||
+		!strings.Contains(e.Stderr, "7 runs of experiment e failed; the report says why") ||
 		!strings.Contains(e.Stdout, "structrf trees=3") || !strings.Contains(e.Stdout, "mean baseline") {
 		t.Errorf("again: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != cli.ExitOK ||
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); !completed(e) ||
 		!strings.Contains(e.Stderr, "7 runs to do, 7 runs ended before") {
 		t.Errorf("with another row: exit code %d\n%s", e.Code, e.Stderr)
 	}
@@ -199,7 +208,7 @@ func TestKilledExperiment(t *testing.T) {
 		t.Fatalf("all %d runs ended before the end", before)
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local")
-	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); e.Code != cli.ExitOK ||
+	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); !completed(e) ||
 		!strings.Contains(e.Stderr, says) {
 		t.Errorf("want %q:\n%s", says, e.Stderr)
 	}
@@ -299,7 +308,7 @@ func TestExperimentOnCluster(t *testing.T) {
 		cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
 		t.Errorf("the reports differ:\n%s\n%s", here, there)
 	}
-	if e := cmdtest.Run(t, on("experiment", "run", spec)...); e.Code != cli.ExitOK ||
+	if e := cmdtest.Run(t, on("experiment", "run", spec)...); !completed(e) ||
 		!strings.Contains(e.Stderr, "0 runs of experiment e submitted") {
 		t.Errorf("again: exit code %d\n%s", e.Code, e.Stderr)
 	}
@@ -307,7 +316,7 @@ func TestExperimentOnCluster(t *testing.T) {
 	if text := cmdtest.Works(t, on("experiment", "extend", spec)...); !strings.Contains(text, "7 runs added") {
 		t.Errorf("extended: %s", text)
 	}
-	cmdtest.Works(t, on("experiment", "watch", "e")...)
+	reported(t, on("experiment", "watch", "e")...)
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")),
 		asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {
 		t.Error(diff)
@@ -395,7 +404,7 @@ func TestOwnMethod(t *testing.T) {
 	dir := t.TempDir()
 	spec := experimentSpec(t, dir, ownMethod+"  - sa-bfgs\n")
 	writeOwnMethod(t, dir, spec)
-	table := decodedTable(t, cmdtest.Works(t, "experiment", "run", spec, "--local", "-o", "json"))
+	table := decodedTable(t, reported(t, "experiment", "run", spec, "--local", "-o", "json"))
 	values := make(map[tables.Name][]float64)
 	for _, c := range table.Runs {
 		values[table.NameOf(&c)] = c.Values
@@ -496,7 +505,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 		t.Errorf("%d runs are recorded, %d were before", after, before)
 	}
 	e := <-end
-	if e.Code != cli.ExitOK {
+	if !completed(e) {
 		t.Fatalf("exit code %d\n%s", e.Code, e.Stderr)
 	}
 	table := decodedTable(t, e.Stdout)

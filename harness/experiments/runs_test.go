@@ -299,7 +299,7 @@ func TestReportFromServer(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 3, 2)
 	spec := experimentSpec(t, dir, "")
-	cmdtest.Works(t, "experiment", "run", spec, "--server", c.Servers())
+	reported(t, "experiment", "run", spec, "--server", c.Servers())
 	x := c.Client().Experiments()
 	for _, format := range reporting.Formats() {
 		want := cmdtest.Works(t, "experiment", "report", "e", "--server", c.Servers(), "--format", format, "--no-times",

@@ -121,7 +121,7 @@ func TestDamagedRecord(t *testing.T) {
 	cmdtest.ArtificialFile(t, dir, "first.csv", 40, 1)
 	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [first.csv]\nfolds: 5\nmethods: [{algorithm: aa-knn, "+
 		"settings: {k: 3}}]\n")
-	want := cmdtest.Works(t, "experiment", "run", spec, "--local", "--no-times", "--threads", "1")
+	want := reported(t, "experiment", "run", spec, "--local", "--no-times", "--threads", "1")
 	log := filepath.Join(dir, "e.experiment", "cells.log")
 	b, err := os.ReadFile(log)
 	if err != nil {

@@ -267,6 +267,34 @@ func TestBits(t *testing.T) {
 	}
 }
 
+// TestKept: a task that is cancelled, or that another executor computes, takes no room for affinities.
+func TestKept(t *testing.T) {
+	d := made(t, 200, 1)
+	k := NewKernel(of(KernelDistance, Sum), d.Manifest)
+	ones := make([]float64, 200)
+	num.Fill(ones, 1)
+	vars := round.Vars{{ID: varPass, Version: 1, Data: encodePass(euclidean, 0.5, ones)}}
+	u := round.Task{Of: 2, Op: opPass, Scope: round.Whole, Roles: Enhanced}
+	pass := func(ctx context.Context) ([]byte, error) { return k.Gather(ctx, u, d, vars, nil) }
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pass(cancelled); !errors.Is(err, context.Canceled) || k.bytes != 0 || len(k.kept) != 0 {
+		t.Errorf("%v: %d bytes are kept", err, k.bytes)
+	}
+	k.kept[0] = nil // as while another executor computes the task
+	want, err := pass(t.Context())
+	if err != nil || k.bytes != 0 || k.kept[0] != nil {
+		t.Errorf("%v: %d bytes are kept twice", err, k.bytes)
+	}
+	delete(k.kept, 0)
+	for range 2 {
+		if got, err := pass(t.Context()); err != nil || !bytes.Equal(got, want) || k.bytes != 8*200*BlockRows ||
+			len(k.kept[0]) != 200*BlockRows {
+			t.Errorf("%v: %d bytes are kept", err, k.bytes)
+		}
+	}
+}
+
 // TestFew: one sample, samples without neighbours, and equal samples have distributions.
 func TestFew(t *testing.T) {
 	for name, x := range map[string][]float32{

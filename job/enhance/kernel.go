@@ -48,7 +48,7 @@ type Kernel struct {
 	data      *dataset.Data // that the next two are of
 	samples   *dataset.Rows
 	distances *rows.Distances
-	kept      map[int][]float64 // by task: squared distances, or affinities of the kind gaussianOfOthers
+	kept      map[int][]float64 // by task: squared distances, or affinities of the kind gaussianOfOthers; nil: not yet
 	bytes     int               // of kept
 	limit     int               // of bytes
 
@@ -148,7 +148,7 @@ func (k *Kernel) prepare(u round.Task, d *dataset.Data) (*dataset.Rows, *rows.Di
 
 // pass returns, for the samples of a task, the sums of the rows of the round's matrix over all samples, weighted by the
 // affinities to them.
-func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars) ([]byte, error) {
+func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars) (_ []byte, failed error) {
 	samples, from := k.prepare(u, d)
 	n := samples.N
 	kind, factor, columns, err := decodePass(v.Get(varPass), n)
@@ -157,12 +157,24 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 	}
 	first, last := min(n, u.ID*BlockRows), min(n, (u.ID+1)*BlockRows)
 	sums := make([]float64, 0, (last-first)*len(columns))
+	size := 8 * n * (last - first)
 	k.mu.Lock()
-	block := k.kept[u.ID]
+	block, taken := k.kept[u.ID]
 	known := block != nil
-	if size := 8 * n * (last - first); !known && k.bytes+size <= k.limit && size > 0 {
+	if !taken && size > 0 && k.bytes+size <= k.limit { // a second executor computes its own affinities
 		block = make([]float64, n*(last-first))
-		k.kept[u.ID], k.bytes = nil, k.bytes+size // the place is taken, but a second executor computes its own
+		k.kept[u.ID], k.bytes = nil, k.bytes+size
+		defer func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if k.data != d {
+				return
+			}
+			if k.kept[u.ID] = block; failed != nil {
+				delete(k.kept, u.ID)
+				k.bytes -= size
+			}
+		}()
 	}
 	k.mu.Unlock()
 	refs, shard := make([]dataset.RowRef, 1), func(uint32) *dataset.Rows { return samples }
@@ -203,13 +215,6 @@ func (k *Kernel) pass(ctx context.Context, u round.Task, d *dataset.Data, v roun
 				sums = append(sums, num.Dot64(weights, column))
 			}
 		}
-	}
-	if block != nil && !known {
-		k.mu.Lock()
-		if k.data == d {
-			k.kept[u.ID] = block
-		}
-		k.mu.Unlock()
 	}
 	return num.Bytes64(sums), nil
 }

@@ -96,21 +96,28 @@ func eachBlock[L, R any](src dataset.Source, size, threads int, o importer.Optio
 		lanes.Go(func() {
 			own := lane()
 			for j := range todo {
-				j.done <- work(own, j.samples)
+				var result R
+				if ended(o.Context) == nil {
+					result = work(own, j.samples)
+				}
+				j.done <- result
 			}
 		})
 	}
 	stop := make(chan struct{})
-	ended := make(chan struct{})
+	over := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(over)
 		var err error
 		for j := range order {
 			result := <-j.done
 			if err != nil {
 				continue
 			}
-			if err = take(j.samples, result); err != nil {
+			if err = ended(o.Context); err == nil {
+				err = take(j.samples, result)
+			}
+			if err != nil {
 				failed <- err
 				close(stop)
 			}
@@ -130,7 +137,7 @@ func eachBlock[L, R any](src dataset.Source, size, threads int, o importer.Optio
 	close(todo)
 	close(order)
 	lanes.Wait()
-	<-ended
+	<-over
 	select {
 	case err = <-failed:
 	default:

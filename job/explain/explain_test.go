@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -83,10 +84,11 @@ func linearModel(seed uint64, rows, features, labels int, unused []int, zeros fl
 		Provenance: &pipeline.Provenance{Job: &round.Job{Algorithm: "sa-bfgs"}}}, src
 }
 
-// losses computes the mean losses of a linear model on samples, slowly: K-L, MAE and the errors of labels.
+// losses computes the mean losses of a linear model on samples, slowly: K-L, MAE, the errors of labels, and the error
+// of the expected number, where the first label is 5.
 func losses(m *predict.Model, src *table, x [][]float64) []float64 {
 	l := m.Model.(*maxent.Model)
-	sums := make([]float64, 2+l.Labels)
+	sums := make([]float64, 3+l.Labels)
 	for i := range x {
 		scores := slices.Clone(l.Weights[l.Features*l.Labels:])
 		for k, v := range x[i] {
@@ -101,6 +103,11 @@ func losses(m *predict.Model, src *table, x [][]float64) []float64 {
 			sums[2+c] += e
 			sums[1] += e / float64(l.Labels)
 		}
+		number := 0.0
+		for c := range scores {
+			number += float64(5+c) * (src.d[i][c] - scores[c])
+		}
+		sums[2+l.Labels] += math.Abs(number)
 	}
 	for k := range sums {
 		sums[k] /= float64(len(x))
@@ -114,30 +121,40 @@ func TestPermutation(t *testing.T) {
 	for _, zeros := range []float64{0, 0.9} {
 		const rows, features, labels = 700, 6, 3 // more than a block
 		m, src := linearModel(7, rows, features, labels, []int{2}, zeros)
+		m.Provenance.FeatureNames = []string{"a", "k=x", "b", "c", "k=y", "k"}
+		m.Provenance.Reading.Categories = []dataset.Category{{Name: "k", Levels: []string{"x", "y"}}}
+		m.Provenance.LabelType.Scale = &dataset.Scale{Low: 5}
+		groups := [][]int{{0}, {1, 4}, {2}, {3}, {5}}
 		o := Permuting{Repeats: 3, Seed: 5}
 		got, err := o.Permute(m, src, importer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		base := losses(m, src, src.x)
-		if math.Abs(*got.KL-base[0]) > 1e-6 || math.Abs(got.MAE-base[1]) > 1e-6 || got.Samples != rows || got.Of != rows {
+		if math.Abs(*got.KL-base[0]) > 1e-6 || math.Abs(*got.NumberMAE-base[2+labels]) > 1e-6 ||
+			math.Abs(got.MAE-base[1]) > 1e-6 || got.Samples != rows || got.Of != rows {
 			t.Errorf("K-L %v and MAE %v of %d samples, want %v", *got.KL, got.MAE, got.Samples, base)
 		}
-		for f := range features {
+		if len(got.Features) != len(groups) || got.Features[1].Feature != "k" || got.Features[4].Feature != "k" {
+			t.Fatalf("%+v", got.Features)
+		}
+		for f, group := range groups {
 			var rises [][]float64
 			for repeat := range o.Repeats {
-				order := num.NewPermutation(num.NewKey(o.Seed, "explain/permutation"), uint64(repeat), uint32(f), rows)
+				order := num.NewPermutation(num.NewKey(o.Seed, "explain/permutation"), uint64(repeat), uint32(group[0]), rows)
 				x := make([][]float64, rows)
 				for i := range x {
 					x[i] = slices.Clone(src.x[i])
-					x[i][f] = src.x[order.At(uint64(i))][f]
+					for _, k := range group {
+						x[i][k] = src.x[order.At(uint64(i))][k]
+					}
 				}
 				rises = append(rises, losses(m, src, x))
 			}
 			mean := func(k int) float64 { return (rises[0][k]+rises[1][k]+rises[2][k])/3 - base[k] }
 			own := got.Features[f]
 			if math.Abs(own.KL.Mean-mean(0)) > 1e-6 || math.Abs(own.MAE.Mean-mean(1)) > 1e-6 ||
-				math.Abs(own.LabelMAE[1].Mean-mean(3)) > 1e-6 {
+				math.Abs(own.LabelMAE[1].Mean-mean(3)) > 1e-6 || math.Abs(own.NumberMAE.Mean-mean(2+labels)) > 1e-6 {
 				t.Errorf("feature %d: %v, %v, want %v, %v", f, own.KL.Mean, own.MAE.Mean, mean(0), mean(1))
 			}
 			a, b, c := rises[0][0]-base[0]-mean(0), rises[1][0]-base[0]-mean(0), rises[2][0]-base[0]-mean(0)
@@ -228,13 +245,13 @@ func TestEachSample(t *testing.T) {
 		err = e.Each(m, src, importer.Options{}, func(x *Explained) error {
 			for i := range x.Rows.N {
 				if int(x.Rows.Row[i]) != at {
-					t.Fatalf("sample %d comes as number %d", x.Rows.Row[i], at)
+					return fmt.Errorf("sample %d comes as number %d", x.Rows.Row[i], at)
 				}
 				lane.Explain(want, x.Rows, i)
 				got := x.Values[i*len(want):][:len(want)]
 				d, err := e.Difference(got, x.Predictions[i*labels:][:labels])
 				if err != nil || d > 1e-6 || !slices.Equal(got, want) {
-					t.Fatalf("sample %d: %v, want %v, %v, difference %v", at, got, want, err, d)
+					return fmt.Errorf("sample %d: %v, want %v, %w, difference %v", at, got, want, err, d)
 				}
 				at++
 			}
@@ -268,6 +285,23 @@ func TestFailures(t *testing.T) {
 	src.fail = 2000
 	if err = e.Each(m, src, importer.Options{}, func(*Explained) error { return nil }); !errors.Is(err, errTable) {
 		t.Errorf("%v, want %v", err, errTable)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	src.fail = 0
+	for _, rows := range []int{100, 3000} { // 100 are read before the first is explained
+		few := &table{x: src.x[:rows], d: src.d[:rows]}
+		err = e.Each(m, few, importer.Options{Context: ctx}, func(*Explained) error {
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%d samples: %v, want %v", rows, err, context.Canceled)
+		}
+	}
+	linear, src := linearModel(1, 3000, 3, 2, nil, 0)
+	if _, err := (Permuting{Repeats: 2}).Permute(linear, src, importer.Options{Context: ctx}); !errors.Is(err,
+		context.Canceled) {
+		t.Errorf("permutations: %v, want %v", err, context.Canceled)
 	}
 	if _, err := e.Difference([]float64{1, 2, 3, 4, 5, 6}, []float32{0, 0}); err == nil {
 		t.Error("wrong sums were accepted")

@@ -22,7 +22,8 @@ type Permuting struct {
 	Repeats int
 	Seed    uint64
 	Samples int // at most so many samples, which are drawn; 0: all
-	// Progress, if set, is called with the number of features that are done. It may be called from several goroutines.
+	// Progress, if set, is called with the number of steps that are done: first blocks of samples, then permutations. It
+	// may be called from several goroutines.
 	Progress func(done, of int)
 }
 
@@ -45,8 +46,11 @@ type Permuted struct {
 	KL  *float64 `json:"kl,omitempty"`
 	MAE float64  `json:"mae"` // mean absolute error over samples and labels; of targets, in fractions of their bounds
 	// LabelMAE is the mean absolute error of each label, or of the number.
-	LabelMAE []float64         `json:"label_mae"`
-	Features []FeaturePermuted `json:"features"` // in the order of the model
+	LabelMAE []float64 `json:"label_mae"`
+	// NumberMAE is the mean absolute error of the expected number of ordinal labels. It is absent for other labels.
+	NumberMAE *float64 `json:"number_mae,omitempty"`
+	// Features are in the order of the model. The features of a category are one feature, and permuted together.
+	Features []FeaturePermuted `json:"features"`
 }
 
 // FeaturePermuted says how much the losses rise if the values of a feature are permuted.
@@ -55,6 +59,8 @@ type FeaturePermuted struct {
 	KL       *Mean  `json:"kl,omitempty"`
 	MAE      Mean   `json:"mae"`
 	LabelMAE []Mean `json:"label_mae"`
+	// NumberMAE is absent unless labels are ordinal.
+	NumberMAE *Mean `json:"number_mae,omitempty"`
 }
 
 // Rise returns the mean rise of the K-L divergence, or of the mean absolute error if there is no divergence.
@@ -68,18 +74,49 @@ func (f *FeaturePermuted) Rise() float64 {
 // permuter has the samples and their losses without permutations.
 type permuter struct {
 	Permuting
+	ctx    context.Context
 	model  algorithms.Model
 	plan   *measures.Plan
 	blocks []*dataset.Rows
 	first  []int // number of the first sample of each block
 	rows   int
+	groups []group
 	width  int // numbers of a prediction
 	base   []float64
 	scale  []float64 // by label: 1 over what an error is divided by in MAE
 }
 
-// losses is the number of losses of a sample: K-L, MAE, and the error of each label.
-func (p *permuter) losses() int { return 2 + p.width }
+// group is one feature, or the features of a category.
+type group struct {
+	name     string
+	features []uint32 // ascending
+}
+
+// groupsOf returns the groups of features of a model, in the order of their first features.
+func groupsOf(m *predict.Model) (all []group) {
+	category := make(map[string]string) // by name of a feature
+	for _, c := range m.Provenance.Reading.Categories {
+		for _, level := range c.Levels {
+			category[c.Name+"="+level] = c.Name
+		}
+	}
+	at := make(map[string]int)
+	for f, name := range FeatureNames(m) {
+		own, ok := category[name]
+		if i, known := at[own]; ok && known {
+			all[i].features = append(all[i].features, uint32(f))
+			continue
+		}
+		if ok {
+			at[own], name = len(all), own
+		}
+		all = append(all, group{name, []uint32{uint32(f)}})
+	}
+	return all
+}
+
+// losses is the number of losses of a sample: K-L, MAE, the error of each label, and the error of the expected number.
+func (p *permuter) losses() int { return 3 + p.width }
 
 // Permute computes the permutation importance of the features on the samples of src.
 func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importer.Options) (*Permuted, error) {
@@ -87,8 +124,8 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 	if err != nil {
 		return nil, err
 	}
-	features, labels := m.Shape()
-	p := &permuter{Permuting: o, width: m.Output().Width(labels)}
+	_, labels := m.Shape()
+	p := &permuter{Permuting: o, ctx: reading.Context, groups: groupsOf(m), width: m.Output().Width(labels)}
 	if p.plan, err = pipeline.PlanOf(m.File.Algorithm, labels, t); err != nil {
 		return nil, err
 	}
@@ -117,41 +154,45 @@ func (o Permuting) Permute(m *predict.Model, src dataset.Source, reading importe
 			src.Info().File, units.Count(p.rows))
 	}
 	p.base = make([]float64, p.rows*p.losses())
-	l := p.newLane()
-	means := make([]float64, p.losses())
-	for b, rows := range p.blocks {
-		l.forecast(rows)
-		for i := range rows.N {
+	p.inLanes(len(p.blocks), m.Threads, func(l *permuteLane, b int) {
+		l.forecast(p.blocks[b])
+		for i := range p.blocks[b].N {
 			own := p.base[(p.first[b]+i)*p.losses():][:p.losses()]
-			p.measure(own, rows, i, l.predicted[i*p.width:][:p.width], l)
-			for k, v := range own {
-				means[k] += v
-			}
+			l.measure(own, p.blocks[b], i, l.predicted[i*p.width:][:p.width])
 		}
-	}
-	for k := range means {
-		means[k] /= float64(p.rows)
+	})
+	means := make([]float64, p.losses())
+	for i, v := range p.base {
+		means[i%p.losses()] += v / float64(p.rows)
 	}
 	if p.hasKL() {
 		found.KL = &means[0]
 	}
-	found.MAE, found.LabelMAE = means[1], means[2:]
-	found.Features = make([]FeaturePermuted, features)
-	names := FeatureNames(m)
-	err = p.each(reading.Context, features, m.Threads, func(f int, rises [][]float64) {
-		found.Features[f] = p.summary(names[f], rises)
-	})
-	return found, err
+	found.MAE, found.LabelMAE = means[1], means[2:2+p.width]
+	if p.hasNumber() {
+		found.NumberMAE = &means[2+p.width]
+	}
+	rises, err := p.each(m.Threads)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.groups {
+		found.Features = append(found.Features, p.summary(p.groups[i].name, rises[i]))
+	}
+	return found, nil
 }
 
 // hasKL reports whether predictions are distributions.
 func (p *permuter) hasKL() bool { return !p.plan.Number && p.plan.Bounds == nil }
 
+// hasNumber reports whether distributions have an expected number.
+func (p *permuter) hasNumber() bool { return p.hasKL() && p.plan.Type.Scale != nil }
+
 // read reads the samples, or the drawn ones, and returns the number of all.
 func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err error) {
 	drawn := func(int) bool { return true }
 	if p.Samples > 0 {
-		n, err := importer.CountRows(src)
+		n, err := countRows(src, o)
 		if err != nil {
 			return 0, err
 		}
@@ -183,6 +224,24 @@ func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err er
 		return nil
 	})
 	return all, err
+}
+
+// countRows returns the number of samples that are not left out. It reads the file if its head does not say the number.
+func countRows(src dataset.Source, o importer.Options) (n int, err error) {
+	if n = src.Info().Rows; n >= 0 {
+		return n, nil
+	}
+	n = 0
+	err = src.Scan(func(r *dataset.Row) error {
+		if !r.LeftOut {
+			n++
+		}
+		if n%4096 == 0 {
+			return o.Report("count", n, -1, r.File)
+		}
+		return nil
+	})
+	return n, err
 }
 
 // gap returns the first sample with a missing degree; -1: there is none.
@@ -228,14 +287,14 @@ type permuteLane struct {
 	predicted []float32    // of a block
 	changed   dataset.Rows // samples of a block with other values of a feature
 	at        []int        // their numbers in the block
-	column    []float32    // values of the feature, of all samples
-	losses1   []float64    // of a sample
+	columns   [][]float32  // by feature of the group: its values, of all samples
+	own       []float64    // losses of a sample
 	d, q      []float64    // labels
 }
 
 func (p *permuter) newLane() *permuteLane {
 	return &permuteLane{permuter: p, scratch: p.model.NewScratch(), refs: refsOf(blockRows),
-		predicted: make([]float32, blockRows*p.width), losses1: make([]float64, p.losses()),
+		predicted: make([]float32, blockRows*p.width), own: make([]float64, p.losses()),
 		d: make([]float64, p.width), q: make([]float64, p.width)}
 }
 
@@ -245,113 +304,143 @@ func (l *permuteLane) forecast(rows *dataset.Rows) {
 }
 
 // measure sets dst to the losses of sample i of rows.
-func (p *permuter) measure(dst []float64, rows *dataset.Rows, i int, predicted []float32, l *permuteLane) {
+func (l *permuteLane) measure(dst []float64, rows *dataset.Rows, i int, predicted []float32) {
 	dst[0], dst[1] = 0, 0
-	if p.plan.Number {
-		dst[2] = math.Abs(p.plan.Type.Scale.Number(rows, i) - float64(predicted[0]))
+	if l.plan.Number {
+		dst[2] = math.Abs(l.plan.Type.Scale.Number(rows, i) - float64(predicted[0]))
 		dst[1] = dst[2]
 		return
 	}
 	for c, v := range rows.Label(i) {
 		l.d[c], l.q[c] = float64(v), float64(predicted[c])
 		dst[2+c] = math.Abs(l.d[c] - l.q[c])
-		dst[1] += float64(dst[2+c] * p.scale[c])
+		dst[1] += float64(dst[2+c] * l.scale[c])
 	}
-	dst[1] /= float64(p.width)
-	if p.hasKL() {
+	dst[1] /= float64(l.width)
+	if l.hasKL() {
 		dst[0] = measures.KL(l.d, l.q)
+	}
+	if l.hasNumber() {
+		s := l.plan.Type.Scale
+		dst[2+l.width] = math.Abs(s.Number(rows, i) - s.Expected(predicted))
 	}
 }
 
-// each calls take with each feature and, for each repeat, the means of how much the losses rise. The order of the calls
-// depends on the threads, but what they get does not. Calls may be concurrent.
-func (p *permuter) each(ctx context.Context, features, threads int, take func(f int, rises [][]float64)) error {
+// each computes, for each group and repeat, the means of how much the losses rise. Its first index is the group. Which
+// thread computes which permutation does not matter.
+func (p *permuter) each(threads int) (rises [][][]float64, err error) {
+	rises = make([][][]float64, len(p.groups))
+	for i := range rises {
+		rises[i] = make([][]float64, p.Repeats)
+	}
+	all := len(p.groups) * p.Repeats
+	p.inLanes(all, threads, func(l *permuteLane, i int) {
+		rises[i/p.Repeats][i%p.Repeats] = l.rise(&p.groups[i/p.Repeats], i%p.Repeats)
+	})
+	return rises, ended(p.ctx)
+}
+
+// inLanes calls do for 0 to n - 1 on threads, until the context ends, and tells the progress.
+func (p *permuter) inLanes(n, threads int, do func(l *permuteLane, i int)) {
 	var next, done atomic.Int64
 	var lanes sync.WaitGroup
-	for range max(1, min(threads, features)) {
+	for range max(1, min(threads, n)) {
 		lanes.Go(func() {
 			l := p.newLane()
-			for f := int(next.Add(1)) - 1; f < features && ended(ctx) == nil; f = int(next.Add(1)) - 1 {
-				take(f, l.feature(ctx, f))
-				if n := int(done.Add(1)); p.Progress != nil {
-					p.Progress(n, features)
+			for i := int(next.Add(1)) - 1; i < n && ended(p.ctx) == nil; i = int(next.Add(1)) - 1 {
+				do(l, i)
+				if d := int(done.Add(1)); p.Progress != nil {
+					p.Progress(d, n)
 				}
 			}
 		})
 	}
 	lanes.Wait()
-	return ended(ctx)
 }
 
-// feature permutes a feature, and returns how much the losses rise in each repeat.
-func (l *permuteLane) feature(ctx context.Context, f int) (rises [][]float64) {
-	l.column = l.column[:0]
-	varies := false
-	for _, rows := range l.blocks {
-		for i := range rows.N {
-			l.column = append(l.column, value(rows, i, uint32(f)))
-			varies = varies || l.column[len(l.column)-1] != l.column[0]
-		}
+// rise permutes a group of features, and returns how much the losses rise.
+func (l *permuteLane) rise(g *group, repeat int) []float64 {
+	for len(l.columns) < len(g.features) {
+		l.columns = append(l.columns, make([]float32, 0, l.rows))
 	}
-	key := num.NewKey(l.Seed, "explain/permutation")
-	for repeat := range l.Repeats {
-		rise := make([]float64, l.losses())
-		rises = append(rises, rise)
-		if !varies || ended(ctx) != nil {
+	varies := false
+	for k, f := range g.features {
+		column := l.columns[k][:0]
+		for _, rows := range l.blocks {
+			for i := range rows.N {
+				column = append(column, value(rows, i, f))
+				varies = varies || column[len(column)-1] != column[0]
+			}
+		}
+		l.columns[k] = column
+	}
+	rise := make([]float64, l.losses())
+	if !varies {
+		return rise
+	}
+	order := num.NewPermutation(num.NewKey(l.Seed, "explain/permutation"), uint64(repeat), g.features[0],
+		uint64(l.rows))
+	for b, rows := range l.blocks {
+		if ended(l.ctx) != nil {
+			return rise
+		}
+		l.change(rows, l.first[b], g.features, &order)
+		if len(l.at) == 0 {
 			continue
 		}
-		order := num.NewPermutation(key, uint64(repeat), uint32(f), uint64(l.rows))
-		for b, rows := range l.blocks {
-			l.change(rows, l.first[b], uint32(f), &order)
-			if len(l.at) == 0 {
-				continue
+		l.forecast(&l.changed)
+		for j, i := range l.at {
+			l.measure(l.own, rows, i, l.predicted[j*l.width:][:l.width])
+			for k, v := range l.base[(l.first[b]+i)*l.losses():][:l.losses()] {
+				rise[k] += l.own[k] - v
 			}
-			l.forecast(&l.changed)
-			for j, i := range l.at {
-				l.measure(l.losses1, rows, i, l.predicted[j*l.width:][:l.width], l)
-				for k, v := range l.base[(l.first[b]+i)*l.losses():][:l.losses()] {
-					rise[k] += l.losses1[k] - v
-				}
-			}
-		}
-		for k := range rise {
-			rise[k] /= float64(l.rows)
 		}
 	}
-	return rises
+	for k := range rise {
+		rise[k] /= float64(l.rows)
+	}
+	return rise
 }
 
-// change sets l.changed to the samples of a block whose value of the feature changes, and l.at to their numbers.
-func (l *permuteLane) change(rows *dataset.Rows, first int, f uint32, order *num.Permutation) {
+// change sets l.changed to the samples of a block whose values of the features change, and l.at to their numbers.
+func (l *permuteLane) change(rows *dataset.Rows, first int, features []uint32, order *num.Permutation) {
 	r := &l.changed
 	*r = dataset.Rows{Features: rows.Features, Sparse: rows.Sparse, X: r.X[:0], Index: r.Index[:0],
 		Start: append(r.Start[:0], 0)}
 	l.at = l.at[:0]
 	for i := range rows.N {
-		v := l.column[order.At(uint64(first+i))]
-		if v == l.column[first+i] {
+		from, changes := order.At(uint64(first+i)), false
+		for k := range features {
+			changes = changes || l.columns[k][from] != l.columns[k][first+i]
+		}
+		if !changes {
 			continue
 		}
 		l.at = append(l.at, i)
 		r.N++
 		if !rows.Sparse {
+			at := len(r.X)
 			r.X = append(r.X, rows.Dense(i)...)
-			r.X[len(r.X)-rows.Features+int(f)] = v
+			for k, f := range features {
+				r.X[at+int(f)] = l.columns[k][from]
+			}
 			continue
 		}
-		columns, values := rows.NonZeros(i)
-		put := v == 0 // true if the value is in its place
-		for j, c := range columns {
-			if c >= f && !put {
-				r.Index, r.X, put = append(r.Index, f), append(r.X, v), true
+		next := 0 // of the features
+		put := func(before uint32) {
+			for ; next < len(features) && features[next] < before; next++ {
+				if v := l.columns[next][from]; v != 0 {
+					r.Index, r.X = append(r.Index, features[next]), append(r.X, v)
+				}
 			}
-			if c != f {
+		}
+		columns, values := rows.NonZeros(i)
+		for j, c := range columns {
+			if put(c); next == len(features) || features[next] != c {
 				r.Index, r.X = append(r.Index, c), append(r.X, values[j])
 			}
 		}
-		if !put {
-			r.Index, r.X = append(r.Index, f), append(r.X, v)
-		}
+		put(math.MaxUint32)
 		r.Start = append(r.Start, uint32(len(r.X)))
 	}
 	if !rows.Sparse {
@@ -385,6 +474,10 @@ func (p *permuter) summary(name string, rises [][]float64) FeaturePermuted {
 	}
 	for c := range p.width {
 		x.LabelMAE = append(x.LabelMAE, mean(2+c))
+	}
+	if p.hasNumber() {
+		number := mean(2 + p.width)
+		x.NumberMAE = &number
 	}
 	return x
 }

@@ -2,12 +2,14 @@ package explain
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
@@ -92,9 +94,8 @@ func newExplainer(a *forest.Additive) (*Explainer, error) {
 				reach[child] = reach[n] * s.fraction[child]
 			}
 		}
-		depth := t.Depth()
-		e.depth = max(e.depth, depth)
-		n := max(1, (min(depth, a.Features)+1)/2)
+		e.depth = max(e.depth, t.Depth())
+		n := max(1, (featuresOfPath(t, a.Features)+1)/2)
 		if rules[n] == nil {
 			rules[n] = newRule(n)
 		}
@@ -104,6 +105,28 @@ func newExplainer(a *forest.Additive) (*Explainer, error) {
 	}
 	a.Outputs(e.Base, true)
 	return e, nil
+}
+
+// featuresOfPath returns the greatest number of features on a path of a tree.
+func featuresOfPath(t *forest.Tree, features int) (most int) {
+	parent, last := make([]int, t.Nodes()), make([]int, features) // last: the leaf whose path was last to have the feature
+	for n := range t.Nodes() {
+		_, left, split := t.Test(n)
+		if split {
+			parent[left], parent[left+1] = n, n
+			continue
+		}
+		count := 0
+		for at := n; at > 0; {
+			at = parent[at]
+			if f, _, _ := t.Test(at); last[f] != n {
+				last[f] = n
+				count++
+			}
+		}
+		most = max(most, count)
+	}
+	return most
 }
 
 // addLeaf adds a multiple of a leaf to sums (labels).
@@ -202,9 +225,7 @@ func (l *SHAPLane) visit(node, depth int) {
 		if again { // an edge above it has counted the leaves below with its own factor
 			l.addEdge(feature, below, zero, one, -1)
 		}
-		for i, s := range below {
-			sums[i] += s
-		}
+		num.Add64(sums, below)
 	}
 	l.inPath[feature], l.zero[feature], l.one[feature] = again, zero, one
 }
@@ -225,9 +246,7 @@ func (l *SHAPLane) addEdge(feature uint32, sums []float64, z, o, sign float64) {
 	}
 	for q, at := range rule.at {
 		by := float64(sign*(o-z)) * rule.weight[q] / factor(z, o, at)
-		for c, s := range sums[q*width:][:width] {
-			values[c] += float64(by * s)
-		}
+		num.AddScaled64(values, by, sums[q*width:][:width])
 	}
 }
 
@@ -295,7 +314,7 @@ const blockBytes = 4 << 20
 // memory are bounded: there are at most four blocks for each thread at a time.
 func (e *Explainer) Each(m *predict.Model, src dataset.Source, o importer.Options, take func(*Explained) error) error {
 	width := e.Features * e.Labels
-	size := min(256, max(1, blockBytes/8/width))
+	size := min(64, max(1, blockBytes/8/width))
 	return eachBlock(src, size, m.Threads, o, e.NewLane, e.block, func(_ *Block, x *Explained) error { return take(x) })
 }
 
@@ -329,6 +348,14 @@ func (e *Explainer) Sum() string {
 	return "the predicted value of the label, less the expected value"
 }
 
+// Weight returns the weight of a label in sums over labels: 1, or for targets one over the difference of their bounds.
+func (e *Explainer) Weight(label int) float64 {
+	if e.unit == nil || e.unit[label] == 0 {
+		return 1
+	}
+	return 1 / e.unit[label]
+}
+
 // Difference returns how much Base and the SHAP values of a sample, added up, differ from its prediction, at most over
 // the labels.
 func (e *Explainer) Difference(values []float64, predicted []float32) (most float64, err error) {
@@ -340,11 +367,15 @@ func (e *Explainer) Difference(values []float64, predicted []float32) (most floa
 		softmax(sums)
 	}
 	for c, s := range sums {
-		d := s - float64(predicted[c])
-		most = max(most, d, -d)
-	}
-	if !(most < 1e-4) {
-		return most, fmt.Errorf("the SHAP values of a sample sum to %v, but the model predicts %v", sums, predicted)
+		d := math.Abs(s - float64(predicted[c]))
+		allowed := 1e-4
+		if e.unit != nil {
+			allowed = 1e-4*e.unit[c] + 1e-6*math.Abs(s) // predictions are float32
+		}
+		if !(d <= allowed) {
+			return d, fmt.Errorf("the SHAP values of a sample sum to %v, but the model predicts %v", sums, predicted)
+		}
+		most = max(most, d)
 	}
 	return most, nil
 }

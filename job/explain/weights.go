@@ -3,6 +3,7 @@ package explain
 import (
 	"math"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
@@ -16,6 +17,8 @@ type LinearWeights struct {
 	Link      string          `json:"link"` // how the scores become the prediction
 	Intercept []float64       `json:"intercept"`
 	Features  []FeatureWeight `json:"features"` // in the order of the model
+
+	differences bool // true if the prediction depends only on differences between the scores of labels
 }
 
 // FeatureWeight has the weights of a feature.
@@ -26,11 +29,12 @@ type FeatureWeight struct {
 	Deviation *float64 `json:"standard_deviation,omitempty"`
 }
 
-// Size returns the greatest absolute weight, times the standard deviation if there is one. A weight of the softmax
-// counts as its difference from the mean over the labels.
-func (f *FeatureWeight) Size() float64 {
+// Size returns the greatest absolute weight of a feature, times its standard deviation if that is known. If only
+// differences between labels matter, a weight counts as its difference from the mean over the labels.
+func (w *LinearWeights) Size(feature int) float64 {
+	f := &w.Features[feature]
 	mean, most := 0.0, 0.0
-	if len(f.Weights) > 1 {
+	if w.differences {
 		for _, w := range f.Weights {
 			mean += w / float64(len(f.Weights))
 		}
@@ -53,7 +57,8 @@ func NewWeights(m *predict.Model) (*LinearWeights, error) {
 	}
 	weights, link := l.Linear()
 	features, labels := m.Shape()
-	w := &LinearWeights{Link: link, Intercept: weights[features*labels:]}
+	w := &LinearWeights{Link: link, Intercept: weights[features*labels:],
+		differences: labels > 1 && m.Output() != algorithms.Targets}
 	for k, name := range FeatureNames(m) {
 		w.Features = append(w.Features, FeatureWeight{Feature: name, Weights: weights[k*labels:][:labels]})
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,6 +98,9 @@ func Describe(m *predict.Model) *About {
 	}
 	a.LabelType.Bounds = nil
 	a.Features, a.Labels = m.Shape()
+	if by, err := dataset.ParseMissing(p.Missing); err == nil && by.Fill { // by one number
+		a.Fill = slices.Repeat([]float64{by.Value}, a.Features)
+	}
 	return a
 }
 

@@ -183,9 +183,13 @@ func (t *evaluation) releaseModel() {
 func (t *evaluation) fold(res *round.Result) error {
 	switch t.phase {
 	case phaseMean:
-		if !t.plan.Number {
-			t.setMean(res.Sum.F64)
-		} else if err := t.setMedian(res.Gathered); err != nil {
+		var err error
+		if t.plan.Number {
+			err = t.setMedian(res.Gathered)
+		} else {
+			err = t.setMean(res.Sum.F64)
+		}
+		if err != nil {
 			return err
 		}
 		if t.linear != nil && t.counts[2] > 0 {
@@ -217,19 +221,20 @@ func (t *evaluation) fold(res *round.Result) error {
 	return nil
 }
 
-func (t *evaluation) setMean(sums []float64) {
+func (t *evaluation) setMean(sums []float64) (err error) {
 	for i := range t.counts {
 		t.counts[i] = uint64(sums[i])
 	}
 	if incomplete(t.job, t.manifest) {
-		t.mean = observedMean(sums, t.manifest.Labels)
-		return
+		t.mean, err = observedMean(sums, t.manifest)
+		return err
 	}
 	n := sums[0] + sums[1]
 	t.mean = make([]float64, t.manifest.Labels)
 	for c := range t.mean {
 		t.mean[c] = sums[3+c] / n
 	}
+	return nil
 }
 
 // setMedian folds what tasks returned: the sums as setMean does, and the median of the
@@ -247,9 +252,9 @@ func (t *evaluation) setMedian(collected [][]byte) error {
 		}
 		numbers = append(numbers, values[len(sums):]...)
 	}
-	t.setMean(sums)
+	err := t.setMean(sums)
 	t.mean = append(t.mean, median(numbers))
-	return nil
+	return err
 }
 
 // median returns the number in the middle, or the mean of the two that are; NaN of none.

@@ -16,23 +16,26 @@ func incomplete(j *round.Job, m *dataset.Manifest) bool {
 }
 
 // observedMean returns the mean of each label over the degrees that are not missing, divided by the sum of the means.
-// sums are what sumLabels made for so many labels.
-func observedMean(sums []float64, labels int) []float64 {
-	mean, total := make([]float64, labels), 0.0
+// sums are what sumLabels made. An error says that a label has no degree.
+func observedMean(sums []float64, m *dataset.Manifest) ([]float64, error) {
+	mean, total := make([]float64, m.Labels), 0.0
 	for c := range mean {
-		if n := sums[3+labels+c]; n > 0 {
-			mean[c] = sums[3+c] / n
+		n := sums[3+m.Labels+c]
+		if n == 0 {
+			return nil, errtext.Errorf(errtext.WrongData, "the label %s is missing in every training sample, so nothing can be "+
+				"learned of it; remove the label, or hide fewer degrees", m.LabelName(c))
 		}
+		mean[c] = sums[3+c] / n
 		total += mean[c]
 	}
 	for c := range mean {
 		if total > 0 {
 			mean[c] /= total
 		} else {
-			mean[c] = 1 / float64(labels)
+			mean[c] = 1 / float64(m.Labels)
 		}
 	}
-	return mean
+	return mean, nil
 }
 
 // CheckLearns returns an error if an algorithm cannot learn from the labels of a dataset, or from what a mask leaves of
@@ -43,7 +46,7 @@ func CheckLearns(algorithm string, m *dataset.Manifest, mask dataset.Mask) error
 	case mask.Any() && t.Incomplete:
 		return errtext.Errorf(errtext.WrongData, "a mask hides degrees of complete labels, but degrees of the dataset are "+
 			"already missing")
-	case mask.Any() && (t.Classes || t.Scale != nil || m.Labels < 2):
+	case mask.Any() && (t != dataset.LabelType{} || m.Labels < 2):
 		return errtext.Errorf(errtext.WrongData, "a mask hides degrees of distributions of at least two labels, but the "+
 			"labels are %s", t.String(m.Labels))
 	case (mask.Any() || t.Incomplete) && !registry.LearnsFromIncomplete(algorithm):

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/job/enhance"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -130,20 +131,49 @@ func (x noting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	return nil
 }
 
-// TestKindsAndProgress: each round names its kind of tasks, and a round that collects
-// is as far, with all parts, as after it was folded.
-func TestKindsAndProgress(t *testing.T) {
-	forest := artificial(t)
+// forestWork is a job of a forest.
+func forestWork(t *testing.T) *work {
+	t.Helper()
+	w := artificial(t)
 	a, err := registry.Find("structrf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolved, err := a.Resolve(param.Values{"trees": int64(5)}, forest.data.Manifest)
+	resolved, err := a.Resolve(param.Values{"trees": int64(5)}, w.data.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	forest.job.Algorithm, forest.job.Params = "structrf", resolved.Params
-	forest.job.Split.ValidationFraction, forest.job.Split.ValidationMin = 0, 0
+	w.job.Algorithm, w.job.Params = "structrf", resolved.Params
+	w.job.Split.ValidationFraction, w.job.Split.ValidationMin = 0, 0
+	return w
+}
+
+// TestProgressOfEnhancement: the results of a label enhancement are no trees.
+func TestProgressOfEnhancement(t *testing.T) {
+	w := forestWork(t)
+	w.job.Enhance = &round.Enhance{Method: enhance.LabelPropagation, Normalise: enhance.Softmax, Binarise: 0.5}
+	tr, err := pipeline.New(w.job, w.data.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := tr.Next(); err != nil || r.Kind != "label enhancement" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	g := tr.(round.TaskReporter)
+	p, err := g.ResultProgress([]byte{1, 0, 1})
+	if err != nil || p.Loss != -1 {
+		t.Errorf("a result: %+v, %v", p, err)
+	}
+	if all := g.RoundProgress([]round.TaskProgress{{Progress: p, Known: true, Done: true}}); all.Step != 0 ||
+		all.Phase != "label enhancement" {
+		t.Errorf("the round: %+v", all)
+	}
+}
+
+// TestKindsAndProgress: each round names its kind of tasks, and a round that collects
+// is as far, with all parts, as after it was folded.
+func TestKindsAndProgress(t *testing.T) {
+	forest := forestWork(t)
 	for name, c := range map[string]struct {
 		w     *work
 		kinds []string

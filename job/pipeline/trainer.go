@@ -195,7 +195,9 @@ func (t *single) reporter() round.TaskReporter {
 }
 
 // trains reports whether the rounds are the algorithm's.
-func (t *single) trains() bool { return t.phase == phaseTrain && t.fill.done() && t.bounds.done() }
+func (t *single) trains() bool {
+	return t.phase == phaseTrain && t.fill.done() && t.enhance.Ended() && t.bounds.done()
+}
 
 // TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
 func (t *single) TakeResult(unit int, part []byte) error {

@@ -95,10 +95,10 @@ func Rank(n int, coverage float64) (rank, least int) {
 	return rank, up(new(big.Rat).Quo(c, new(big.Rat).Sub(big.NewRat(1, 1), c)))
 }
 
-// CheckCoverage returns an error unless a coverage is above 0 and below 1, with a place for the flag.
+// CheckCoverage returns an error unless a coverage is from 1e-6 to 1 - 1e-6.
 func CheckCoverage(coverage float64) error {
 	if !(coverage >= 1e-6 && coverage <= 1-1e-6) {
-		return errtext.Errorf(errtext.WrongOption, "{interval=%v}: want a coverage above 0 and below 1, such as "+
+		return errtext.Errorf(errtext.WrongOption, "{interval=%v}: want a coverage from 0.000001 to 0.999999, such as "+
 			"{interval:0.9}", coverage)
 	}
 	return nil

@@ -17,9 +17,9 @@ func enhancement(a algorithms.Algorithm, s *protocol.Spec, m *dataset.Manifest) 
 	if s.Enhance == "" {
 		switch {
 		case s.Normalise != "":
-			return nil, param.Errorf("normalise", "there is no label enhancement; give the key enhance, too")
+			return nil, param.Errorf("normalise", "there is no label enhancement; give {enhance=METHOD}, too")
 		case s.Binarise != nil:
-			return nil, param.Errorf("binarise", "there is no label enhancement; give the key enhance, too")
+			return nil, param.Errorf("binarise", "there is no label enhancement; give {enhance=METHOD}, too")
 		}
 		return nil, nil
 	}

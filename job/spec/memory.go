@@ -19,6 +19,8 @@ type Memory struct {
 	// Message bounds the largest message between leader and workers: a value, a partial,
 	// or a fold's training state.
 	Message int64
+	// Algorithm has the largest message.
+	Algorithm string
 }
 
 // copies is the greatest number of copies of held-out predictions in memory: collected
@@ -44,15 +46,16 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 		kept = copies * n
 	}
 	if j.Folds > 0 {
-		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State}, nil
+		return Memory{State: 2*int64(j.Folds)*f.Model + kept, Message: f.State, Algorithm: j.Algorithm}, nil
 	}
 	linear, err := pipeline.LinearFootprint(j, m)
 	if err != nil {
 		return Memory{}, err
 	}
 	return Memory{
-		State: 2*(f.State+linear.State) + f.Weights + kept, Tree: max(f.Node*f.Nodes, linear.Node*linear.Nodes),
-		Message: max(f.Node, linear.Node),
+		State:   2*(f.State+linear.State) + f.Working + linear.Working + f.Weights + kept,
+		Tree:    max(f.Node*f.Nodes, linear.Node*linear.Nodes),
+		Message: max(f.Node, linear.Node), Algorithm: j.Algorithm,
 	}, nil
 }
 
@@ -92,7 +95,9 @@ func estimateCells(j *round.Job, m *dataset.Manifest) (all Memory, err error) {
 			size += 2 * f.Model
 		}
 		all.State += folds * size
-		all.Message = max(all.Message, f.State)
+		if f.State > all.Message || all.Algorithm == "" {
+			all.Message, all.Algorithm = f.State, row.Algorithm
+		}
 	}
 	return all, nil
 }

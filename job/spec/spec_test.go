@@ -188,6 +188,10 @@ func TestResolveErrors(t *testing.T) {
 		{"unknown setting", "deph", protocol.Spec{Set: map[string]string{"deph": "3"}}},
 		{"wrong setting", "depth", protocol.Spec{Set: map[string]string{"depth": "x"}}},
 		{"unknown algorithm", "algorithm", protocol.Spec{Algorithm: "x"}},
+		{"normalisation without --enhance", "normalise", protocol.Spec{Normalise: "sum"}},
+		{"threshold without --enhance", "binarise", protocol.Spec{Binarise: pointer(0.5)}},
+		{"enhancement and mask", "mask", protocol.Spec{Algorithm: "sa-bfgs", Enhance: "lp", Binarise: pointer(0.5),
+			Mask: "0.5"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -195,6 +199,9 @@ func TestResolveErrors(t *testing.T) {
 			var p *param.Error
 			if !errors.As(err, &p) || p.Name != test.key {
 				t.Errorf("got %v, want an error about %s", err, test.key)
+			}
+			if _, flag, ok := strings.Cut(test.name, "without "); ok && err != nil && !strings.Contains(err.Error(), flag) {
+				t.Errorf("%v does not name %s", err, flag)
 			}
 		})
 	}

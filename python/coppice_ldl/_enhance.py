@@ -51,14 +51,22 @@ def enhance(
             raise InputError(f"{name}={value!r}: want one of {', '.join(known)}")
     L = _frames.known(L)
     data = _inputs.dataset(X, L, "distributions" if binarise is not None else "counts", "enhance")
+    labels = np.asarray(data["labels"])
+    if labels.ndim != 2:
+        raise InputError(f"L has the shape {labels.shape}, want (n_samples, n_labels)")
+    if np.isnan(data.get("features", data.get("features_data"))).any():
+        raise InputError("X has missing values (NaN), which have no distances; replace them first, for example with sklearn.impute.SimpleImputer")
     if binarise is None:
-        relevant = np.asarray(data["labels"])
-        if relevant.dtype.kind not in "biuf" or not np.isin(relevant, (0, 1)).all():
+        if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
             raise InputError("L has values other than 0 and 1; with binarise=0.5, label distributions become logical labels")
-        empty = np.flatnonzero(relevant.sum(axis=1) == 0) if relevant.ndim == 2 else np.array([], int)
+        empty = np.flatnonzero(labels.sum(axis=1) == 0)
         if len(empty):
             raise InputError(f"L has no relevant label in row {empty[0]} (counted from 0)")
-        data["labels"] = relevant.astype(np.float32)
+        data["labels"] = labels.astype(np.float32)
+    else:
+        wrong = np.flatnonzero(~(np.abs(labels.sum(axis=1) - 1) <= 1e-4))
+        if len(wrong):
+            raise InputError(f"L has the sum {labels[wrong[0]].sum():.6g} in row {wrong[0]} (counted from 0), want 1: with binarise, L has label distributions")
     with Files() as files:
         out = files.empty("enhanced")
         args = ["dataset", "enhance", "-o", "json", "--method", method, "--normalise", normalise, "--format", "npz", "--out", out]

@@ -142,12 +142,21 @@ class Report:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
-        """Draw the figures of the report to a folder, each as .svg, .png and .pdf, and return their paths."""
+    def figures(self, folder: Union[str, "os.PathLike[str]"], **options: Any) -> list[str]:
+        """Draw the figures of the report to a folder, each as .svg, .png and .pdf, and return their paths.
+
+        Parameters
+        ----------
+        folder : str or path
+            It is made if it does not exist.
+        **options
+            As for `table`. ``all_tests=True`` draws the figures of every measure, not only of the first.
+        """
+        _checks.options("figures", "experiment report", options)
         folder = path_of("figures", folder, "a folder")
         os.makedirs(folder, exist_ok=True)
         with Folder("coppice-figures-") as drawn:
-            args = ["experiment", "report", *self._flags, "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
+            args = ["experiment", "report", *self._flags, *flags(options), "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
             notes = "\n".join(text for _, text in notes_of(run([*args, "--", self._name]).notes))
             names = sorted(name for name in os.listdir(drawn) if name.endswith((".svg", ".png", ".pdf")))
             if notes and not names:
@@ -270,7 +279,11 @@ def experiment(
                     _external.predict(spec, file.own, file.path, options.get("data"), progress)
             path = file.path if file else path_of("experiment", spec, "a spec")
             args = ["experiment", "run", "-o", "jsonl", *flags({**options, "yes": bool(replace)}), *(where or ["--local", "--dir", base, *local])]
-            run([*args, "--", path], (), progress.line, progress.note)
+            try:
+                run([*args, "--", path], (), progress.line, progress.note)
+            except CoppiceError as error:
+                if error.kind != "runs_failed":  # then the report is complete, and a warning says why runs failed
+                    raise
         except BaseException as error:
             temporary = kept.name if kept else ""
             if kept and isinstance(error, KeyboardInterrupt):

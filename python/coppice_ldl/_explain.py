@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError, OptionError, not_fitted
+from ._errors import InputError, not_fitted
 from ._parameters import missing_flag, threads
 from ._process import run
-
-if TYPE_CHECKING:
-    from ._base import Estimator
-
 
 @dataclasses.dataclass
 class Explanation:
@@ -41,7 +36,7 @@ class Explanation:
     output_names: list[str]
 
 
-def explain(estimator: Estimator, X: Any) -> Any:
+def explain(estimator: Any, X: Any) -> Any:
     """Return the SHAP values of samples."""
     X = _frames.known(X)
     rows = estimator._check(X)
@@ -52,7 +47,9 @@ def explain(estimator: Estimator, X: Any) -> Any:
         args += ["--data", files.data(_inputs.features(X)), files.bytes("model", estimator.model_)]
         try:
             run(args, files.descriptors)
-        except OptionError as error:
+        except InputError as error:
+            if not _is_about_method(error):
+                raise
             raise InputError(f"{type(estimator).__name__} has no SHAP values: they are for forests and boosters; permutation_importance of scikit-learn takes any estimator") from error
         found = files.read_arrays(out)
     values, data = found["values"], found["data"]
@@ -62,33 +59,40 @@ def explain(estimator: Estimator, X: Any) -> Any:
         values, data = full, features
     base = np.tile(found["base_values"].reshape(1, -1), (rows, 1))
     names, labels = [str(name) for name in found["feature_names"]], [str(name) for name in found["label_names"]]
-    if importlib.util.find_spec("shap") is None:
+    try:
+        import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
         return Explanation(values, base, data, names, labels)
-    import shap  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
     return shap.Explanation(values, base_values=base, data=data, feature_names=names, output_names=labels)
 
 
-def _explained(estimator: Estimator, attribute: str, method: str, kinds: str) -> dict[str, Any]:
+def _is_about_method(error: InputError) -> bool:
+    """Return True if an error says that the method does not explain models of this algorithm."""
+    return str(error).startswith("method=")
+
+
+def _explained(estimator: Any, attribute: str, method: str, kinds: str) -> dict[str, Any]:
     """Return the output of ``coppice model explain`` for an attribute. An AttributeError says which estimators have it."""
     if not hasattr(estimator, "model_"):
         raise AttributeError(f"{not_fitted(estimator)}, so it has no {attribute}")
     with Files() as files:
         try:
             found = run(["model", "explain", "-o", "json", "--method", method, files.bytes("model", estimator.model_)], files.descriptors)
-        except OptionError as error:
+        except InputError as error:
+            if not _is_about_method(error):
+                raise
             raise AttributeError(f"{type(estimator).__name__} has no {attribute}: {kinds} have it") from error
     explained: dict[str, Any] = found.json()[method]
     return explained
 
 
-def importances(estimator: Estimator) -> np.ndarray:
+def importances(estimator: Any) -> np.ndarray:
     """Return the importances of the features by gain."""
     found = _explained(estimator, "feature_importances_", "importance", "forests and boosters")
     return np.asarray([one["importance"] for one in found["features"]])
 
 
-def weights(estimator: Estimator, attribute: str) -> tuple[np.ndarray, np.ndarray]:
+def weights(estimator: Any, attribute: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights of a linear model, labels x features, and its offsets."""
     found = _explained(estimator, attribute, "weights", "linear models")
     return np.asarray([one["weights"] for one in found["features"]]).T, np.asarray(found["intercept"])

@@ -23,7 +23,8 @@ def export(model: bytes, path: Any, format: Optional[str], card: Any, options: d
     if kind not in FORMATS:
         raise InputError(f"format={kind!r}: want one of {', '.join(FORMATS)}, or a path that ends in one of them")
     texts: dict[str, bytes] = {}
-    options = {"card_name": pathlib.Path(where).stem, **{name: value for name, value in options.items() if value is not None}}
+    named = os.path.basename(where) if where.lower().endswith("." + kind) else f"model.{kind}"
+    options = {"card_name": pathlib.Path(where).stem, "exported": named, **{name: value for name, value in options.items() if value is not None}}
     if card is not False:
         stem = os.path.splitext(where)[0] + ".card.md" if card is True else path_of("export", card, "the card")
         if not stem.lower().endswith(".md"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +14,13 @@ from ._models import describe
 from ._parameters import is_number, missing_flag, threads
 from ._process import run
 
-if TYPE_CHECKING:
-    from ._base import Estimator
 
-
-def predict_interval(estimator: "Estimator", X: Any, coverage: float, calibration: Any) -> tuple[np.ndarray, np.ndarray]:
+def predict_interval(estimator: Any, X: Any, coverage: float, calibration: Any) -> tuple[np.ndarray, np.ndarray]:
     """Do what `Estimator.predict_interval` says."""
     X = _frames.known(X)
     rows = estimator._check(X)
     if not is_number(coverage) or not 1e-6 <= coverage <= 1 - 1e-6:
-        raise InputError(f"coverage={coverage!r}: want a number above 0 and below 1, such as 0.9")
+        raise InputError(f"coverage={coverage!r}: want a number from 0.000001 to 0.999999, such as 0.9")
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
         raise InputError("calibration: want (X, D), samples that the model was not trained on, with their labels")
     with Files() as files:
@@ -44,7 +41,7 @@ def predict_interval(estimator: "Estimator", X: Any, coverage: float, calibratio
     return ends[0], ends[1]
 
 
-def _calibration(estimator: "Estimator", X: Any, D: Any) -> dict[str, np.ndarray]:
+def _calibration(estimator: Any, X: Any, D: Any) -> dict[str, np.ndarray]:
     """Return the arrays of calibration samples. They have exact numbers if the model was trained with exact numbers."""
     X = _frames.known(X)
     estimator._check(X)

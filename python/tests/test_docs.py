@@ -14,7 +14,7 @@ import coppice_ldl
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "python"
-NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn 1.4", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"]}
+NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn 1.4", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"], "model-hubs.md": []}
 ADDRESS = "127.0.0.1:7100"  # pages give this address to the cluster
 PRINTS = re.compile(r"^\s*print\(.*\)  # (.+)$")
 
@@ -72,15 +72,6 @@ def test_page(page: str, request, tmp_path, monkeypatch) -> None:
             run_block(page, line, block, names)
 
 
-def test_mlflow(tmp_path, monkeypatch) -> None:
-    """The block about MLflow runs where MLflow 3 and skops are installed."""
-    pytest.importorskip("mlflow", minversion="3.0")
-    pytest.importorskip("skops")
-    section = (PAGES / "index.md").read_text(encoding="utf-8").partition("\n## MLflow\n")[2].partition("\n## ")[0]
-    monkeypatch.chdir(tmp_path)
-    run_block("index.md", 1, section.partition("```python\n")[2].partition("```")[0], {"__name__": "page"})
-
-
 def test_classes_of_the_page() -> None:
     """The page lists each algorithm with its class."""
     text = (PAGES / "index.md").read_text(encoding="utf-8")
@@ -105,7 +96,7 @@ def test_errors_of_the_page() -> None:
 def test_what_is_not_supported() -> None:
     """Estimators lack what the pages say that they lack, and the pages name the networks with initial weights."""
     text = (PAGES / "from-scikit-learn.md").read_text(encoding="utf-8")
-    lacks = ["partial_fit", "warm_start", "predict_proba", "set_fit_request", "set_score_request", "get_metadata_routing", "feature_importances_", "oob_score"]
+    lacks = ["partial_fit", "warm_start", "predict_proba", "set_fit_request", "set_score_request", "get_metadata_routing", "oob_score"]
     for name in lacks:
         assert f"`{name}`" in text, f"the page does not say that {name} is missing"
         assert all(name not in parameters(one.__name__) for one in coppice_ldl.ALGORITHMS.values()), name

@@ -78,6 +78,16 @@ def test_wrong_labels() -> None:
     X, L, D = _logical()
     with pytest.raises(InputError, match="values other than 0 and 1; with binarise=0.5"):
         enhance(X, D)
+    with pytest.raises(InputError, match=r"L has the shape \(80,\), want"):
+        enhance(X, L[:, 0])
+    with pytest.raises(InputError, match="L has the sum 2 in row 0 .*: with binarise, L has label distributions"):
+        enhance(X, 2 * D, binarise=0.5)
+    gap = X.copy()
+    gap[3, 0] = np.nan
+    with pytest.raises(InputError, match="X has missing values .NaN."):
+        enhance(gap, L)
+    with pytest.raises(InputError, match="^the arrays: glle needs a matrix"):
+        enhance(np.zeros((5001, 2)), np.ones((5001, 2)), method="glle")
     L[7] = 0
     with pytest.raises(InputError, match="no relevant label in row 7"):
         enhance(X, L)

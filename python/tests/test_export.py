@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 from conftest import SMALL, make
 
 import coppice_ldl
-from coppice_ldl import AAKNN, DLDL, GLDKNN, LDLForest, LDSVR, NDF, SABFGS, Ensemble, InputError, StructRF
+from coppice_ldl import AABP, AAKNN, DLDL, GLDKNN, LDLForest, LDSVR, NDF, SABFGS, Ensemble, InputError, StructRF
+from coppice_ldl._binary import binary
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "export.md"
 MOST_LINES = 30  # of a predictor
@@ -91,8 +93,10 @@ OTHERS = {
     "sparse kernel": (LDSVR(), "sparse"),
     "scaled neighbours": (AAKNN(scaling="standard"), "dense"),
     "missing features": (StructRF(trees=3, missing="mean"), "missing"),
+    "missing features as a number": (StructRF(trees=3, missing=2.5), "missing"),
     "targets of a forest": (StructRF(trees=3, labels="bounded", bounds=(-9, 9)), "targets"),
     "targets of neighbours": (GLDKNN(), "targets"),
+    "targets of a network": (AABP(steps=20, labels="bounded"), "targets"),
     "images": (DLDL(features="conv", channels="4,5", kernel=3, padding=1, pool=2, hidden="8", layer_norm=True, steps=10), "images"),
     "cropped images": (DLDL(features="conv", channels="3", kernel=2, padding=0, stride=2, pool=1, crop=5, hidden="none", steps=10), "images"),
     "mean pooling": (DLDL(features="conv", channels="3", kernel=3, pool=2, pooling="average", steps=10), "images"),
@@ -149,13 +153,26 @@ def test_card(tmp_path: pathlib.Path) -> None:
     text = (tmp_path / "m.card.md").read_text(encoding="utf-8")
     card = json.loads((tmp_path / "m.card.json").read_text(encoding="utf-8"))
     assert card["digest"] == model.model_digest_ and card["license"] == "mit" and card["name"] == "m"
-    assert card == model.card("json", name="m", license="mit") and text == model.card(name="m", license="mit")
+    assert card == {**model.card("json", name="m", license="mit"), "file": "m.npz"} and text.replace(" (`m.npz`)", "") == model.card(name="m", license="mit")
     assert not card["held_out"] and "model-index" not in text and model.model_digest_ in text
     yaml = pytest.importorskip("yaml")
     front = yaml.safe_load(text.split("---\n")[1])
     assert front["license"] == "mit" and front["library_name"] == "coppice-ldl" and "structrf" in front["tags"]
     model.export(tmp_path / "m.npz", card=tmp_path / "README.md")
     assert (tmp_path / "README.md").read_text(encoding="utf-8").startswith("---\n")
+
+
+def test_card_of_the_hub(tmp_path: pathlib.Path) -> None:
+    """The library of Hugging Face reads the measures of a card on held-out samples."""
+    hub = pytest.importorskip("huggingface_hub")
+    np.savez(tmp_path / "d.npz", features=X, labels=D)
+    words = ["train", "--local", "--data", "d.npz", "--algorithm", "structrf", "--set", "trees=2", "--test-fraction", "0.25", "--model-out", "m.model"]
+    for command in (words, ["model", "card", "m.model", "--out", "README.md", "--license", "mit"]):
+        subprocess.run([binary(), *command], cwd=tmp_path, check=True, capture_output=True)
+    found = hub.ModelCard.load(tmp_path / "README.md").data
+    card = coppice_ldl.load(tmp_path / "m.model").card("json")
+    assert found.license == "mit" and found.library_name == "coppice-ldl" and found.model_name == "m"
+    assert {one.metric_type: one.metric_value for one in found.eval_results} == {name: one["mean"] for name, one in card["measures"].items()}
 
 
 def test_verify(tmp_path: pathlib.Path) -> None:

@@ -92,7 +92,7 @@ def test_wrong_calibration() -> None:
         with pytest.raises(InputError, match=r"calibration: want \(X, D\)"):
             model.predict_interval(X, calibration=wrong)
     for coverage in (0, 1, 90, "0.9", np.nan):
-        with pytest.raises(InputError, match="coverage=.*want a number above 0 and below 1"):
+        with pytest.raises(InputError, match="coverage=.*want a number from 0.000001"):
             model.predict_interval(X, coverage, calibration=(X[30:], D[30:]))
     with pytest.raises(InputError, match="X has 2 features, but AAKNN is expecting 3"):
         model.predict_interval(X, calibration=(X[30:, :2], D[30:]))

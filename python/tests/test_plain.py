@@ -88,7 +88,7 @@ COMMANDS = (
     *("jobcmd/cmd", "jobcmd/curve", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit"),
     *("datasetcmd/write", "experimentcmd/cmd", "experimentcmd/run", "experimentcmd/show"),
     *("modelcmd/evaluate", "modelcmd/measures", "modelcmd/modelfile", "modelcmd/predict", "traincmd/train"),
-    *("modelcmd/card", "modelcmd/export", "modelcmd/verify"),
+    *("modelcmd/export", "modelcmd/verify"),
 )
 # Flags of commands that operate a cluster. They follow the name of their command.
 OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host|%s/DIGEST --out FILE|start it with --join-cluster")

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 import coppice_ldl
-from coppice_ldl import AAKNN, SABFGS, InputError
+from coppice_ldl import AAKNN, SABFGS, InputError, OptionError, StructRF
 from conftest import make
 
 
@@ -48,6 +48,18 @@ def test_figures(tmp_path: pathlib.Path) -> None:
     report = coppice_ldl.experiment(spec(methods=[SABFGS()]), record="curve")
     figures = report.figures(tmp_path / "new" / "figures")
     assert figures and all(pathlib.Path(path).stat().st_size > 0 for path in figures)
+
+
+def test_figures_of_all_measures(tmp_path: pathlib.Path) -> None:
+    """all_tests draws every measure, and a wrong option is refused."""
+    sets = [dict(zip(("name", "X", "D"), (f"set{seed}", *make(60, seed=seed)))) for seed in range(4)]
+    report = coppice_ldl.experiment(spec(datasets=sets, methods=[SABFGS(), AAKNN(), StructRF(trees=2)], measures=["kl", "cosine"]))
+    first = report.figures(tmp_path / "first")
+    every = report.figures(tmp_path / "every", all_tests=True)
+    assert len(every) > len(first) > 0
+    assert {pathlib.Path(path).name for path in first} < {pathlib.Path(path).name for path in every}
+    with pytest.raises(OptionError, match="figures: there is no option all_measures"):
+        report.figures(tmp_path, all_measures=True)
 
 
 def test_html() -> None:

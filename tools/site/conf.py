@@ -13,7 +13,7 @@ NAVIGATION = {
     "How-to guides": """docs/guides/own-data docs/guides/targets docs/guides/get-data docs/guides/choose-an-algorithm docs/guides/tune docs/guides/enhance-labels
         docs/guides/incomplete-labels docs/guides/explain docs/guides/intervals docs/guides/export docs/guides/export-onnx docs/guides/verify
         docs/guides/experiments docs/guides/own-methods docs/guides/reports docs/guides/reproduce-the-papers docs/python/index
-        docs/python/from-scikit-learn docs/python/from-pyldl deploy/README docs/guides/kubernetes docs/security docs/guides/operate
+        docs/python/from-scikit-learn docs/python/from-pyldl docs/python/model-hubs deploy/README docs/guides/kubernetes docs/security docs/guides/operate
         docs/guides/monitor SECURITY CONTRIBUTING algorithms/README""",
     "Reference": """docs/reference/commands docs/reference/algorithms docs/reference/measures docs/reference/data-formats
         docs/reference/job-spec docs/reference/experiment-spec docs/reference/reports docs/python/reference
