@@ -397,6 +397,9 @@ var operators = map[string]func(*call) []*tensor{
 		return c.reduce(c.attribute("axes").([]int)[0], slices.Max[[]float64])
 	},
 	"CumSum": func(c *call) []*tensor {
+		if len(c.in[1].dims) > 0 {
+			panic("the axis of CumSum is a list")
+		}
 		x, axis := c.in[0], c.from(c.in[1].ints()[0])
 		y := made(x.kind, x.dims...)
 		lines(x.dims, axis, func(_, at, stride int) {

@@ -218,7 +218,7 @@ func (d *builder) numbers(p graph.Value, low float64, labels int) {
 		d.Output(graph.Port{Name: name, Type: graph.Float32}, d.Reshape(column, -1))
 	}
 	shares := d.Cast(p, graph.Float64)
-	below := d.Op("CumSum", shares, d.List(1))
+	below := graph.CumSum(d.Builder, shares, 1)
 	total := d.Gather(below, 1, labels-1)
 	moment := graph.OrderedSum(d.Builder, d.Op("Mul", shares, d.F64(positions, labels)), 1, labels)
 	add(outputExpected, d.Op("Div", moment, total))

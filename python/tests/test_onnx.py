@@ -22,6 +22,18 @@ ROWS = 1000
 TREES = "TreeEnsembleRegressor"
 
 
+def reference(path: pathlib.Path, rows: np.ndarray, found: np.ndarray) -> None:
+    """Compare some predictions with the reference implementation of ONNX, if the package is there."""
+    try:
+        from onnx.reference import ReferenceEvaluator
+    except ImportError:
+        return
+    some = slice(0, ROWS, 50)
+    with np.errstate(all="ignore"):
+        want = ReferenceEvaluator(str(path)).run(["predictions"], {"features": rows[some]})[0]
+    assert np.abs(want - found[some]).max() <= 1e-5 * max(1, np.abs(found).max())
+
+
 def thresholds(path: pathlib.Path) -> list[tuple[int, np.float32]]:
     """Return the features and thresholds of the trees of a file; none without the package onnx. The package checks the file."""
     try:
@@ -62,6 +74,7 @@ def check(model: Any, path: pathlib.Path, X: np.ndarray, near: float, shape: tup
     assert found.shape == want.shape and found.dtype == np.float32
     scale = max(1, np.abs(want).max())
     assert np.abs(found.astype(np.float64) - want).max() <= near * scale
+    reference(path, rows, found)
     about = session.get_modelmeta().custom_metadata_map
     assert about["model_digest"] == model.model_digest_ and about["algorithm"] == model._algorithm
     rows = rows[:3].copy()

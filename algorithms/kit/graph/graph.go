@@ -238,10 +238,15 @@ func (b *Builder) Max(x Value, axis int) Value {
 	return b.With("ReduceMax", Attributes{"axes": []int{axis}}, x)
 }
 
+// CumSum returns the sums of the elements up to each along an axis, added one after the other.
+func CumSum(b *Builder, x Value, axis int) Value {
+	return b.Op("CumSum", x, b.constant(Constant{I64: []int64{int64(axis)}}))
+}
+
 // OrderedSum adds so many elements along an axis one after the other, as a loop does: other sums are added in any
 // order. The axis is kept with the dimension 1.
 func OrderedSum(b *Builder, x Value, axis, elements int) Value {
-	return b.Gather(b.Op("CumSum", x, b.List(axis)), axis, elements-1)
+	return b.Gather(CumSum(b, x, axis), axis, elements-1)
 }
 
 // Softmax is exp(x) / Σ exp(x) along the last axis.

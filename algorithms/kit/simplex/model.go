@@ -124,7 +124,7 @@ func (m *Model) Graph(b *graph.Builder, x graph.Value) (graph.Value, error) {
 	for k := range counts {
 		counts[k] = float64(k + 1)
 	}
-	t := b.Op("Div", b.Op("Sub", b.Op("CumSum", sorted, b.List(1)), b.Number(1)), b.F64(counts, n))
+	t := b.Op("Div", b.Op("Sub", graph.CumSum(b, sorted, 1), b.Number(1)), b.F64(counts, n))
 	p = b.Op("Max", b.Op("Sub", p, b.Max(t, 1)), b.Number(0))
 	return b.Cast(b.Op("Div", p, b.Sum(p, 1)), graph.Float32), nil
 }
