@@ -27,7 +27,7 @@ type Executor interface {
 type Observer func(rounds uint64, t round.Trainer) error
 
 // Drive runs rounds from number start until the training is complete or ctx ends. Errors name the round, except for
-// errors of the trainer before the first round is folded: they are about the data or the settings.
+// the first one: before it is folded, errors are about the data or the settings.
 func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, observe Observer) error {
 	var res round.Result
 	for n := start; ; n++ {
@@ -42,7 +42,7 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 			return nil
 		}
 		if err := x.Do(ctx, n, r, &res); err != nil {
-			return fmt.Errorf("round %d: %w", n, err)
+			return atRound(n, err)
 		}
 		if r.Reduce() != nil && res.Sum == nil {
 			return fmt.Errorf("round %d: the result lacks the sum of the tasks' results", n)
@@ -56,7 +56,7 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 	}
 }
 
-// atRound adds the number of a round to an error of a trainer, unless it is the first round.
+// atRound adds the number of a round to an error, unless it is the first round.
 func atRound(n uint64, err error) error {
 	if n == 0 {
 		return err
