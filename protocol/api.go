@@ -41,9 +41,11 @@ type DatasetCheck struct {
 	Lacking []string `json:"lacking"`
 }
 
-// Problem is the body of an error.
+// Problem is the body of an error. Its keys are the keys of the error that a command prints with -o json.
 type Problem struct {
 	Error string `json:"error"`
+	// Kind is the kind of error: see ProblemKind.
+	Kind string `json:"kind,omitempty"`
 	// Unknown is true if the request may have changed something all the same, or may still do so.
 	Unknown bool `json:"unknown,omitempty"`
 	// Mistakes lists what is wrong with the spec of an experiment and its data, each with its line.
@@ -53,6 +55,24 @@ type Problem struct {
 	MistakeForms []*errtext.Form `json:"mistake_forms,omitempty"`
 	// Plan is an ExperimentPlan if a submission of an experiment was refused because runs would be orphaned.
 	Plan json.RawMessage `json:"plan,omitempty"`
+}
+
+// ProblemKind returns the kind of error that a command prints for a response with this status. mistakes is true if the error
+// lists the mistakes of a spec.
+func ProblemKind(status int, mistakes bool) string {
+	switch {
+	case status == http.StatusBadRequest && mistakes:
+		return "usage"
+	case status == http.StatusNotFound:
+		return "not_found"
+	case status == http.StatusConflict:
+		return "conflict"
+	case status == http.StatusServiceUnavailable:
+		return "unavailable"
+	case status == http.StatusInternalServerError:
+		return "failed"
+	}
+	return "refused"
 }
 
 // StatusSendBlob answers a request that refers to a blob that its caller is to send first, perhaps again: a leader
@@ -349,9 +369,13 @@ type Experiment struct {
 // Ended reports whether no job of the experiment goes on.
 func (x *Experiment) Ended() bool { return x.State.Final() }
 
-// ExperimentList is the answer to a list of experiments, the newest first.
+// ExperimentList is a part of the experiments of a cluster, in the order that was asked for.
 type ExperimentList struct {
 	Experiments []Experiment `json:"experiments"`
+	// Total is how many experiments the query is about, without its bounds Limit and After.
+	Total int `json:"total"`
+	// Next is the name of the last listed experiment if others follow it: ListQuery.After of the next list.
+	Next string `json:"next,omitempty"`
 }
 
 // ExperimentRequest submits the runs of a spec that no job of its experiment has or will have. The leader reads the
@@ -506,7 +530,12 @@ type TokenRevokeEntry struct {
 type Param struct {
 	Name string
 	Into any    // a *string, *bool, *int, *int64, *uint64, *float64 or *[]JobState
-	Want string // what the value is, for errors
+	Want string // what the value is, for errors and the description of the API
+	// Least and Most bound a number; nil: there is no bound.
+	Least, Most *float64
+	// OneOf lists the values of a text; none: any text is allowed. Descends is true if they may have "-" before them.
+	OneOf    []string
+	Descends bool
 }
 
 // WriteQuery writes parameters for a URL.
@@ -558,6 +587,9 @@ func ReadQuery(v url.Values, what string, params []Param) (err error) {
 		}
 		if err != nil {
 			return fmt.Errorf("%s: want %s, got %.80q", name, p.Want, text)
+		}
+		if err := p.check(text); err != nil {
+			return err
 		}
 	}
 	return nil

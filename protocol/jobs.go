@@ -233,6 +233,11 @@ type JobQuery struct {
 	// Owner, if set, lists the jobs of that user. Mine lists the jobs of the caller.
 	Owner string
 	Mine  bool
+	// Name, Algorithm and Dataset, if set, list the jobs of this name, algorithm and dataset. A * in Name stands for any
+	// characters.
+	Name, Algorithm, Dataset string
+	// Since and Until bound when the listed jobs were submitted, in Unix seconds; 0: no bound.
+	Since, Until int64
 	// Full lists all that is known of each job. Otherwise spec, settings, result and
 	// models are left out, and texts are cut.
 	Full bool
@@ -281,7 +286,7 @@ func (q *JobQuery) Check() error {
 	if q.Limit < 0 {
 		return fmt.Errorf("want a limit of at least 0 jobs (0 means all), got %d", q.Limit)
 	}
-	return nil
+	return checkTimes(q.Since, q.Until)
 }
 
 func joined(states []JobState) string {
@@ -295,9 +300,19 @@ func joined(states []JobState) string {
 // Params lists the parameters of the query.
 func (q *JobQuery) Params() []Param {
 	return []Param{
-		{"state", &q.States, ""}, {"sort", &q.Sort, ""}, {"limit", &q.Limit, "a number of jobs (0 means all)"},
-		{"after", &q.After, "the number of a job"}, {"experiment", &q.Experiment, ""}, {"owner", &q.Owner, ""},
-		{"mine", &q.Mine, "true or false"}, {"full", &q.Full, "true or false"},
+		{Name: "state", Into: &q.States, Want: "states, separated by commas"},
+		{Name: "sort", Into: &q.Sort, OneOf: JobOrders(), Descends: true,
+			Want: "a key to sort by, with - before it for descending order"},
+		{Name: "limit", Into: &q.Limit, Want: "a number of jobs (0 means all)", Least: new(0.0)},
+		{Name: "after", Into: &q.After, Want: "the number of a job"},
+		{Name: "experiment", Into: &q.Experiment, Want: "the name of an experiment, or * for all"},
+		{Name: "owner", Into: &q.Owner, Want: "the name of a user"}, {Name: "mine", Into: &q.Mine, Want: wantBool},
+		{Name: "name", Into: &q.Name, Want: "a name, in which * stands for any characters"},
+		{Name: "algorithm", Into: &q.Algorithm, Want: "the name of an algorithm"},
+		{Name: "dataset", Into: &q.Dataset, Want: "the name of a dataset"},
+		{Name: "since", Into: &q.Since, Want: wantTime, Least: new(0.0)},
+		{Name: "until", Into: &q.Until, Want: wantTime, Least: new(0.0)},
+		{Name: "full", Into: &q.Full, Want: wantBool},
 	}
 }
 

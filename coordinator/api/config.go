@@ -134,9 +134,14 @@ func (p responder) answer(w http.ResponseWriter, v any, err error) {
 		if more := (*detailed)(nil); errors.As(err, &more) {
 			problem.Mistakes, problem.MistakeForms, problem.Plan = more.mistakes, more.forms, more.plan
 		}
+		problem.Kind = protocol.ProblemKind(status, len(problem.Mistakes) > 0)
 		v = problem
 	} else if v == nil {
 		v = struct{}{}
+	} else if p, ok := v.(part); ok {
+		if v = p.list; p.next != nil {
+			w.Header().Set("Link", fmt.Sprintf("<?%s>; rel=\"next\"", p.next.Encode()))
+		}
 	}
 	if err := writeJSON(w, status, v); err != nil {
 		p.log.Debug("a response could not be sent", "error", err)

@@ -1,0 +1,214 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Texts about the values of parameters.
+const (
+	wantBool = "true or false"
+	wantTime = "a time in Unix seconds"
+	wantRun  = "the number of a run"
+)
+
+// check returns an error if a value is not in the range of the parameter.
+func (p *Param) check(text string) error {
+	var number float64
+	switch into := p.Into.(type) {
+	case *string:
+		if key := strings.TrimPrefix(text, "-"); len(p.OneOf) > 0 && text != "" && !slices.Contains(p.OneOf, text) &&
+			!(p.Descends && slices.Contains(p.OneOf, key)) {
+			return fmt.Errorf("%s: want %s, got %.80q", p.Name, strings.Join(p.OneOf, ", "), text)
+		}
+		return nil
+	case *int:
+		number = float64(*into)
+	case *int64:
+		number = float64(*into)
+	case *uint64:
+		number = float64(*into)
+	case *float64:
+		number = *into
+	default:
+		return nil
+	}
+	if p.Least != nil && number < *p.Least || p.Most != nil && number > *p.Most {
+		return fmt.Errorf("%s: want %s, %s, got %.80q", p.Name, p.Want, p.bounds(), text)
+	}
+	return nil
+}
+
+// bounds describes the range of a number.
+func (p *Param) bounds() string {
+	format := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	switch {
+	case p.Most == nil:
+		return "at least " + format(*p.Least)
+	case p.Least == nil:
+		return "at most " + format(*p.Most)
+	}
+	return "from " + format(*p.Least) + " to " + format(*p.Most)
+}
+
+// ListQuery is what a client asks of a list.
+type ListQuery struct {
+	// Name, if set, lists what has this name. A * stands for any characters.
+	Name string
+	// Owner, if set, lists what that user has made.
+	Owner string
+	// Since and Until bound the time of what is listed, in Unix seconds; 0: no bound.
+	Since, Until int64
+	// Sort is a key of the list, ascending, or descending with "-" before it; empty: the order of the list.
+	Sort string
+	// Limit is how many elements are listed, the first in that order; 0: all.
+	Limit int
+	// After, if set, is a name. Only elements that follow it in that order are listed.
+	After string
+}
+
+// params lists the parameters of the query, whose list has these orders.
+func (q *ListQuery) params(orders []string) []Param {
+	zero := new(0.0)
+	return []Param{
+		{Name: "name", Into: &q.Name, Want: "a name, in which * stands for any characters"},
+		{Name: "owner", Into: &q.Owner, Want: "the name of a user"},
+		{Name: "since", Into: &q.Since, Want: wantTime, Least: zero}, {Name: "until", Into: &q.Until, Want: wantTime,
+			Least: zero},
+		{Name: "sort", Into: &q.Sort, OneOf: orders, Descends: true,
+			Want: "a key to sort by, with - before it for descending order"},
+		{Name: "limit", Into: &q.Limit, Want: "a number of elements (0 means all)", Least: zero},
+		{Name: "after", Into: &q.After, Want: "the name of the element before the first one"},
+	}
+}
+
+// Has reports whether the query asks for something of this name, owner and time.
+func (q *ListQuery) Has(name, owner string, time int64) bool {
+	return MatchName(q.Name, name) && (q.Owner == "" || q.Owner == owner) && time >= q.Since &&
+		(q.Until == 0 || time <= q.Until)
+}
+
+// Order returns the key that the list is sorted by, and whether it descends. usual is the order of the list.
+func (q *ListQuery) Order(usual string) (key string, descending bool) {
+	if q.Sort != "" {
+		usual = q.Sort
+	}
+	key, descending = strings.CutPrefix(usual, "-")
+	return key, descending
+}
+
+// MatchName reports whether a name fits a pattern, in which * stands for any characters. An empty pattern fits all.
+func MatchName(pattern, name string) bool {
+	if pattern == "" {
+		return true
+	}
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	if last == 0 {
+		return name == pattern
+	}
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[last])
+}
+
+// DatasetQuery says which datasets a list has. Their time is when they were imported.
+type DatasetQuery struct{ ListQuery }
+
+// Params lists the parameters of the query.
+func (q *DatasetQuery) Params() []Param { return q.params([]string{"name", "time", "samples"}) }
+
+// ModelQuery says which models a list has. Their time is the end of their jobs.
+type ModelQuery struct {
+	ListQuery
+	Algorithm, Dataset string // if set, lists the models of this algorithm, on this dataset
+	Newest             int    // if above 0, lists only so many, the newest
+}
+
+// Params lists the parameters of the query.
+func (q *ModelQuery) Params() []Param {
+	return append(q.params([]string{"submitted", "time", "name", "algorithm", "dataset"}),
+		Param{Name: "algorithm", Into: &q.Algorithm, Want: "the name of an algorithm"},
+		Param{Name: "dataset", Into: &q.Dataset, Want: "the name of a dataset"},
+		Param{Name: "newest", Into: &q.Newest, Want: "the number of models to list", Least: new(1.0)})
+}
+
+// ExperimentQuery says which experiments a list has. Their time is when they were submitted.
+type ExperimentQuery struct {
+	ListQuery
+	States []JobState // of the listed experiments; empty: any
+}
+
+// Params lists the parameters of the query.
+func (q *ExperimentQuery) Params() []Param {
+	return append(q.params([]string{"newest", "submitted", "name", "state"}),
+		Param{Name: "state", Into: &q.States, Want: "states, separated by commas"})
+}
+
+// RunQuery says which runs of a job an answer has: From <= run < Until.
+type RunQuery struct {
+	From, Until int
+	Records     bool // true if the answer also has learning curves and predictions
+}
+
+// Params lists the parameters of the query.
+func (q *RunQuery) Params() []Param {
+	return []Param{
+		{Name: "from", Into: &q.From, Want: wantRun, Least: new(0.0)},
+		{Name: "until", Into: &q.Until, Want: wantRun, Least: new(0.0)},
+		{Name: "records", Into: &q.Records, Want: wantBool},
+	}
+}
+
+// ReportQuery is the options of a report.
+type ReportQuery struct {
+	Format                    string
+	NoTimes, Sample, AllTests bool
+	Level                     float64
+}
+
+// ReportFormats are the formats of reports.
+var ReportFormats = []string{"table", "md", "csv", "json", "latex", "html"}
+
+// Params lists the parameters of the query.
+func (q *ReportQuery) Params() []Param {
+	return []Param{
+		{Name: "format", Into: &q.Format, OneOf: ReportFormats, Want: "a format; the default is table"},
+		{Name: "no_times", Into: &q.NoTimes, Want: wantBool}, {Name: "sample", Into: &q.Sample, Want: wantBool},
+		{Name: "all_tests", Into: &q.AllTests, Want: wantBool},
+		{Name: "level", Into: &q.Level, Want: "a number", Least: new(0.0), Most: new(1.0)},
+	}
+}
+
+// Flag is the only parameter of a request: true or false.
+func Flag(name string, into *bool) []Param { return []Param{{Name: name, Into: into, Want: wantBool}} }
+
+// ReadyParams and ClusterParams list the parameters of /readyz and of /v1/cluster, which ignore other parameters.
+func ReadyParams() []Param {
+	return []Param{{Name: ReadyBlobs, Into: new(string), OneOf: []string{ReadyBlobsAny},
+		Want: "any if missing blobs do not matter"}}
+}
+
+// ClusterParams lists the parameters of /v1/cluster.
+func ClusterParams() []Param {
+	return append(Flag("local", new(bool)), Param{Name: "wait_ms", Into: new(int), Least: new(0.0), Most: new(5000.0),
+		Want: "milliseconds to wait for a leader"})
+}
+
+// checkTimes returns an error if no time is in the bounds of a query.
+func checkTimes(since, until int64) error {
+	if until != 0 && until < since {
+		return errors.New("since, until: no time is in between, since until is earlier")
+	}
+	return nil
+}
