@@ -555,9 +555,6 @@ func WriteQuery(params []Param) string {
 // ReadQuery reads the parameters of a request. what takes them, for errors.
 func ReadQuery(v url.Values, what string, params []Param) (err error) {
 	for name, texts := range v {
-		if len(texts) != 1 {
-			return fmt.Errorf("the parameter %.80q is given %d times, want once", name, len(texts))
-		}
 		at := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		if at < 0 {
 			var names []string
@@ -567,6 +564,11 @@ func ReadQuery(v url.Values, what string, params []Param) (err error) {
 			return fmt.Errorf("unknown parameter %.80q: %s takes %s", name, what, strings.Join(names, ", "))
 		}
 		p, text := &params[at], texts[0]
+		if _, list := p.Into.(*[]JobState); list { // states may be separated by commas, or given one by one
+			text = strings.Join(texts, ",")
+		} else if len(texts) != 1 {
+			return fmt.Errorf("the parameter %.80q is given %d times, want once", name, len(texts))
+		}
 		switch into := p.Into.(type) {
 		case *string:
 			*into = text

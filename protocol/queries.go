@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,18 @@ func (p *Param) check(text string) error {
 	}
 	if p.Least != nil && number < *p.Least || p.Most != nil && number > *p.Most {
 		return fmt.Errorf("%s: want %s, %s, got %.80q", p.Name, p.Want, p.bounds(), text)
+	}
+	return nil
+}
+
+// CheckParams returns an error if the value of a parameter is not in its range.
+func CheckParams(params []Param) error {
+	for i := range params {
+		if at := reflect.ValueOf(params[i].Into).Elem(); !at.IsZero() {
+			if err := params[i].check(fmt.Sprint(at)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

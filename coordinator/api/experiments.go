@@ -70,7 +70,7 @@ func (h *experimentHandlers) list(r *http.Request) (any, error) {
 			all[i].described = h.progressOf(st, of[name], waits)
 		}
 	}
-	chosen, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) element {
+	some, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) element {
 		j, is := g.jobs[0], ""
 		if g.described != nil {
 			is = string(g.described.State)
@@ -83,7 +83,7 @@ func (h *experimentHandlers) list(r *http.Request) (any, error) {
 		return nil, err
 	}
 	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}, Total: total, Next: next}
-	for _, g := range chosen {
+	for _, g := range some {
 		if g.described == nil {
 			g.described = h.progressOf(st, g.jobs, waits)
 		}

@@ -57,7 +57,7 @@ func TestSilentLeader(t *testing.T) {
 			<-over
 		case r.URL.Path != "/healthz":
 			<-time.After(3 * silenceHere)
-			io.WriteString(w, "[]\n")
+			_ = writeJSON(w, http.StatusOK, protocol.JobList{Jobs: []protocol.JobInfo{}})
 		}
 	}))
 	defer leader.Close()

@@ -209,6 +209,11 @@ func (s *schemas) responses(r *rights.Request, o *operation) object {
 	for _, status := range statusesOf(r, o) {
 		all[strconv.Itoa(status)] = object{"$ref": fmt.Sprintf("#/components/responses/%d", status)}
 	}
+	if r.Pattern == "GET /readyz" { // its reason is a text; too many requests are a Problem
+		all["503"] = object{"description": "the coordinator is not ready, and why", "content": object{
+			mediaText: object{"schema": object{"type": "string"}},
+			mediaJSON: object{"schema": s.of(reflect.TypeFor[protocol.Problem]())}}}
+	}
 	return all
 }
 

@@ -74,10 +74,18 @@ func exampleData() (protocol.DatasetPut, [][]byte) {
 
 // Examples returns an example of each request, in an order in which they work. They are for an empty cluster.
 func Examples() (list []Example) {
+	_, shards := exampleData()
 	for _, o := range operations() {
 		example := o.example
 		example.Pattern = o.pattern
-		list = append(list, example)
+		if !o.bytes {
+			list = append(list, example)
+			continue
+		}
+		for _, shard := range shards {
+			example.Path, example.Body = path{"digest": blobs.Sum(shard)}, shard
+			list = append(list, example)
+		}
 	}
 	return list
 }
@@ -214,7 +222,7 @@ func clusterOperations() []operation {
 			example: Example{Body: protocol.TransferRequest{To: "d"}, Refused: []int{conflict, missing}}},
 		{pattern: "POST /v1/workers/{worker}/trust", id: "trustWorker", out: protocol.Cluster{},
 			example: Example{Path: path{"worker": "w1"}, Refused: []int{missing}}},
-		{pattern: "GET /v1/backup", id: "getBackup", medias: []string{mediaBytes}},
+		{pattern: "GET /v1/backup", id: "getBackup", medias: []string{mediaBytes}, statuses: []int{missing}},
 		{pattern: "POST /v1/tokens", id: "createToken", in: protocol.TokenRequest{}, out: protocol.Token{},
 			example: Example{Body: protocol.TokenRequest{ID: exampleToken, Role: "submit", Owner: "sam",
 				SHA256: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}},
