@@ -4,11 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
-	"reflect"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -57,8 +53,8 @@ type Problem struct {
 	Plan json.RawMessage `json:"plan,omitempty"`
 }
 
-// ProblemKind returns the kind of error that a command prints for a response with this status. mistakes is true if the error
-// lists the mistakes of a spec.
+// ProblemKind returns the kind of error that a command prints for a response with this status. mistakes is true if the
+// error lists the mistakes of a spec.
 func ProblemKind(status int, mistakes bool) string {
 	switch {
 	case status == http.StatusBadRequest && mistakes:
@@ -524,75 +520,4 @@ type TokenPutEntry struct {
 type TokenRevokeEntry struct {
 	ID   string `json:"id"`
 	Time int64  `json:"time"`
-}
-
-// Param is a parameter of a request. Its zero value is left out.
-type Param struct {
-	Name string
-	Into any    // a *string, *bool, *int, *int64, *uint64, *float64 or *[]JobState
-	Want string // what the value is, for errors and the description of the API
-	// Least and Most bound a number; nil: there is no bound.
-	Least, Most *float64
-	// OneOf lists the values of a text; none: any text is allowed. Descends is true if they may have "-" before them.
-	OneOf    []string
-	Descends bool
-}
-
-// WriteQuery writes parameters for a URL.
-func WriteQuery(params []Param) string {
-	v := make(url.Values)
-	for _, p := range params {
-		at := reflect.ValueOf(p.Into).Elem()
-		if states, ok := p.Into.(*[]JobState); ok && len(*states) > 0 {
-			v.Set(p.Name, strings.ReplaceAll(joined(*states), " ", ""))
-		} else if !at.IsZero() {
-			v.Set(p.Name, fmt.Sprint(at))
-		}
-	}
-	return v.Encode()
-}
-
-// ReadQuery reads the parameters of a request. what takes them, for errors.
-func ReadQuery(v url.Values, what string, params []Param) (err error) {
-	for name, texts := range v {
-		at := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
-		if at < 0 {
-			var names []string
-			for _, p := range params {
-				names = append(names, p.Name)
-			}
-			return fmt.Errorf("unknown parameter %.80q: %s takes %s", name, what, strings.Join(names, ", "))
-		}
-		p, text := &params[at], texts[0]
-		if _, list := p.Into.(*[]JobState); list { // states may be separated by commas, or given one by one
-			text = strings.Join(texts, ",")
-		} else if len(texts) != 1 {
-			return fmt.Errorf("the parameter %.80q is given %d times, want once", name, len(texts))
-		}
-		switch into := p.Into.(type) {
-		case *string:
-			*into = text
-		case *[]JobState:
-			if *into, err = ParseJobStates(text); err != nil {
-				return err
-			}
-		case *bool:
-			*into, err = strconv.ParseBool(text)
-		case *int:
-			*into, err = strconv.Atoi(text)
-		case *int64:
-			*into, err = strconv.ParseInt(text, 10, 64)
-		case *float64:
-			*into, err = strconv.ParseFloat(text, 64)
-		case *uint64:
-			*into, err = strconv.ParseUint(text, 10, 64)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: want %s, got %.80q", name, p.Want, text)
-		}
-		if err := p.check(text); err != nil {
-			return err
-		}
-	}
-	return nil
 }

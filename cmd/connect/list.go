@@ -19,7 +19,7 @@ type ChooseFlags struct {
 // Times returns the bounds of time of the flags in Unix seconds, 0 for none.
 func (f *ChooseFlags) Times() (since, until int64, err error) {
 	if f.Since > 0 && f.Until > f.Since {
-		return 0, 0, cli.Usagef("{since} and {until}: nothing is at most as old as the first and at least as old as the second")
+		return 0, 0, cli.Usagef("{since} and {until}: nothing has an age between the two")
 	}
 	now := time.Now().Unix()
 	if f.Since > 0 {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -123,6 +124,12 @@ func (p responder) json(f func(*http.Request) (any, error)) http.HandlerFunc {
 		}
 		p.answer(w, v, err)
 	}
+}
+
+// part is the answer to a request for a list. next is the query for the elements that follow; nil: there are none.
+type part struct {
+	list any
+	next url.Values
 }
 
 // answer writes a value, or an error with its status.

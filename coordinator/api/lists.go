@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -16,12 +15,6 @@ type element struct {
 	name   string
 	chosen bool           // true if the query asks for it
 	keys   map[string]any // the values to sort by: float64 or string
-}
-
-// part is the answer to a request for a list. next is the query for the elements that follow; nil: there are none.
-type part struct {
-	list any
-	next url.Values
 }
 
 // readList reads the query of a list. what takes it, for errors.

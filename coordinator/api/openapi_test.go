@@ -5,10 +5,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -185,7 +185,8 @@ func conforming(t testing.TB, h http.Handler) http.Handler {
 			return
 		}
 		for name := range r.URL.Query() {
-			if c.status == http.StatusOK && !slices.Contains(d.params(r.Pattern), name) && strings.HasPrefix(r.URL.Path, "/v1/") {
+			known := slices.Contains(d.params(r.Pattern), name) || !strings.HasPrefix(r.URL.Path, "/v1/")
+			if c.status == http.StatusOK && !known {
 				t.Errorf("%s: the description lacks the parameter %s", r.Pattern, name)
 			}
 		}
@@ -307,14 +308,20 @@ func TestParametersThatHandlersRead(t *testing.T) {
 func readFromQueries(t *testing.T) map[string]string {
 	t.Helper()
 	files := token.NewFileSet()
-	packages, err := parser.ParseDir(files, ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") },
-		0)
+	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := make(map[string]string)
-	for _, p := range packages {
-		ast.Inspect(p, func(n ast.Node) bool {
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(files, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok || len(call.Args) != 1 {
 				return true

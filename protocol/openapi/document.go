@@ -18,20 +18,13 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-const (
-	mediaJSON  = "application/json"
-	mediaLines = "application/jsonl"
-	mediaBytes = "application/octet-stream"
-	mediaText  = "text/plain"
-)
-
 // statuses are the meanings of the statuses of errors.
 var statuses = map[int]string{
 	http.StatusNotModified:                  "the client has the bytes with this ETag already",
 	http.StatusBadRequest:                   "the request is invalid",
 	http.StatusUnauthorized:                 "the caller has no identity, or the token is not valid",
-	http.StatusForbidden:                    "the caller lacks the role, is not the owner, or would exceed a quota of jobs or memory",
-	http.StatusNotFound:                     "what the path or the body names does not exist, or the caller may not read it",
+	http.StatusForbidden:                    "the caller lacks the role, does not own it, or would exceed a quota",
+	http.StatusNotFound:                     "something does not exist, or the caller may not read it",
 	http.StatusRequestTimeout:               "the request body arrives too slowly",
 	http.StatusConflict:                     "the request conflicts with the state of the cluster",
 	http.StatusGone:                         "the certificate is of a coordinator that was removed",
@@ -39,12 +32,11 @@ var statuses = map[int]string{
 	http.StatusMisdirectedRequest:           "without TLS: the request is for another host",
 	protocol.StatusSendBlob:                 "a blob must be sent first, perhaps again",
 	http.StatusInternalServerError:          "internal error of the coordinator",
-	http.StatusServiceUnavailable: "there is no leader or no quorum, or there are too many requests: send the request again " +
-		"later",
-	http.StatusInsufficientStorage: "the disk is nearly full, or the request would exceed the quota of blobs",
+	http.StatusServiceUnavailable:           "no leader, no quorum, or too many requests: send it again later",
+	http.StatusInsufficientStorage:          "the disk is nearly full, or the request would exceed the quota of blobs",
 }
 
-// Document returns the description of the API. prefix is the path below which a proxy has the API; empty: there is none.
+// Document returns the description of the API. prefix is the path below which a proxy has the API, or empty.
 func Document(prefix string) []byte {
 	s := &schemas{named: object{}, types: make(map[string]reflect.Type)}
 	paths := make(map[string]object)
@@ -347,8 +339,10 @@ func pathParams(path string) (list []string) {
 }
 
 var pathTexts = map[string]string{
-	"id": "id of a coordinator or a token", "worker": "id of a worker", "digest": "SHA-256 of the bytes in hexadecimal digits",
-	"job": "number or name of a job", "name": "name of a dataset, an experiment or a model; a slash in it is written as %2F",
+	"id": "id of a coordinator or a token", "worker": "id of a worker",
+	"digest": "SHA-256 of the bytes in hexadecimal digits",
+	"job":    "number or name of a job",
+	"name":   "name of a dataset, an experiment or a model; a slash in it is written as %2F",
 }
 
 // spaced returns a name in words: listJobs is list jobs.

@@ -12,6 +12,14 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// The media types of bodies.
+const (
+	mediaJSON  = "application/json"
+	mediaLines = "application/jsonl"
+	mediaBytes = "application/octet-stream"
+	mediaText  = "text/plain"
+)
+
 // operation is what the description says of a request beyond package rights.
 type operation struct {
 	pattern  string
@@ -185,9 +193,9 @@ func jobOperations() []operation {
 			params: new(protocol.ReportQuery).Params(), medias: []string{mediaJSON, mediaText, "text/markdown", "text/csv",
 				"application/x-tex", "text/html"}, example: Example{Path: study, Query: query{"format": "md", "no_times": true}}},
 		{pattern: "GET /v1/jobs/{job}/runs", id: "listRuns", params: new(protocol.RunQuery).Params(),
-			out: protocol.JobCells{}, example: Example{Path: path{"job": "2"}, Query: query{"from": 0, "until": 2}}},
+			out: protocol.JobCells{}, example: Example{Path: path{"job": "study.example"}, Query: query{"from": 0, "until": 2}}},
 		{pattern: "GET /v1/jobs/{job}/runs/states", id: "listRunStates", params: new(protocol.RunQuery).Params(),
-			out: protocol.JobCellStates{}, example: Example{Path: path{"job": "2"}, Query: query{"from": 0}}},
+			out: protocol.JobCellStates{}, example: Example{Path: path{"job": "study.example"}, Query: query{"from": 0}}},
 		{pattern: "POST /v1/experiments/{name}/cancel", id: "cancelExperiment", out: protocol.ExperimentChange{},
 			example: Example{Path: study}},
 		{pattern: "POST /v1/experiments/{name}/pause", id: "pauseExperiment", out: protocol.ExperimentChange{},
@@ -209,7 +217,7 @@ func clusterOperations() []operation {
 	return []operation{
 		{pattern: "DELETE /v1/models/{job...}", id: "deleteModel", out: protocol.JobInfo{}, example: Example{Path: dataset}},
 		{pattern: "POST /v1/jobs/delete", id: "deleteJobs", in: protocol.DeleteRequest{}, out: protocol.Deletion{},
-			example: Example{Body: protocol.DeleteRequest{Jobs: []uint64{1}}}},
+			example: Example{Body: protocol.DeleteRequest{Jobs: []uint64{1}}, Refused: []int{missing}}},
 		{pattern: "POST /v1/jobs/prune", id: "pruneJobs", in: protocol.PruneRequest{}, out: protocol.Deletion{},
 			example: Example{Body: protocol.PruneRequest{OlderThan: 30 * 86400, DryRun: true}}},
 		{pattern: "DELETE /v1/datasets/{name}", id: "deleteDataset", out: empty, example: Example{Path: dataset}},
@@ -232,9 +240,10 @@ func clusterOperations() []operation {
 		{pattern: "GET /v1/audit", id: "listAuditRecords", params: new(protocol.AuditQuery).Params(),
 			out: []protocol.AuditRecord{}, example: Example{Query: query{"limit": 10, "refused": false}}},
 		{pattern: "POST /v1/audit", id: "addAuditRecords", in: protocol.RecordEntry{}, out: empty,
-			example: Example{Body: protocol.RecordEntry{Records: []protocol.AuditRecord{}}, Refused: []int{http.StatusForbidden}}},
+			example: Example{Body: protocol.RecordEntry{Records: []protocol.AuditRecord{}},
+				Refused: []int{http.StatusForbidden}}},
 		{pattern: "GET /v1/revocations", id: "listRevocations", out: []protocol.Revocation{}},
 		{pattern: "POST /v1/revocations", id: "revokeCertificate", in: protocol.Revocation{}, optional: []string{"time"},
-			out: protocol.Revocation{}, example: Example{Body: map[string]any{"serial": "0123456789abcdef"}}},
+			out: protocol.Revocation{}, example: Example{Body: map[string]any{"serial": "1f2e3d4c5b6a7988"}}},
 	}
 }
