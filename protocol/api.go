@@ -16,12 +16,6 @@ import (
 // 403 (a quota of jobs, or no right), 404, 409 (conflict), 503 (no leader or no majority just now: try again) or 507
 // (the disk is nearly full, or the quota of blobs).
 
-// ReadyBlobs is the query of /readyz that says which blobs a coordinator needs for being ready; ReadyBlobsAny: none.
-const (
-	ReadyBlobs    = "blobs"
-	ReadyBlobsAny = "any"
-)
-
 // DatasetPut names a dataset. The blobs of its manifest are on the cluster, or are sent after a check.
 type DatasetPut struct {
 	Name     string            `json:"name"`

@@ -152,7 +152,8 @@ func (p responder) unknown(mux *http.ServeMux, prefix string) http.HandlerFunc {
 		}
 		err := writeJSON(w, http.StatusMethodNotAllowed,
 			protocol.Problem{Kind: protocol.ProblemKind(http.StatusMethodNotAllowed, false),
-				Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))})
+				Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method,
+					r.URL.Path, strings.Join(allowed, ", "))})
 		if err != nil {
 			p.log.Debug("a response could not be sent", "error", err)
 		}

@@ -59,7 +59,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "job list": _CLUSTER,
     "model list": _CLUSTER,
     "dataset list": _CLUSTER,
-    "experiment list": {**_CLUSTER, "shipped": "experiment.specs() lists the specs of this package"},
+    "experiment list": {**_CLUSTER, "shipped": "the command coppice experiment list --shipped lists the specs of the program"},
     "job submit": {
         **_CLUSTER,
         **dict.fromkeys((name for name in _FILES if name not in _ARRAYS), "it is for files; X is an array, or the name of a dataset"),

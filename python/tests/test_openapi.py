@@ -70,7 +70,7 @@ def test_generated_client(api, server: str, tmp_path: pathlib.Path) -> None:
     name = Client(server).job("for-the-data")["dataset"]
 
     models = api(".models")
-    http = api("").Client(base_url=f"http://{server}", raise_on_unexpected_status=True)
+    http = api("").Client(base_url=f"http://{server}")
     request = models.SubmitRequest(token="generated-1", spec=models.JobSpec(algorithm="sa-bfgs", dataset=name, name="generated"))
     submit = api(".api.jobs.submit_job")
     job = submit.sync(client=http, body=request)
@@ -83,7 +83,7 @@ def test_generated_client(api, server: str, tmp_path: pathlib.Path) -> None:
     ended = api(".api.jobs.get_job").sync(job="generated", client=http)
     assert ended.state == "done" and ended.models[0].digest == local.model_digest_
 
-    listed = api(".api.models.list_models").sync(client=http, name="gener*", sort="-time", limit=5)
+    listed = api(".api.models.list_models").sync(client=http, name="gener*", sort=models.ListModelsSort("-time"), limit=5)
     assert [one.name for one in listed] == ["generated"]
     path = tmp_path / "generated.model"
     path.write_bytes(api(".api.models.get_model").sync(name="generated", client=http).payload.read())
