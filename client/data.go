@@ -31,9 +31,14 @@ type Datasets struct{ c *Client }
 // Datasets returns the requests about datasets.
 func (c *Client) Datasets() Datasets { return Datasets{c} }
 
-// List lists the datasets.
+// List lists all datasets.
 func (d Datasets) List(ctx context.Context) ([]protocol.Dataset, error) {
-	return listed[protocol.Dataset](ctx, d.c, at("datasets"))
+	return d.Choose(ctx, protocol.DatasetQuery{})
+}
+
+// Choose lists the datasets that a query asks for.
+func (d Datasets) Choose(ctx context.Context, q protocol.DatasetQuery) ([]protocol.Dataset, error) {
+	return listed[protocol.Dataset](ctx, d.c, withQuery(at("datasets"), q.Params()))
 }
 
 // Get describes one dataset.
@@ -280,15 +285,14 @@ type Models struct{ c *Client }
 // Models returns the requests about models.
 func (c *Client) Models() Models { return Models{c} }
 
-// List lists the models.
+// List lists all models in the order of their jobs.
 func (m Models) List(ctx context.Context) ([]protocol.ModelInfo, error) {
-	return listed[protocol.ModelInfo](ctx, m.c, at("models"))
+	return m.Choose(ctx, protocol.ModelQuery{})
 }
 
-// Newest lists the last n models in the order of their jobs, or all if there are
-// fewer; n is 1 or more.
-func (m Models) Newest(ctx context.Context, n int) ([]protocol.ModelInfo, error) {
-	return listed[protocol.ModelInfo](ctx, m.c, at("models")+"?newest="+strconv.Itoa(n))
+// Choose lists the models that a query asks for.
+func (m Models) Choose(ctx context.Context, q protocol.ModelQuery) ([]protocol.ModelInfo, error) {
+	return listed[protocol.ModelInfo](ctx, m.c, withQuery(at("models"), q.Params()))
 }
 
 // Get returns a model file: of a job by its name, or of job/fold.

@@ -44,11 +44,15 @@ func (j Jobs) All(ctx context.Context) ([]protocol.JobInfo, error) {
 
 // List lists the jobs that a query asks for.
 func (j Jobs) List(ctx context.Context, q protocol.JobQuery) (*protocol.JobList, error) {
-	path := at("jobs")
-	if query := protocol.WriteQuery(q.Params()); query != "" {
+	return send[protocol.JobList](ctx, j.c, http.MethodGet, withQuery(at("jobs"), q.Params()), nil)
+}
+
+// withQuery returns a path with parameters.
+func withQuery(path string, params []protocol.Param) string {
+	if query := protocol.WriteQuery(params); query != "" {
 		path += "?" + query
 	}
-	return send[protocol.JobList](ctx, j.c, http.MethodGet, path, nil)
+	return path
 }
 
 // Get describes a job.
@@ -198,9 +202,15 @@ type Experiments struct{ c *Client }
 // Experiments returns the requests about experiments.
 func (c *Client) Experiments() Experiments { return Experiments{c} }
 
-// List lists the experiments and how far they are.
+// List lists all experiments and how far they are.
 func (e Experiments) List(ctx context.Context) ([]protocol.Experiment, error) {
-	list, err := send[protocol.ExperimentList](ctx, e.c, http.MethodGet, at("experiments"), nil)
+	return e.Choose(ctx, protocol.ExperimentQuery{})
+}
+
+// Choose lists the experiments that a query asks for, and how far they are.
+func (e Experiments) Choose(ctx context.Context, q protocol.ExperimentQuery) ([]protocol.Experiment, error) {
+	path := withQuery(at("experiments"), q.Params())
+	list, err := send[protocol.ExperimentList](ctx, e.c, http.MethodGet, path, nil)
 	return list.Experiments, err
 }
 

@@ -4,11 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
-	"reflect"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -19,12 +15,6 @@ import (
 // the leader. Bodies are JSON but for blobs, models and backups. An error is a Problem with status 400 (wrong request),
 // 403 (a quota of jobs, or no right), 404, 409 (conflict), 503 (no leader or no majority just now: try again) or 507
 // (the disk is nearly full, or the quota of blobs).
-
-// ReadyBlobs is the query of /readyz that says which blobs a coordinator needs for being ready; ReadyBlobsAny: none.
-const (
-	ReadyBlobs    = "blobs"
-	ReadyBlobsAny = "any"
-)
 
 // DatasetPut names a dataset. The blobs of its manifest are on the cluster, or are sent after a check.
 type DatasetPut struct {
@@ -41,9 +31,11 @@ type DatasetCheck struct {
 	Lacking []string `json:"lacking"`
 }
 
-// Problem is the body of an error.
+// Problem is the body of an error. Its keys are the keys of the error that a command prints with -o json.
 type Problem struct {
 	Error string `json:"error"`
+	// Kind is the kind of error: see ProblemKind.
+	Kind string `json:"kind,omitempty"`
 	// Unknown is true if the request may have changed something all the same, or may still do so.
 	Unknown bool `json:"unknown,omitempty"`
 	// Mistakes lists what is wrong with the spec of an experiment and its data, each with its line.
@@ -53,6 +45,24 @@ type Problem struct {
 	MistakeForms []*errtext.Form `json:"mistake_forms,omitempty"`
 	// Plan is an ExperimentPlan if a submission of an experiment was refused because runs would be orphaned.
 	Plan json.RawMessage `json:"plan,omitempty"`
+}
+
+// ProblemKind returns the kind of error that a command prints for a response with this status. mistakes is true if the
+// error lists the mistakes of a spec.
+func ProblemKind(status int, mistakes bool) string {
+	switch {
+	case status == http.StatusBadRequest && mistakes:
+		return "usage"
+	case status == http.StatusNotFound:
+		return "not_found"
+	case status == http.StatusConflict:
+		return "conflict"
+	case status == http.StatusServiceUnavailable:
+		return "unavailable"
+	case status == http.StatusInternalServerError:
+		return "failed"
+	}
+	return "refused"
 }
 
 // StatusSendBlob answers a request that refers to a blob that its caller is to send first, perhaps again: a leader
@@ -349,9 +359,13 @@ type Experiment struct {
 // Ended reports whether no job of the experiment goes on.
 func (x *Experiment) Ended() bool { return x.State.Final() }
 
-// ExperimentList is the answer to a list of experiments, the newest first.
+// ExperimentList is a part of the experiments of a cluster, in the order that was asked for.
 type ExperimentList struct {
 	Experiments []Experiment `json:"experiments"`
+	// Total is how many experiments the query is about, without its bounds Limit and After.
+	Total int `json:"total"`
+	// Next is the name of the last listed experiment if others follow it: ListQuery.After of the next list.
+	Next string `json:"next,omitempty"`
 }
 
 // ExperimentRequest submits the runs of a spec that no job of its experiment has or will have. The leader reads the
@@ -500,65 +514,4 @@ type TokenPutEntry struct {
 type TokenRevokeEntry struct {
 	ID   string `json:"id"`
 	Time int64  `json:"time"`
-}
-
-// Param is a parameter of a request. Its zero value is left out.
-type Param struct {
-	Name string
-	Into any    // a *string, *bool, *int, *int64, *uint64, *float64 or *[]JobState
-	Want string // what the value is, for errors
-}
-
-// WriteQuery writes parameters for a URL.
-func WriteQuery(params []Param) string {
-	v := make(url.Values)
-	for _, p := range params {
-		at := reflect.ValueOf(p.Into).Elem()
-		if states, ok := p.Into.(*[]JobState); ok && len(*states) > 0 {
-			v.Set(p.Name, strings.ReplaceAll(joined(*states), " ", ""))
-		} else if !at.IsZero() {
-			v.Set(p.Name, fmt.Sprint(at))
-		}
-	}
-	return v.Encode()
-}
-
-// ReadQuery reads the parameters of a request. what takes them, for errors.
-func ReadQuery(v url.Values, what string, params []Param) (err error) {
-	for name, texts := range v {
-		if len(texts) != 1 {
-			return fmt.Errorf("the parameter %.80q is given %d times, want once", name, len(texts))
-		}
-		at := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
-		if at < 0 {
-			var names []string
-			for _, p := range params {
-				names = append(names, p.Name)
-			}
-			return fmt.Errorf("unknown parameter %.80q: %s takes %s", name, what, strings.Join(names, ", "))
-		}
-		p, text := &params[at], texts[0]
-		switch into := p.Into.(type) {
-		case *string:
-			*into = text
-		case *[]JobState:
-			if *into, err = ParseJobStates(text); err != nil {
-				return err
-			}
-		case *bool:
-			*into, err = strconv.ParseBool(text)
-		case *int:
-			*into, err = strconv.Atoi(text)
-		case *int64:
-			*into, err = strconv.ParseInt(text, 10, 64)
-		case *float64:
-			*into, err = strconv.ParseFloat(text, 64)
-		case *uint64:
-			*into, err = strconv.ParseUint(text, 10, 64)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: want %s, got %.80q", name, p.Want, text)
-		}
-	}
-	return nil
 }

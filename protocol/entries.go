@@ -448,7 +448,9 @@ type AuditQuery struct {
 // Params lists the parameters of the query.
 func (q *AuditQuery) Params() []Param {
 	return []Param{
-		{"limit", &q.Limit, "a number of records"}, {"since", &q.Since, "a time in Unix seconds"},
-		{"caller", &q.Caller, ""}, {"refused", &q.Refused, "true or false"},
+		{Name: "limit", Into: &q.Limit, Want: "a number of records", Least: new(0.0), Most: new(10_000.0)},
+		{Name: "since", Into: &q.Since, Want: wantTime, Least: new(0.0)},
+		{Name: "caller", Into: &q.Caller, Want: "the name of a caller"},
+		{Name: "refused", Into: &q.Refused, Want: wantBool},
 	}
 }

@@ -38,14 +38,14 @@ func TestBadJobQueries(t *testing.T) {
 		"state=ended":          "want queued, paused, running, done, failed, cancelled",
 		"state=done,finished":  `"finished"`,
 		"sort=loss":            "submitted, ended",
-		"sort=--kl":            `"-kl"`,
+		"sort=--kl":            `"--kl"`,
 		"limit=-1":             "0 means all",
 		"limit=many":           "number of jobs",
 		"after=x":              "number of a job",
 		"limit=5&limit=6":      "2 times",
 		"full=maybe":           "true or false",
-		"offset=5":             "state, sort, limit, after, experiment, owner, mine, full",
-		"state=done&sort=-age": `"age"`,
+		"offset=5":             "state, sort, limit, after, experiment, owner, mine, name, algorithm, dataset, since, until, full",
+		"state=done&sort=-age": `"-age"`,
 	} {
 		v, err := url.ParseQuery(query)
 		if err != nil {

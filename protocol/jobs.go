@@ -2,16 +2,12 @@ package protocol
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
-	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
@@ -214,125 +210,6 @@ type JobList struct {
 	Total int `json:"total"`
 	// Next is the number of the last listed job if others follow it: JobQuery.After of the next list. 0: none follow.
 	Next uint64 `json:"next,omitempty"`
-}
-
-// JobQuery says which jobs a list has, and in which order.
-type JobQuery struct {
-	// States are the states of the listed jobs; empty: any.
-	States []JobState
-	// Sort is one of JobOrders, ascending, or descending with "-" before it; empty:
-	// DefaultJobOrder. Jobs without such a value come last in either order, and a
-	// measure of held-out rows before one of training rows.
-	Sort string
-	// Limit is how many jobs are listed, the first in that order; 0: all.
-	Limit int
-	// After, if not 0, is the number of a job. Only jobs that follow it in that order are listed.
-	After uint64
-	// Experiment, if set, lists the jobs of that experiment, or, as AnyExperiment, of any.
-	Experiment string
-	// Owner, if set, lists the jobs of that user. Mine lists the jobs of the caller.
-	Owner string
-	Mine  bool
-	// Full lists all that is known of each job. Otherwise spec, settings, result and
-	// models are left out, and texts are cut.
-	Full bool
-}
-
-// AnyExperiment in JobQuery.Experiment stands for all experiments; no name is so.
-const AnyExperiment = "*"
-
-// DefaultJobOrder lists the newest job first.
-const DefaultJobOrder = "-submitted"
-
-// JobStates lists the states of a job.
-var JobStates = []JobState{Queued, Paused, Running, Done, Failed, Cancelled}
-
-// JobOrders lists what jobs may be sorted by: times, texts, and each measure.
-func JobOrders() []string {
-	orders := []string{"submitted", "ended", "name", "state", "algorithm", "dataset"}
-	for i := range measures.All {
-		orders = append(orders, measures.All[i].Name)
-	}
-	return orders
-}
-
-// Order returns the key that jobs are sorted by, and whether it descends.
-func (q *JobQuery) Order() (key string, descending bool) {
-	key = q.Sort
-	if key == "" {
-		key = DefaultJobOrder
-	}
-	return strings.CutPrefix(key, "-")
-}
-
-// Check says what is wrong with a query.
-func (q *JobQuery) Check() error {
-	for _, s := range q.States {
-		if err := s.check(); err != nil {
-			return err
-		}
-	}
-	if key, _ := q.Order(); !slices.Contains(JobOrders(), key) {
-		return fmt.Errorf("jobs cannot be sorted by %.80q: want %s", key, strings.Join(JobOrders(), ", "))
-	}
-	if q.Mine && q.Owner != "" {
-		return errors.New("owner and mine exclude each other")
-	}
-	if q.Limit < 0 {
-		return fmt.Errorf("want a limit of at least 0 jobs (0 means all), got %d", q.Limit)
-	}
-	return nil
-}
-
-func joined(states []JobState) string {
-	var list []string
-	for _, s := range states {
-		list = append(list, string(s))
-	}
-	return strings.Join(list, ", ")
-}
-
-// Params lists the parameters of the query.
-func (q *JobQuery) Params() []Param {
-	return []Param{
-		{"state", &q.States, ""}, {"sort", &q.Sort, ""}, {"limit", &q.Limit, "a number of jobs (0 means all)"},
-		{"after", &q.After, "the number of a job"}, {"experiment", &q.Experiment, ""}, {"owner", &q.Owner, ""},
-		{"mine", &q.Mine, "true or false"}, {"full", &q.Full, "true or false"},
-	}
-}
-
-// ParseJobQuery reads a query, and checks it.
-func ParseJobQuery(v url.Values) (q JobQuery, err error) {
-	if err := ReadQuery(v, "a list of jobs", q.Params()); err != nil {
-		return q, err
-	}
-	if v.Has("after") && q.After == 0 {
-		return q, errors.New("after: want the number of a job, got 0")
-	}
-	return q, q.Check()
-}
-
-// ParseJobStates reads states, separated by commas; a state that is there twice counts
-// once, and empty text has none.
-func ParseJobStates(text string) (states []JobState, err error) {
-	for word := range strings.SplitSeq(text, ",") {
-		s := JobState(strings.TrimSpace(word))
-		if s == "" || slices.Contains(states, s) {
-			continue
-		}
-		if err := s.check(); err != nil {
-			return nil, err
-		}
-		states = append(states, s)
-	}
-	return states, nil
-}
-
-func (s JobState) check() error {
-	if slices.Contains(JobStates, s) {
-		return nil
-	}
-	return fmt.Errorf("unknown state %.80q of a job: want %s", s, joined(JobStates))
 }
 
 // JobsDeleteEntry deletes jobs that have ended, with their models and predictions.

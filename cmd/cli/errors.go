@@ -28,6 +28,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
@@ -184,9 +185,9 @@ func failureOf(ctx context.Context, err error) Failure {
 		f.Kind = "not_found"
 	case errors.As(err, &own):
 		f.Kind = own.kind
-	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
-		f.Kind = "conflict"
-	case errors.As(err, &refused) || errors.As(err, &peer):
+	case errors.As(err, &refused):
+		f.Kind = protocol.ProblemKind(refused.Status, false)
+	case errors.As(err, &peer):
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):
 		f.Kind = "unavailable"

@@ -129,12 +129,21 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 	return info
 }
 
-type listCmd struct{ connect.ServerFlags }
+type listCmd struct {
+	connect.ListFlags
+	Sort string `placeholder:"KEY" help:"Order of the list: name (the default), time or samples. A - before the word sorts in descending order, as in --sort=-time."`
+
+	connect.ServerFlags
+}
 
 // Run implements `coppice dataset list`.
 func (c *listCmd) Run(a *cli.App) error {
+	var q protocol.DatasetQuery
+	if err := c.Query(&q.ListQuery, q.Params(), c.Sort); err != nil {
+		return err
+	}
 	return connect.Ask(a, c, func(cl *client.Client) ([]*datasetInfo, error) {
-		sets, err := cl.Datasets().List(a.Ctx)
+		sets, err := cl.Datasets().Choose(a.Ctx, q)
 		infos := []*datasetInfo{}
 		for i := range sets {
 			infos = append(infos, describeDataset(&sets[i]))

@@ -24,7 +24,11 @@ import (
 )
 
 type listCmd struct {
-	Shipped bool `help:"List the specs that are part of this program instead; experiment run takes their names."`
+	Shipped bool     `help:"List the specs that are part of this program instead; experiment run takes their names."`
+	State   []string `placeholder:"STATES" help:"List only experiments in these states: queued, paused, running, done, failed, cancelled."`
+	connect.ListFlags
+	Sort string `placeholder:"KEY" help:"Order of the list: newest, submitted, name or state. A - before the word sorts in descending order; the default is --sort=-newest."`
+
 	connect.ServerFlags
 }
 
@@ -33,8 +37,16 @@ func (c *listCmd) Run(a *cli.App) error {
 	if c.Shipped {
 		return listShipped(a)
 	}
+	var q protocol.ExperimentQuery
+	if err := c.Query(&q.ListQuery, q.Params(), c.Sort); err != nil {
+		return err
+	}
+	var err error
+	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
+		return cli.Usagef("{state}: %w", err)
+	}
 	return connect.Ask(a, c, func(cl *client.Client) ([]protocol.Experiment, error) {
-		return cl.Experiments().List(a.Ctx)
+		return cl.Experiments().Choose(a.Ctx, q)
 	}, func(w io.Writer, all []protocol.Experiment) {
 		owner := func(p protocol.Experiment) string { return cli.Owner(p.Owner, p.Private) }
 		cli.WriteOwned(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, all, owner,

@@ -175,22 +175,29 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 
 type listCmd struct {
 	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
-	Owner string   `placeholder:"NAME" help:"List only jobs of this user."`
 	Mine  bool     `help:"List only jobs of the user who asks, by the certificate or the token of the command."`
 	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
 	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
 	After uint64   `placeholder:"JOB" help:"List only jobs that follow the job with this number in the order of the list, such as the last one of the list before."`
 
+	Algorithm string `placeholder:"NAME" help:"List only jobs of this algorithm."`
+	Dataset   string `placeholder:"NAME" help:"List only jobs on this dataset."`
+
+	connect.ChooseFlags
 	connect.ServerFlags
 }
 
 // Run implements `coppice job list`.
 func (c *listCmd) Run(a *cli.App) error {
-	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, After: c.After, Owner: c.Owner, Mine: c.Mine}
+	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, After: c.After, Owner: c.Owner, Mine: c.Mine, Name: c.Name,
+		Algorithm: c.Algorithm, Dataset: c.Dataset}
 	if c.Mine && c.Owner != "" {
 		return cli.Usagef("{owner} and {mine} exclude each other; leave one of them out")
 	}
 	var err error
+	if q.Since, q.Until, err = c.Times(); err != nil {
+		return err
+	}
 	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
 		return cli.Usagef("{state}: %w", err)
 	}

@@ -27,30 +27,36 @@ import (
 )
 
 type listCmd struct {
-	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
+	Limit     int    `default:"100" placeholder:"N" help:"List only the N newest models; with --sort or --after, the first N. 0: all models."`
+	Algorithm string `placeholder:"NAME" help:"List only models of this algorithm."`
+	Dataset   string `placeholder:"NAME" help:"List only models of this dataset."`
+	Sort      string `placeholder:"KEY" help:"Order of the list: submitted (the default), time, name, algorithm or dataset. A - before the word sorts in descending order."`
+	After     string `placeholder:"NAME" help:"List only models that follow the model with this name in the order of the list."`
 
+	connect.ChooseFlags
 	connect.ServerFlags
 }
 
 // Run implements `coppice model list`.
 func (c *listCmd) Run(a *cli.App) error {
-	if c.Limit < 0 {
-		return cli.Usagef("{limit=%d}: want 0 (all) or more", c.Limit)
+	q := protocol.ModelQuery{Algorithm: c.Algorithm, Dataset: c.Dataset}
+	list := connect.ListFlags{ChooseFlags: c.ChooseFlags, Limit: c.Limit, After: c.After}
+	if err := list.Query(&q.ListQuery, q.Params(), c.Sort); err != nil {
+		return err
+	}
+	newest := c.Sort == "" && c.After == "" && c.Limit > 0 && c.Limit < math.MaxInt
+	if newest {
+		q.Limit, q.Newest = 0, c.Limit+1 // one more than is listed tells that there are more
 	}
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
 	}
-	var models []protocol.ModelInfo
-	if c.Limit == 0 || c.Limit == math.MaxInt {
-		models, err = cl.Models().List(a.Ctx)
-	} else {
-		models, err = cl.Models().Newest(a.Ctx, c.Limit+1) // one more than is listed tells that there are more
-	}
+	models, err := cl.Models().Choose(a.Ctx, q)
 	if err != nil {
 		return err
 	}
-	if c.Limit > 0 && len(models) > c.Limit {
+	if newest && len(models) > c.Limit {
 		models = models[len(models)-c.Limit:]
 		defer a.Note("the newest %s; --limit 0 lists all", units.Plural(c.Limit, "model"))
 	}

@@ -372,7 +372,7 @@ func (h *clusterHandlers) trust(r *http.Request) (any, error) {
 		protocol.TrustEntry{Worker: r.PathValue("worker")}); err != nil {
 		return nil, err
 	}
-	return h.status.Cluster(), nil
+	return h.status.Cluster().Listed(), nil
 }
 
 // backupHandlers answer requests for backups.

@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/openapi"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
@@ -52,6 +53,7 @@ func Handler(cfg Config) http.Handler {
 		"GET /healthz":                       health,
 		"GET /readyz":                        cluster.ready,
 		"GET /v1/self":                       json(cluster.self),
+		"GET /v1/openapi.json":               described(cfg.Prefix),
 		"GET /v1/cluster":                    cluster.overview,
 		"GET /v1/members":                    json(cluster.list),
 		"POST /v1/members":                   json(cluster.add),
@@ -149,8 +151,9 @@ func (p responder) unknown(mux *http.ServeMux, prefix string) http.HandlerFunc {
 			return
 		}
 		err := writeJSON(w, http.StatusMethodNotAllowed,
-			protocol.Problem{Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method, r.URL.Path,
-				strings.Join(allowed, ", "))})
+			protocol.Problem{Kind: protocol.ProblemKind(http.StatusMethodNotAllowed, false),
+				Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method,
+					r.URL.Path, strings.Join(allowed, ", "))})
 		if err != nil {
 			p.log.Debug("a response could not be sent", "error", err)
 		}
@@ -185,9 +188,19 @@ func Starting(self func() protocol.Self, waits func() string) http.Handler {
 		_ = writeJSON(w, http.StatusOK, self())
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{Error: waits()})
+		_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{Error: waits(),
+			Kind: protocol.ProblemKind(http.StatusServiceUnavailable, false)})
 	})
 	return mux
+}
+
+// described answers with the description of the API.
+func described(prefix string) http.HandlerFunc {
+	document := sync.OnceValue(func() []byte { return openapi.Document(prefix) })
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(document()) // an error has no reader any more
+	}
 }
 
 // health says that the process runs. It waits for nothing, since a forwarder probes the
@@ -236,8 +249,7 @@ func (h *changeHandlers) ofJob(w http.ResponseWriter, r *http.Request) {
 // second line on.
 func (h *changeHandlers) ofExperiment(w http.ResponseWriter, r *http.Request) {
 	name, runs := r.PathValue("name"), false
-	if err := protocol.ReadQuery(r.URL.Query(), "a stream",
-		[]protocol.Param{{Name: "runs", Into: &runs, Want: "true or false"}}); err != nil {
+	if err := protocol.ReadQuery(r.URL.Query(), "a stream", protocol.Flag("runs", &runs)); err != nil {
 		h.jobs.answer(w, nil, bad{err})
 		return
 	}

@@ -281,7 +281,7 @@ func TestModels(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"0", "-1", "all"} {
-		s.refuse(400, "GET", "/v1/models?newest="+query, nil, "newest: want the number of models to list, 1 or more, got \"")
+		s.refuse(400, "GET", "/v1/models?newest="+query, nil, "newest: want the number of models to list")
 	}
 	for name, want := range map[string]string{"one": "the model", "cv/1": "fold one",
 		blobs.Sum([]byte("digest of fold zero")): "fold zero"} {

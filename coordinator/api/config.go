@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,6 +126,12 @@ func (p responder) json(f func(*http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
+// part is the answer to a request for a list. next is the query for the elements that follow; nil: there are none.
+type part struct {
+	list any
+	next url.Values
+}
+
 // answer writes a value, or an error with its status.
 func (p responder) answer(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
@@ -134,9 +141,14 @@ func (p responder) answer(w http.ResponseWriter, v any, err error) {
 		if more := (*detailed)(nil); errors.As(err, &more) {
 			problem.Mistakes, problem.MistakeForms, problem.Plan = more.mistakes, more.forms, more.plan
 		}
+		problem.Kind = protocol.ProblemKind(status, len(problem.Mistakes) > 0)
 		v = problem
 	} else if v == nil {
 		v = struct{}{}
+	} else if p, ok := v.(part); ok {
+		if v = p.list; p.next != nil {
+			w.Header().Set("Link", fmt.Sprintf("<?%s>; rel=\"next\"", p.next.Encode()))
+		}
 	}
 	if err := writeJSON(w, status, v); err != nil {
 		p.log.Debug("a response could not be sent", "error", err)

@@ -38,8 +38,16 @@ func checkName(what, name string) error {
 	return nil
 }
 
-func (h *datasetHandlers) list(*http.Request) (any, error) {
-	return append([]*protocol.Dataset{}, h.store.State().Datasets()...), nil
+// list lists datasets by name.
+func (h *datasetHandlers) list(r *http.Request) (any, error) {
+	var q protocol.DatasetQuery
+	if err := readList(r, "a list of datasets", q.Params(), &q.ListQuery); err != nil {
+		return nil, err
+	}
+	return partOf(r, h.store.State().Datasets(), &q.ListQuery, "name", func(d **protocol.Dataset) element {
+		return element{name: (*d).Name, chosen: q.Has((*d).Name, (*d).Owner, (*d).Time), keys: map[string]any{
+			"name": (*d).Name, "time": float64((*d).Time), "samples": float64((*d).Manifest.Rows)}}
+	})
 }
 
 func (h *datasetHandlers) get(r *http.Request) (any, error) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,19 @@ type experimentHandlers struct {
 	committing  chan struct{} // full while a submission is committed
 }
 
-// list answers with all experiments, the newest first.
-func (h *experimentHandlers) list(*http.Request) (any, error) {
+// group is the jobs of an experiment, the newest first. The experiment is described only if that is needed.
+type group struct {
+	jobs      []*state.Job
+	submitted int64 // Unix seconds, of the first submission
+	described *protocol.Experiment
+}
+
+// list answers with experiments, the newest first.
+func (h *experimentHandlers) list(r *http.Request) (any, error) {
+	var q protocol.ExperimentQuery
+	if err := readList(r, "a list of experiments", q.Params(), &q.ListQuery); err != nil {
+		return nil, err
+	}
 	st := h.store.State()
 	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: protocol.AnyExperiment})
 	waits := h.running.Waits(st)
@@ -46,9 +58,36 @@ func (h *experimentHandlers) list(*http.Request) (any, error) {
 		}
 		of[j.Experiment] = append(of[j.Experiment], j)
 	}
-	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}}
-	for _, name := range names {
-		list.Experiments = append(list.Experiments, *h.progressOf(st, of[name], waits))
+	order, _ := q.Order("")
+	all := make([]group, len(names))
+	for i, name := range names {
+		all[i] = group{jobs: of[name]}
+		all[i].submitted = slices.MinFunc(of[name], func(a, b *state.Job) int {
+			return cmp.Compare(a.Submitted,
+				b.Submitted)
+		}).Submitted
+		if order == "state" || len(q.States) > 0 {
+			all[i].described = h.progressOf(st, of[name], waits)
+		}
+	}
+	some, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) element {
+		j, is := g.jobs[0], ""
+		if g.described != nil {
+			is = string(g.described.State)
+		}
+		return element{name: j.Experiment, chosen: q.Has(j.Experiment, j.Owner, g.submitted) && (len(q.States) == 0 ||
+			slices.Contains(q.States, g.described.State)), keys: map[string]any{"newest": float64(j.ID),
+			"submitted": float64(g.submitted), "name": j.Experiment, "state": is}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}, Total: total, Next: next}
+	for _, g := range some {
+		if g.described == nil {
+			g.described = h.progressOf(st, g.jobs, waits)
+		}
+		list.Experiments = append(list.Experiments, *g.described)
 	}
 	return list, nil
 }
@@ -284,15 +323,11 @@ func reportable(runs int, recorded bool) error {
 }
 
 func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind string, err error) {
-	format, o := "table", report.Options{}
-	err = protocol.ReadQuery(r.URL.Query(), "a report", []protocol.Param{
-		{Name: "format", Into: &format}, {Name: "no_times", Into: &o.NoTimes, Want: "true or false"},
-		{Name: "sample", Into: &o.Sample, Want: "true or false"},
-		{Name: "all_tests", Into: &o.AllTests, Want: "true or false"}, {Name: "level", Into: &o.Level, Want: "a number"},
-	})
-	if err != nil {
+	q := protocol.ReportQuery{Format: "table"}
+	if err := protocol.ReadQuery(r.URL.Query(), "a report", q.Params()); err != nil {
 		return nil, "", bad{err}
 	}
+	format, o := q.Format, report.Options{NoTimes: q.NoTimes, Sample: q.Sample, AllTests: q.AllTests, Level: q.Level}
 	list, err := jobsOf(h.store.State(), r.PathValue("name"))
 	if err != nil {
 		return nil, "", err

@@ -44,8 +44,7 @@ func (h *experimentHandlers) ReadSent(ctx context.Context, digest string) ([]byt
 // The same token is answered with the jobs that it made.
 func (h *experimentHandlers) submit(r *http.Request) (any, error) {
 	check := false
-	if err := protocol.ReadQuery(r.URL.Query(), "a submission",
-		[]protocol.Param{{Name: "check", Into: &check, Want: "true or false"}}); err != nil {
+	if err := protocol.ReadQuery(r.URL.Query(), "a submission", protocol.Flag("check", &check)); err != nil {
 		return nil, bad{err}
 	}
 	var req protocol.ExperimentRequest

@@ -90,6 +90,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{
+				Kind: protocol.ProblemKind(http.StatusServiceUnavailable, false),
 				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once, and fewer of one caller (coppice coordinator "+
 					"--max-connections); try again", errBusy, excess),
 			})

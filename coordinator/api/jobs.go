@@ -186,7 +186,10 @@ func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total
 		}
 		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment &&
 			j.Experiment != ""
-		if experiment && (q.Owner == "" || q.Owner == j.Owner) && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+		is := (q.Owner == "" || q.Owner == j.Owner) && (q.Algorithm == "" || q.Algorithm == j.Job.Algorithm) &&
+			(q.Dataset == "" || q.Dataset == j.Dataset) && protocol.MatchName(q.Name, j.Name) &&
+			j.Submitted >= q.Since && (q.Until == 0 || j.Submitted <= q.Until)
+		if experiment && is && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
 			ranks = append(ranks, rankOf(j, key))
 		}
 	}

@@ -57,7 +57,7 @@ func TestSilentLeader(t *testing.T) {
 			<-over
 		case r.URL.Path != "/healthz":
 			<-time.After(3 * silenceHere)
-			io.WriteString(w, "[]\n")
+			_ = writeJSON(w, http.StatusOK, protocol.JobList{Jobs: []protocol.JobInfo{}})
 		}
 	}))
 	defer leader.Close()
@@ -65,7 +65,7 @@ func TestSilentLeader(t *testing.T) {
 	s.propose(protocol.EntryMember, protocol.MemberEntry{ID: "d", HTTP: strings.TrimPrefix(leader.URL, "http://")})
 	id := "d"
 	f.leader.Store(&id)
-	var list []protocol.JobInfo
+	var list protocol.JobList
 	f.get("GET", "/v1/jobs", nil, &list)
 	quiet.Store(true)
 	f.refuse(503, "GET", "/v1/jobs", nil, "did not answer")

@@ -6,12 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -149,20 +147,11 @@ func (h *resultHandlers) runRange(r *http.Request) (*runRange, error) {
 	if j.Job.Cells == nil {
 		return nil, fmt.Errorf("%w: %v is not a job of an experiment, so it has no runs", errBad, j)
 	}
-	asked := &runRange{job: j, until: j.Job.Cells.Count()}
-	err = protocol.ReadQuery(r.URL.Query(), "a list of runs", []protocol.Param{
-		{Name: "from", Into: &asked.from, Want: "the number of a run"},
-		{Name: "until", Into: &asked.until, Want: "the number of a run"},
-		{Name: "records", Into: &asked.records, Want: "true or false"},
-	})
-	if err == nil && min(asked.from, asked.until) < 0 {
-		err = errors.New("from, until: want the number of a run, got a negative number")
-	}
-	if err != nil {
+	q := protocol.RunQuery{Until: j.Job.Cells.Count()}
+	if err := protocol.ReadQuery(r.URL.Query(), "a list of runs", q.Params()); err != nil {
 		return nil, bad{err}
 	}
-	asked.until = min(asked.until, j.Job.Cells.Count())
-	return asked, nil
+	return &runRange{job: j, from: q.From, until: min(q.Until, j.Job.Cells.Count()), records: q.Records}, nil
 }
 
 // runPage collects the runs of an answer in order.
@@ -451,18 +440,23 @@ func modelsOf(st *state.State) []protocol.ModelInfo {
 	return list
 }
 
-// list lists the models in the order of their jobs, or, with newest=N, the last N of
-// them.
+// list lists models in the order of their jobs, or, with newest=N, the last N of them.
 func (h *modelHandlers) list(r *http.Request) (any, error) {
-	list, text := modelsOf(h.store.State()), r.URL.Query().Get("newest")
-	if text == "" {
-		return list, nil
+	var q protocol.ModelQuery
+	if err := readList(r, "a list of models", q.Params(), &q.ListQuery); err != nil {
+		return nil, err
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return nil, fmt.Errorf("%w: newest: want the number of models to list, 1 or more, got %.80q", errBad, text)
+	all := modelsOf(h.store.State())
+	answer, err := partOf(r, all, &q.ListQuery, "submitted", func(m *protocol.ModelInfo) element {
+		return element{name: m.Name, chosen: q.Has(m.Name, m.Owner, m.Time) &&
+			(q.Algorithm == "" || q.Algorithm == m.Algorithm) && (q.Dataset == "" || q.Dataset == m.Dataset),
+			keys: map[string]any{"submitted": float64(m.Job), "time": float64(m.Time), "name": m.Name,
+				"algorithm": m.Algorithm, "dataset": m.Dataset}}
+	})
+	if list, ok := answer.list.([]protocol.ModelInfo); ok && q.Newest > 0 {
+		answer.list = list[max(0, len(list)-q.Newest):]
 	}
-	return list[max(0, len(list)-n):], nil
+	return answer, err
 }
 
 // get answers with a model: by its name, its digest, or JOB/DIGEST. The digest is the

@@ -489,7 +489,8 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// an error: the caller has ended the connection
-	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Form: errtext.Of(err.Error(), err)})
+	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Kind: protocol.ProblemKind(status, false),
+		Form: errtext.Of(err.Error(), err)})
 }
 
 // statusOnly writes the status of a response without its body.

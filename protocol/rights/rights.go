@@ -123,6 +123,8 @@ var Requests = []Request{
 		Purpose: "returns the metrics for Prometheus ([METRICS.md](../../metrics/METRICS.md))"},
 	{Pattern: "GET /v1/self", Role: Read, Kind: AnyAnswers | Urgent, Others: others{Coordinator: Full},
 		Purpose: "describes the coordinator that answers: its cluster, its state in Raft, and its problem if it has one"},
+	{Pattern: "GET /v1/openapi.json", Role: Read, Kind: AnyAnswers, Others: nil,
+		Purpose: "describes these requests in the format OpenAPI 3.1 ([description](#a-description-for-programs))"},
 	{Pattern: "GET /v1/cluster", Role: Read, Kind: AnyIfLocal | Urgent, Others: others{Coordinator: Full, Worker: Local,
 		Pool: Local}, Purpose: "describes the cluster: leader, coordinators, workers and quarantined workers. " +
 		"`?local=true` leaves the workers out and works without a leader; `&wait_ms=N` then waits for a leader, at most N " +
@@ -134,7 +136,7 @@ var Requests = []Request{
 	{Pattern: "POST /v1/transfer", Role: Admin, Kind: Changes, Others: nil, Purpose: "transfers the leadership"},
 	{Pattern: "POST /v1/workers/{worker}/trust", Role: Admin, Kind: Changes, Others: nil,
 		Purpose: "trusts a quarantined worker again"},
-	{Pattern: "GET /v1/datasets", Role: Read, Kind: 0, Others: nil, Purpose: "lists all datasets"},
+	{Pattern: "GET /v1/datasets", Role: Read, Kind: 0, Others: nil, Purpose: "lists datasets ([lists](#lists))"},
 	{Pattern: "POST /v1/datasets", Role: Submit, Kind: Changes, Others: nil,
 		Purpose: "creates a dataset from a manifest. The blobs of the dataset must have been sent before. With `shared`, " +
 			"all users may read it ([security.md](../security.md#private-and-shared))"},
@@ -149,9 +151,7 @@ var Requests = []Request{
 		Purpose: "returns a blob that the caller may read. Status 404 also stands for a blob that the caller may not read"},
 	{Pattern: "PUT /v1/blobs/{digest}", Role: Submit, Kind: ToFile, Others: nil, Purpose: "stores a blob"},
 	{Pattern: "GET /v1/jobs", Role: Read, Kind: 0, Others: nil,
-		Purpose: "lists jobs (`jobs`) and their number (`total`). `?state=S,S`, `?sort=KEY`, `?limit=N` and `?after=JOB` " +
-			"are as the flags of `coppice job list`. If more jobs follow, `next` is the value of `after` for them. " +
-			"`?full=true` returns all keys"},
+		Purpose: "lists jobs (`jobs`) and their number (`total`) ([lists](#lists)). `?full=true` returns all keys"},
 	{Pattern: "POST /v1/jobs", Role: Submit, Kind: Changes, Others: nil,
 		Purpose: "submits a job, with the keys `token`, `spec`, `audit` and `shared`. Status 424: a blob that the spec " +
 			"names must be sent first, perhaps again"},
@@ -177,7 +177,7 @@ var Requests = []Request{
 	{Pattern: "POST /v1/jobs/prune", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
 		Purpose: "deletes the jobs that ended before a given age"},
 	{Pattern: "GET /v1/experiments", Role: Read, Kind: 0, Others: nil,
-		Purpose: "lists the experiments and how far they are"},
+		Purpose: "lists the experiments (`experiments`), how far they are, and their number (`total`) ([lists](#lists))"},
 	{Pattern: "GET /v1/experiments/{name}", Role: Read, Kind: 0, Others: nil, Purpose: "returns an experiment by name"},
 	{Pattern: "GET /v1/experiments/{name}/changes", Role: Read, Kind: Stream, Others: nil,
 		Purpose: "sends the experiment as a line of JSON at once and after each change, until all of its jobs have ended. " +
@@ -202,7 +202,7 @@ var Requests = []Request{
 	{Pattern: "POST /v1/experiments", Role: Submit, Kind: Changes, Others: nil,
 		Purpose: "submits the new runs of a spec, see [below](#submit-an-experiment)"},
 	{Pattern: "GET /v1/models", Role: Read, Kind: 0, Others: others{Serve: Full},
-		Purpose: "lists the models, the newest last. `?newest=N` lists only the last N"},
+		Purpose: "lists the models, the newest last ([lists](#lists)). `?newest=N` lists only the last N"},
 	{Pattern: "GET /v1/models/{name...}", Role: Read, Kind: 0, Others: others{Serve: Full},
 		Purpose: "returns a model file. The name of a model is `JOB`, `JOB/FOLD` or `JOB/DIGEST`"},
 	{Pattern: "DELETE /v1/models/{job...}", Role: Submit, Kind: OwnOnly | Changes, Others: nil,

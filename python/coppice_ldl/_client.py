@@ -67,7 +67,8 @@ class Client:
         Parameters
         ----------
         **options
-            ``state="running"``, ``owner``, ``mine=True``, ``sort`` and ``limit``, as for ``coppice job list``.
+            ``state="running"``, ``name``, ``algorithm``, ``dataset``, ``owner``, ``mine=True``, ``since``, ``until``, ``sort``,
+            ``limit`` and ``after``, as for ``coppice job list``.
         """
         _checks.options("jobs", "job list", options)
         return table("jobs", self._ask("job list", **options))
@@ -131,7 +132,14 @@ class Client:
     # Models.
 
     def models(self, **options: Any) -> Any:
-        """List the models as a DataFrame. The option ``limit`` is the most rows."""
+        """List models as a DataFrame.
+
+        Parameters
+        ----------
+        **options
+            ``name``, ``algorithm``, ``dataset``, ``owner``, ``since``, ``until``, ``sort``, ``limit`` (the most rows) and
+            ``after``, as for ``coppice model list``.
+        """
         _checks.options("models", "model list", options)
         return table("models", self._ask("model list", **options))
 
@@ -145,9 +153,17 @@ class Client:
 
     # Datasets.
 
-    def datasets(self) -> Any:
-        """List the datasets as a DataFrame."""
-        return table("datasets", self._ask("dataset list"))
+    def datasets(self, **options: Any) -> Any:
+        """List datasets as a DataFrame.
+
+        Parameters
+        ----------
+        **options
+            ``name`` (a ``*`` stands for any characters), ``owner``, ``since="7d"``, ``until``, ``sort``, ``limit`` and
+            ``after``, as for ``coppice dataset list``.
+        """
+        _checks.options("datasets", "dataset list", options)
+        return table("datasets", self._ask("dataset list", **options))
 
     def import_dataset(self, X: Any, D: Any = None, *, name: str, verbose: Any = "auto", **options: Any) -> dict[str, Any]:
         """Import a dataset. The cluster keeps one copy of equal data.
@@ -197,9 +213,17 @@ class Client:
 
     # Experiments.
 
-    def experiments(self) -> Any:
-        """List the experiments as a DataFrame."""
-        return table("experiments", self._ask("experiment list"))
+    def experiments(self, **options: Any) -> Any:
+        """List experiments as a DataFrame.
+
+        Parameters
+        ----------
+        **options
+            ``state``, ``name``, ``owner``, ``since``, ``until``, ``sort``, ``limit`` and ``after``, as for
+            ``coppice experiment list``.
+        """
+        _checks.options("experiments", "experiment list", options)
+        return table("experiments", self._ask("experiment list", **options))
 
     def experiment(self, name: str) -> Report:
         """Return the report of an experiment of the cluster.

@@ -40,8 +40,10 @@ _ARRAYS = ("drop", "feature_columns", "names", "shape", "tolerance")  # which ap
 
 # The options of the calls that run these commands: `Client.submit` runs job submit, `datasets.load` dataset convert.
 OPTIONS = {
-    "job list": ("after", "limit", "mine", "owner", "sort", "state"),
-    "model list": ("limit",),
+    "job list": ("after", "algorithm", "dataset", "limit", "mine", "name", "owner", "since", "sort", "state", "until"),
+    "model list": ("after", "algorithm", "dataset", "limit", "name", "owner", "since", "sort", "until"),
+    "dataset list": ("after", "limit", "name", "owner", "since", "sort", "until"),
+    "experiment list": ("after", "limit", "name", "owner", "since", "sort", "state", "until"),
     "job submit": ("audit", "binarise", "clip", "enhance", "fold", "fold_seed", "folds", "mask", "measures", "normalise", "shared", "split", "test_fraction", "train_fraction", "wait", *_ARRAYS),
     "dataset import": ("shared", "wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
@@ -56,6 +58,8 @@ _CLUSTER = dict.fromkeys(("server", "context", "token_file", "ca_file", "tls_dir
 ELSEWHERE: dict[str, dict[str, str]] = {
     "job list": _CLUSTER,
     "model list": _CLUSTER,
+    "dataset list": _CLUSTER,
+    "experiment list": {**_CLUSTER, "shipped": "the command coppice experiment list --shipped lists the specs of the program"},
     "job submit": {
         **_CLUSTER,
         **dict.fromkeys((name for name in _FILES if name not in _ARRAYS), "it is for files; X is an array, or the name of a dataset"),
