@@ -314,15 +314,16 @@ func (c *card) markdown() []byte {
 	fmt.Fprint(w, "\n## Hyperparameters\n\n")
 	var settings [][2]string
 	for _, s := range spec.Settings(c.Spec.Params) {
-		settings = append(settings, [2]string{"`" + s.Key + "`", "`" + s.Value + "`"})
+		settings = append(settings, [2]string{code(s.Key), code(s.Value)})
 	}
 	pairs(w, "hyperparameter", settings)
-	fmt.Fprintf(w, "\n## Commands\n\nFILE is the data file.\n\n```sh\n%s\n%s\n%s\n```\n", c.Commands.Predict,
-		c.Commands.Evaluate, repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
-	fmt.Fprintf(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares "+
+	fmt.Fprint(w, "\n## Commands\n\nFILE is the data file.\n\n")
+	block(w, c.Commands.Predict, c.Commands.Evaluate, repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
+	fmt.Fprint(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares "+
 		"the digest of\nthe data. The second command also trains the model again, and compares the digests of both "+
 		"models.\nThe model digest identifies the numbers of the model, not an exported file: the commands need the model "+
-		"file.\n\n```sh\n%s\n%s\n```\n", c.Commands.VerifyData, c.Commands.Verify)
+		"file.\n\n")
+	block(w, c.Commands.VerifyData, c.Commands.Verify)
 	return w.Bytes()
 }
 
@@ -361,7 +362,7 @@ func (c *card) arrays(w io.Writer) {
 func (c *card) examples(w io.Writer) {
 	if c.SHA256 != "" {
 		fmt.Fprintf(w, "\nThe pages docs/guides/export.md and docs/guides/export-onnx.md of Coppice have programs that "+
-			"predict with exported files.\nThe file `%s` has the SHA-256 hash `%s`.\n", c.File, c.SHA256)
+			"predict with exported files.\nThe file %s has the SHA-256 hash `%s`.\n", code(c.File), c.SHA256)
 	}
 	const most = 50 // labels
 	if len(c.Examples) != 2 || len(c.Outputs[0].Columns) > most {
@@ -371,7 +372,7 @@ func (c *card) examples(w io.Writer) {
 		"The number of a feature is j, counted from 0.\n\n"+
 		"| prediction | all features are 0 | feature j is (j mod 5 - 2) / 2 |\n| --- | --: | --: |\n")
 	for i, name := range c.Outputs[0].Columns {
-		fmt.Fprintf(w, "| %s | %v | %v |\n", inline(cli.NameList([]string{name})), c.Examples[0].Predictions[i],
+		fmt.Fprintf(w, "| %s | %v | %v |\n", cell(inline(cli.NameList([]string{name}))), c.Examples[0].Predictions[i],
 			c.Examples[1].Predictions[i])
 	}
 }
@@ -381,7 +382,7 @@ func (c *card) fileText() string {
 	if c.File == "" {
 		return ""
 	}
-	return " (`" + c.File + "`)"
+	return " (" + code(c.File) + ")"
 }
 
 // arrayLines describes arrays with their columns.
@@ -399,7 +400,7 @@ func arrayLines(all []export.Array) (lines [][2]string) {
 		if len(a.Levels) > 0 {
 			text += "; levels: " + inline(cli.NameList(a.Levels))
 		}
-		lines = append(lines, [2]string{"`" + a.Name + "`", text})
+		lines = append(lines, [2]string{code(a.Name), text})
 	}
 	return lines
 }
@@ -431,7 +432,7 @@ func pairs(w io.Writer, header string, lines [][2]string) {
 	fmt.Fprintf(w, "| %s | value |\n| --- | --- |\n", header)
 	for _, l := range lines {
 		if l[1] != "" {
-			fmt.Fprintf(w, "| %s | %s |\n", l[0], strings.ReplaceAll(l[1], "|", `\|`))
+			fmt.Fprintf(w, "| %s | %s |\n", cell(l[0]), cell(l[1]))
 		}
 	}
 }
@@ -439,7 +440,34 @@ func pairs(w io.Writer, header string, lines [][2]string) {
 // inline writes a text into a line of Markdown: names may have characters that are marks there.
 func inline(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`).Replace(s)
+	return strings.NewReplacer("&", "&amp;", "~", `\~`, `\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`).Replace(s)
+}
+
+// cell writes a text of Markdown into a cell of a table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// code writes a text as code in a line of Markdown.
+func code(s string) string {
+	marks, s := fence("`", s), strings.Join(strings.Fields(s), " ")
+	if len(marks) > 1 {
+		return marks + " " + s + " " + marks
+	}
+	return marks + s + marks
+}
+
+// block writes commands as a block of code.
+func block(w io.Writer, commands ...string) {
+	text := strings.Join(commands, "\n")
+	marks := fence("```", text)
+	fmt.Fprintf(w, "%ssh\n%s\n%[1]s\n", marks, text)
+}
+
+// fence returns marks of code that a text does not have: least, or more of them.
+func fence(least, text string) string {
+	for strings.Contains(text, least) {
+		least += "`"
+	}
+	return least
 }
 
 // cardFiles are the files of a card that are not complete yet.

@@ -277,6 +277,9 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 	if j.Split.Folds > 0 {
 		parts = append(parts, fmt.Sprintf("--fold %d", j.Split.Fold))
 	}
+	if mask := j.Split.Mask.String(); mask != "" {
+		parts = append(parts, "--mask "+mask)
+	}
 	parts = append(parts, j.Enhance.Flags()...)
 	for _, pair := range results.KeyValues(settings) {
 		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -73,6 +74,7 @@ const (
 	verdictData     = "other data"     // the digests of the data differ
 	verdictModel    = "other model"    // the digests of the models differ
 	verdictMeasures = "other measures" // the models are the same, but not the measures in the file
+	verdictText     = "other text"     // the models are the same, but not what the file says beside them
 	verdictCannot   = "cannot verify"  // the model cannot be trained again
 )
 
@@ -147,12 +149,15 @@ func (c *verifyCmd) Run(a *cli.App) error {
 		return v.end(a, verdictCannot, reason)
 	}
 	var o *pipeline.Outcome
+	var file []byte // of the model that is trained again
 	if here {
 		v.TrainedOn = "this machine"
-		o, err = c.trainHere(a, j, data)
+		if o, err = c.trainHere(a, j, data); err == nil {
+			file = o.Model
+		}
 	} else {
 		v.TrainedOn = "cluster"
-		o, reason, err = c.trainThere(a, m.File.Digest, j, data)
+		o, file, reason, err = c.trainThere(a, m.File.Digest, j, data)
 	}
 	if err != nil {
 		return fmt.Errorf("the model cannot be trained again%s: %w", v.otherVersion(), err)
@@ -160,7 +165,11 @@ func (c *verifyCmd) Run(a *cli.App) error {
 	if reason != "" {
 		return v.end(a, verdictCannot, reason)
 	}
-	same := sameMeasures(p, o)
+	again, err := predict.Decode(file)
+	if err != nil {
+		return err
+	}
+	same, now := sameMeasures(p, o), again.Provenance
 	v.Trained, v.SameMeasures = o.ModelDigest, &same
 	switch {
 	case v.Trained != v.Digest:
@@ -169,6 +178,10 @@ func (c *verifyCmd) Run(a *cli.App) error {
 	case !same:
 		return v.end(a, verdictMeasures, "training gave the same model, but the measures in the model file differ from its "+
 			"measures")
+	}
+	if differs := otherText(p, now); differs != "" {
+		return v.end(a, verdictText, errtext.Sprintf("training gave the same model, but the model file has other %s than "+
+			"these data", differs))
 	}
 	return v.end(a, verdictVerified, "")
 }
@@ -289,7 +302,7 @@ func otherData(m *predict.Model, of *dataset.Manifest, r *dataset.Reading) errte
 // missing.
 func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.Job, reason errtext.Text, err error) {
 	again := *of
-	again.Predictions, again.PredictedRows, again.LinearSamples, again.NoModel = 0, 0, 0, true
+	again.Predictions, again.PredictedRows, again.LinearSamples, again.NoModel = 0, 0, 0, false
 	if reason, err = c.folds(a, &again.Split, data); reason != "" || err != nil || of.Weights == "" {
 		return &again, reason, err
 	}
@@ -384,24 +397,24 @@ func (c *verifyCmd) trainHere(a *cli.App, j *round.Job, data *local.Data) (*pipe
 // trainThere trains on a cluster as the job says, and deletes the job. The dataset stays there. reason says why the
 // cluster would train another model.
 func (c *verifyCmd) trainThere(a *cli.App, digest string, j *round.Job, data *local.Data) (o *pipeline.Outcome,
-	reason errtext.Text, err error) {
+	file []byte, reason errtext.Text, err error) {
 	s := specOf(j, data.Manifest)
 	resolved, err := spec.Resolve(s, data.Manifest)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	if key := otherKey(j, resolved); key != "" {
-		return nil, errtext.Sprintf("a job on a cluster would differ from its job in %q; give {local}", key), nil
+		return nil, nil, errtext.Sprintf("a job on a cluster would differ from its job in %q; give {local}", key), nil
 	}
 	cl, err := c.Connect(a)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	if s.Dataset, err = c.imported(a, cl); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	if s.Name, err = freeName(a, cl, "verify-"+digest[:12]); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	var sent [][]byte
 	if s.Assigned != "" {
@@ -416,10 +429,10 @@ func (c *verifyCmd) trainThere(a *cli.App, digest string, j *round.Job, data *lo
 		return err
 	})
 	if errors.Is(err, context.Canceled) {
-		return nil, "", cli.Interrupted("interrupted; the job may have been submitted: see coppice job list")
+		return nil, nil, "", cli.Interrupted("interrupted; the job may have been submitted: see coppice job list")
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	cl.Faithful = true // the cluster keeps the job, however long it is away
 	job, err := jobcmd.Watch(a, cl, submitted)
@@ -427,14 +440,17 @@ func (c *verifyCmd) trainThere(a *cli.App, digest string, j *round.Job, data *lo
 		err = jobcmd.Withdraw(a, cl, submitted, c.Wait)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	if _, o, err = results.Finished(job); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	jobcmd.WarnSuspect(a, job)
+	if file, err = cl.Models().Get(a.Ctx, job.Name); err != nil {
+		return nil, nil, "", err
+	}
 	_, err = cl.Jobs().Delete(a.Ctx, strconv.FormatUint(job.ID, 10))
-	return o, "", err
+	return o, file, "", err
 }
 
 // imported imports the data file, or finds its dataset on the cluster, and returns the name.
@@ -523,19 +539,61 @@ func otherKey(a, b *round.Job) string {
 // other measures besides the ten.
 func sameMeasures(p *pipeline.Provenance, o *pipeline.Outcome) bool {
 	type told struct {
-		Steps           uint64
+		Steps, Best     uint64
+		On              string
 		Rows            pipeline.Counts
 		Model, Baseline measures.Report
 		Added           *pipeline.Added
 	}
-	inFile := told{Steps: p.Steps, Rows: p.Rows, Model: p.Measures, Baseline: p.MeanPredictor, Added: p.Added}
-	now := told{Steps: o.Steps, Rows: o.Rows, Model: o.Measures, Baseline: o.MeanPredictor, Added: o.Added}
+	inFile := told{Steps: p.Steps, Best: p.BestStep, On: p.EvaluatedOn, Rows: p.Rows, Model: p.Measures,
+		Baseline: p.MeanPredictor, Added: p.Added}
+	now := told{Steps: o.Steps, Best: o.BestStep, On: o.EvaluatedOn, Rows: o.Rows, Model: o.Measures,
+		Baseline: o.MeanPredictor, Added: o.Added}
 	if p.Version != version.String {
 		inFile.Added, now.Added = nil, nil
 	}
 	a, err := json.Marshal(inFile)
 	b, failed := json.Marshal(now)
 	return err == nil && failed == nil && bytes.Equal(a, b)
+}
+
+// otherText returns what a model file says otherwise than the file of the same training: what predictions read besides
+// the model, and no digest has. Names, levels and shapes are compared if both files have them.
+func otherText(in, now *pipeline.Provenance) string {
+	type pair struct {
+		name string
+		a, b any
+	}
+	none := func(v any) bool { return reflect.ValueOf(v).IsZero() }
+	for _, l := range []pair{
+		{"names of labels", in.LabelNames, now.LabelNames},
+		{"names of features", in.FeatureNames, now.FeatureNames},
+		{"levels of categories", levels(in), levels(now)},
+		{"shapes of images", in.Shape, now.Shape},
+	} {
+		if !none(l.a) && !none(l.b) && !reflect.DeepEqual(l.a, l.b) {
+			return l.name
+		}
+	}
+	for _, l := range []pair{
+		{"types of labels", in.LabelType, now.LabelType},
+		{"replacements of missing features", in.Fill, now.Fill},
+		{"mean labels", in.MeanLabel, now.MeanLabel},
+		{"medians", in.Median, now.Median},
+	} {
+		if !reflect.DeepEqual(l.a, l.b) {
+			return l.name
+		}
+	}
+	return ""
+}
+
+// levels returns the levels of categories. Their columns may have other places in another file.
+func levels(p *pipeline.Provenance) (all [][]string) {
+	for _, k := range p.Reading.Categories {
+		all = append(all, k.Levels)
+	}
+	return all
 }
 
 // foldsDigest returns the digest by which a split names a list of folds.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,6 +142,48 @@ func TestVerdicts(t *testing.T) {
 	shown := cmdtest.Works(t, "model", "verify", model, "--data", data)
 	if !strings.Contains(shown, "verdict        verified") || !strings.Contains(shown, own.Digest) {
 		t.Errorf("text: %s", shown)
+	}
+}
+
+// TestVerifyText: what predictions read besides the model is also verified: names, levels and replacements.
+func TestVerifyText(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := range 24 {
+		missing := fmt.Sprintf("%d.5", i%7)
+		if i%5 == 0 {
+			missing = ""
+		}
+		fmt.Fprintf(&b, "%d,%s,%c,0.%d,0.%d\n", i, missing, 'p'+rune(i%3), 1+i%8, 9-i%8)
+	}
+	rows := b.String()
+	data := cmdtest.Write(t, dir, "a.csv", "x,y,kind,label_a,label_b\n"+rows)
+	model := filepath.Join(dir, "m.model")
+	cmdtest.Works(t, "train", "--local", "--data", data, "--categories", "kind", "--missing", "mean", "--normalize",
+		"--algorithm", "structrf", "--set", "trees=2", "--model-out", model)
+	for _, c := range []struct {
+		says   string // empty: the model is verified
+		change func(*pipeline.Provenance)
+	}{
+		{"", func(*pipeline.Provenance) {}},
+		{"other names of labels", func(p *pipeline.Provenance) { slices.Reverse(p.LabelNames) }},
+		{"other names of features", func(p *pipeline.Provenance) { p.FeatureNames[0], p.FeatureNames[1] = "y", "x" }},
+		{"other levels of categories", func(p *pipeline.Provenance) { slices.Reverse(p.Reading.Categories[0].Levels) }},
+		{"other types of labels", func(p *pipeline.Provenance) { p.LabelType.Classes = true }},
+		{"other replacements of missing features", func(p *pipeline.Provenance) { p.Fill[1] = 1e6 }},
+		{"other mean labels", func(p *pipeline.Provenance) { p.MeanLabel[0] = 0.25 }},
+		{"measures in the model file differ", func(p *pipeline.Provenance) { p.EvaluatedOn = "test samples" }},
+	} {
+		v, code, _ := verified(t, forged(t, model, "forged.model", 0, c.change), "--data", data)
+		if (v.Verdict == verdictVerified) != (c.says == "") || (code == 0) != (c.says == "") ||
+			!strings.Contains(v.Reason, c.says) {
+			t.Errorf("%q: %+v, exit code %d", c.says, v, code)
+		}
+	}
+	renamed := cmdtest.Write(t, dir, "renamed.csv", "x,y,kind,label_b,label_a\n"+rows)
+	if v, code, _ := verified(t, model, "--data", renamed); v.Verdict != verdictText || !v.Data.Same || code != 1 {
+		t.Errorf("data with other names of labels: %+v, exit code %d", v, code)
 	}
 }
 

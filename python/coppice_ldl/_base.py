@@ -643,7 +643,8 @@ class Estimator:
         -------
         dict
             The output of ``coppice model verify -o json``. Its item ``verdict`` is "verified" if the training gave the same
-            model, "same data" with `only_data`, or else "other data", "other model", "other measures" or "cannot verify".
+            model, "same data" with `only_data`, or else "other data", "other model", "other measures",
+            "other text" or "cannot verify".
             The item ``reason`` says why.
         """
         if not hasattr(self, "model_"):
