@@ -135,15 +135,6 @@ func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src datase
 	f *dataflags.FileFlags) ([]bool, error) {
 	p := m.Provenance
 	split := p.Job.Split
-	if split.TrainFraction == 0 && split.Inner == 0 {
-		rows, err := importer.CountRows(src)
-		if err != nil {
-			return nil, err
-		}
-		if rows != p.Rows.Train+p.Rows.Validation+p.Rows.Test {
-			return nil, nil
-		}
-	}
 	d := dataflags.DataFlags{FileFlags: dataflags.FileFlags{Names: f.Names, Images: f.Images, Missing: p.Missing,
 		Header: "auto"}}
 	kind, err := read.FormatOf(c.Calibrate, read.OpenOptions{})
@@ -156,6 +147,12 @@ func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src datase
 	as, err := read.Open(c.Calibrate, options)
 	if err != nil {
 		return nil, nil // the file that the model was trained on can be read so
+	}
+	if split.TrainFraction == 0 && split.Inner == 0 {
+		rows, err := importer.CountRows(as) // not of src, whose --missing may differ
+		if err == nil && rows != p.Rows.Train+p.Rows.Validation+p.Rows.Test {
+			return nil, nil
+		}
 	}
 	var groups []uint16
 	o.Checks, o.Warn, o.Note, o.Groups = checks, nil, nil, func(list []uint16) { groups = list }

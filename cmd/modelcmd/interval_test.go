@@ -148,6 +148,17 @@ func TestHeldOutSamplesAreFound(t *testing.T) {
 			t.Errorf("%s, %s: %s, %d samples", c.flags, filepath.Base(c.calibrate), p.Intervals.From, p.Intervals.Samples)
 		}
 	}
+	for trained, now := range map[string]string{"0": "drop", "drop": "0"} { // predict may read the file in another way
+		var r results.Result
+		cmdtest.JSON(t, &r, "train", "--local", "--data", data, "--algorithm", "aa-knn", "--set", "k=3", "--missing", trained,
+			"--drop", "who", "--test-fraction", "0.25", "--model-out", model)
+		var p predicted
+		cmdtest.JSON(t, &p, "predict", "--model", model, "--data", data, "--missing", now, "--out", dir+"/p.csv",
+			"--interval", "0.9", "--calibrate", data)
+		if n := p.Intervals.Samples; p.Intervals.From != heldOut || n > r.Rows.Test || n < r.Rows.Test-1 {
+			t.Errorf("--missing %s, then %s: %s, %d samples", trained, now, p.Intervals.From, n)
+		}
+	}
 }
 
 // TestIntervalArrays: a .npz file has the same ends as a CSV file, and without --interval files are as before.
