@@ -270,19 +270,22 @@ func TestCardExamples(t *testing.T) {
 	}
 }
 
-// TestCardMarks: names with marks of Markdown stay in their cells and blocks, and the command to train has all flags that
-// decide the model.
+// TestCardMarks: names with marks of Markdown stay in their cells and blocks, and the command to train has all flags
+// that decide the model.
 func TestCardMarks(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data := cmdtest.Write(t, dir, "odd.csv", "x,l|a,b~&lt;\n1,0.25,0.75\n2,0.5,0.5\n3,0.75,0.25\n4,0.5,0.5\n5,0.125,0.875\n")
+	data := cmdtest.Write(t, dir, "odd.csv", "x,l|a,b~&lt;\n1,0.25,0.75\n2,0.5,0.5\n3,0.75,0.25\n"+
+		"4,0.5,0.5\n5,0.125,0.875\n")
 	model := filepath.Join(dir, "m.model")
-	cmdtest.Works(t, "train", "--local", "--data", data, "--label-columns", "l|a,b~&lt;", "--algorithm", "sa-bfgs", "--mask",
-		"0.4", "--set", "iterations=3", "--model-out", model)
+	cmdtest.Works(t, "train", "--local", "--data", data, "--label-columns", "l|a,b~&lt;", "--algorithm", "sa-bfgs",
+		"--mask", "0.4", "--set", "iterations=3", "--model-out", model)
 	out := filepath.Join(dir, "a`b|c.npz")
-	cmdtest.Works(t, "model", "export", model, "--out", out, "--card-name", "a\n```\n# b", "--card", filepath.Join(dir, "c.md"))
+	cmdtest.Works(t, "model", "export", model, "--out", out, "--card-name", "a\n```\n# b", "--card",
+		filepath.Join(dir, "c.md"))
 	text := cmdtest.Read(t, filepath.Join(dir, "c.md"))
-	for _, says := range []string{"\n| l\\|a | ", "\n| b\\~&amp;lt; | ", " (`` a`b|c.npz ``)", "The file `` a`b|c.npz `` has",
+	for _, says := range []string{"\n| l\\|a | ", "\n| b\\~&amp;lt; | ", " (`` a`b|c.npz ``)",
+		"The file `` a`b|c.npz `` has",
 		"\n````sh\ncoppice predict --model 'a\n```\n# b.model' --data FILE", "# b.model' --data FILE\n````\n"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the card does not have %q:\n%s", says, text)
