@@ -71,6 +71,10 @@ func (c *calibration) text(w io.Writer) {
 			predicted += float64(share * b.Predicted)
 			observed += float64(share * b.Observed)
 		}
+		if l.Count == 0 { // no degree of the label is known
+			t.AppendRow(cli.Row(l.Label, "-", "-", "-"))
+			continue
+		}
 		t.AppendRow(cli.Row(l.Label, cli.Measure(l.Error), cli.Measure(predicted), cli.Measure(observed)))
 	}
 	t.Render()
@@ -94,7 +98,7 @@ func (c *calibration) figure(title string, plan *measures.Plan) (*figure.Figure,
 	case plan.Number:
 		k.X.Name, k.Y.Name = "predicted number", "observed number"
 	case plan.Bounds != nil:
-		k.X.Name, k.Y.Name = "predicted, in the bounds", "observed, in the bounds"
+		k.X.Name, k.Y.Name = "predicted, scaled", "observed, scaled"
 	}
 	add := func(name string, of predict.Calibration) {
 		s := figure.Series{Name: strings.TrimPrefix(fmt.Sprintf("%s: ECE %.2g", name, of.Error), ": ")}

@@ -13,7 +13,19 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/job/predict"
 )
+
+// TestCalibrationWithoutPairs: a label without a known degree has no error, not the error 0.
+func TestCalibrationWithoutPairs(t *testing.T) {
+	var b strings.Builder
+	none := predict.Calibration{Label: "none"}
+	(&calibration{CalibrationCurve: &predict.CalibrationCurve{Labels: []predict.Calibration{none, none}}}).text(&b)
+	if _, rows, _ := strings.Cut(b.String(), "Calibration of each label"); strings.Contains(rows, "0.0") ||
+		!strings.Contains(rows, "-") {
+		t.Error(b.String())
+	}
+}
 
 // TestCalibration: the bins of evaluate --calibration are the bins of the predictions that predict writes.
 func TestCalibration(t *testing.T) {

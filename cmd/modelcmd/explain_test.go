@@ -221,6 +221,7 @@ func TestExplainRefuses(t *testing.T) {
 	}
 	files := map[string]string{"empty.csv": "x0,x1,x2\n", "d.csv": string(text), "m": string(model),
 		"l": string(weights), "no": "no model",
+		"gap.csv":   "x0,x1,x2\n1,2,3\n1,,3\n",
 		"other.csv": "a,b\n1,2\n", "labels.csv": "x0,x1,x2\n1,2,3\n4,5,6\n",
 		"flipped": string(model[:200]) + "x" + string(model[201:])}
 	for _, c := range []struct {
@@ -234,6 +235,7 @@ func TestExplainRefuses(t *testing.T) {
 		{"@/m --method shap", cli.ExitUsage, []string{"--data FILE"}},
 		{"@/m --method path --data @/d.csv", cli.ExitUsage, []string{"--row"}},
 		{"@/m --method path --data @/d.csv --row 40", cli.ExitFailed, []string{"d.csv", `"40"`, "counted from 0"}},
+		{"@/m --method path --data @/gap.csv --missing drop --row 1", cli.ExitFailed, []string{"row 1 is left out"}},
 		{"@/m --method path --data @/d.csv --row 1 --tree 2", cli.ExitUsage, []string{"--tree 2", "2 trees"}},
 		{"@/m --method path --data @/d.csv --row 1 --tree -1", cli.ExitUsage, []string{"--tree"}},
 		{"@/m --repeats 3", cli.ExitUsage, []string{"--repeats", "permutation"}},

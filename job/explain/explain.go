@@ -152,6 +152,13 @@ var errStopped = fmt.Errorf("the explanation has stopped")
 func FindRow(src dataset.Source, name string, o importer.Options) (*Block, error) {
 	var found *Block
 	enough := fmt.Errorf("found")
+	leftOut, count := false, o.LeftOut
+	o.LeftOut = func(row int) {
+		leftOut = leftOut || strconv.Itoa(row) == name
+		if count != nil {
+			count(row)
+		}
+	}
 	err := importer.Blocks(src, 1, o, func(rows *dataset.Rows, names []string) error {
 		b := &Block{rows, names}
 		if b.Name(0) != name {
@@ -169,6 +176,9 @@ func FindRow(src dataset.Source, name string, o importer.Options) (*Block, error
 	what := "row numbers, counted from 0"
 	if src.Info().HasRowNames {
 		what = "names of samples"
+	} else if leftOut {
+		return nil, errtext.Errorf(errtext.WrongRequest, "%s: row %s is left out because of missing values", src.Info().File,
+			name)
 	}
 	return nil, errtext.Errorf(errtext.WrongRequest, "%s: no sample is called %q; give one of the %s", src.Info().File,
 		name, what)

@@ -204,7 +204,7 @@ func (p *permuter) read(src dataset.Source, o importer.Options) (all int, err er
 	err = importer.Blocks(src, blockRows, o, func(rows *dataset.Rows, _ []string) error {
 		if i := gap(rows); i >= 0 {
 			return errtext.Errorf(errtext.WrongRequest, "%s: row %d: a probability is missing, so the losses are not known; "+
-				"leave such samples out", src.Info().File, rows.Row[i])
+				"remove such samples from the file", src.Info().File, rows.Row[i])
 		}
 		var kept []int
 		for i := range rows.N {
