@@ -318,7 +318,8 @@ func (c *card) markdown() []byte {
 	}
 	pairs(w, "hyperparameter", settings)
 	fmt.Fprint(w, "\n## Commands\n\nFILE is the data file.\n\n")
-	block(w, c.Commands.Predict, c.Commands.Evaluate, repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
+	block(w, c.Commands.Predict, c.Commands.Evaluate,
+		repeat(p, "", spec.Changed(c.Algorithm, spec.Settings(c.Spec.Params), c.shown.on...)))
 	fmt.Fprint(w, "\n## Verify\n\nThe model depends only on data, hyperparameters and seed. The first command compares "+
 		"the digest of\nthe data. The second command also trains the model again, and compares the digests of both "+
 		"models.\nThe model digest identifies the numbers of the model, not an exported file: the commands need the model "+
