@@ -292,7 +292,7 @@ def test_submit_refuses_what_it_cannot_use(client: Client) -> None:
     ):
         with pytest.raises(TypeError, match=re.escape(text)):
             client.submit(SABFGS(), X, D, **options)
-    for call, option in ((client.jobs, "sate"), (client.models, "owner"), (client.jobs, "server")):
+    for call, option in ((client.jobs, "sate"), (client.models, "ower"), (client.jobs, "server")):
         with pytest.raises(TypeError, match=f"(jobs|models): there is no option {option}; "):
             call(**{option: 1})
     with pytest.raises(TypeError, match="import_dataset: there is no option label; did you mean labels?"):
