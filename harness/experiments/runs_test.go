@@ -309,7 +309,7 @@ func TestReportFromServer(t *testing.T) {
 			t.Errorf("%s: error %v, %s", format, err, cmp.Diff(want, string(got)))
 		}
 	}
-	for query, want := range map[string]string{"format=pdf": "unknown format", "level=2": "level",
+	for query, want := range map[string]string{"format=pdf": "want table, md", "level=2": "level",
 		"no_times=maybe": "no_times", "colour=red": "unknown parameter"} {
 		values, _ := url.ParseQuery(query)
 		if _, err := x.Report(t.Context(), "e", values); err == nil || !strings.Contains(err.Error(), want) {
