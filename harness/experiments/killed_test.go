@@ -69,7 +69,7 @@ methods:
   - ranking
   - {algorithm: ldlf, name: diverges, settings: {steps: 100, learning_rate: 1e6}}
   - {algorithm: ldlf, settings: {steps: %d, patience: 100000}, grid: {depth: [3, 4], trees: [1, 2]}}
-`, 600))
+`, 3000))
 	k := &killed{t: t, c: cmdtest.Start(t, 3, 2), name: "killed", spec: []string{spec}, dir: filepath.Join(dir, "local"),
 		rounds: 1, kills: 8, most: 5 * time.Second}
 	k.run()
