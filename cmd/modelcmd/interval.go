@@ -59,9 +59,10 @@ type calibrationSamples string
 
 // The values of calibrationSamples.
 const (
-	// allSamples are those of a file that the model was not trained on. Some may be in that file, too.
+	// allSamples are all samples of a file with another digest than the training data. If some of them are training
+	// samples, too, nothing shows it.
 	allSamples calibrationSamples = "all"
-	// heldOut are the samples of the file that the model was trained on that no round of the training used.
+	// heldOut are the samples of the training data that no round of the training used.
 	heldOut calibrationSamples = "held_out"
 )
 

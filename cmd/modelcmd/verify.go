@@ -74,7 +74,7 @@ const (
 	verdictData     = "other data"     // the digests of the data differ
 	verdictModel    = "other model"    // the digests of the models differ
 	verdictMeasures = "other measures" // the models are the same, but not the measures in the file
-	verdictText     = "other text"     // the models are the same, but not what the file says beside them
+	verdictText     = "other text"     // the models are the same, but names or replacements of missing features differ
 	verdictCannot   = "cannot verify"  // the model cannot be trained again
 )
 

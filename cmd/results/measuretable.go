@@ -149,8 +149,8 @@ func WriteLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows
 	}
 }
 
-// addedLines returns the measures beyond the ten: those of measures.More, and what the type of the labels allows. b is
-// the baseline.
+// addedLines returns the measures that follow the ten: measures.More, and the measures of classes, numbers or targets
+// if the labels have this type. b is the baseline.
 func addedLines(m, b *measures.Added) (lines []measureLine) {
 	if m.Distribution != nil && b.Distribution != nil {
 		for i, x := range measures.More {

@@ -228,7 +228,7 @@ var latexOf = map[rune]string{
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }
 
-// notInT1 are letters among those of T1, the encoding of the document, that it lacks.
+// notInT1 lists the letters from U+00C0 to U+017E that T1, the encoding of the document, lacks.
 const notInT1 = "ĦħĸĿŀŉŦŧ"
 
 // latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such

@@ -115,8 +115,8 @@ func losses(m *predict.Model, src *table, x [][]float64) []float64 {
 	return sums
 }
 
-// TestPermutation: the rises of the losses are those of complete predictions of permuted samples, dense and sparse, on
-// any number of threads.
+// TestPermutation: a loss rises by as much as if all permuted samples were predicted anew. Samples are dense and
+// sparse, and the number of threads does not matter.
 func TestPermutation(t *testing.T) {
 	for _, zeros := range []float64{0, 0.9} {
 		const rows, features, labels = 700, 6, 3 // more than a block
@@ -227,8 +227,8 @@ func treeModel(a *forest.Additive) *predict.Model {
 		Provenance: &pipeline.Provenance{Job: &round.Job{Algorithm: "rf"}}}
 }
 
-// TestEachSample: the SHAP values of a file are those of its samples, in order, on any number of threads, and sum to
-// the predictions.
+// TestEachSample: a file has the SHAP values of each of its samples, in order, on any number of threads. They sum to the
+// predictions.
 func TestEachSample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const features, labels = 3, 2
@@ -460,7 +460,7 @@ func TestSoftSplits(t *testing.T) {
 	}
 }
 
-// TestWeights: the scores of the weights give the predictions, and the deviations are those of the samples.
+// TestWeights: the weights give the scores of the predictions, and the standard deviations of features are right.
 func TestWeights(t *testing.T) {
 	m, src := linearModel(2, 600, 4, 3, nil, 0.5)
 	w, err := NewWeights(m)

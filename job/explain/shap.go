@@ -184,8 +184,8 @@ func (l *SHAPLane) Explain(values []float64, r *dataset.Rows, i int) {
 	}
 }
 
-// visit sets the sums of the depth to those of the leaves below a node, and adds to the values what the edges below
-// it add.
+// visit sets the sums of a depth to the sums over the leaves below a node. It adds to the values what the edges below
+// the node contribute.
 func (l *SHAPLane) visit(node, depth int) {
 	t, rule, e := l.tree.of, l.tree.rule, l.e
 	width, n := t.Labels, len(rule.at)
@@ -253,8 +253,8 @@ func (l *SHAPLane) addEdge(feature uint32, sums []float64, z, o, sign float64) {
 // rule is the Gauss-Legendre rule with n nodes on [0, 1]: it integrates polynomials of degree 2n - 1 exactly.
 type rule struct{ at, weight []float64 }
 
-// newRule computes a rule. The roots of the Legendre polynomial of degree n lie between those of degree n - 1 and the
-// ends, so bisection finds them.
+// newRule computes a rule. Between two neighbouring roots of the Legendre polynomial of degree n - 1, and between a
+// root and an end, there is one root of degree n. So bisection finds it.
 func newRule(n int) *rule {
 	roots := []float64{}
 	for degree := 1; degree <= n; degree++ {
