@@ -227,8 +227,8 @@ func treeModel(a *forest.Additive) *predict.Model {
 		Provenance: &pipeline.Provenance{Job: &round.Job{Algorithm: "rf"}}}
 }
 
-// TestEachSample: a file has the SHAP values of each of its samples, in order, on any number of threads. They sum to the
-// predictions.
+// TestEachSample: a file has the SHAP values of each of its samples, in order, on any number of threads. They sum to
+// the predictions.
 func TestEachSample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const features, labels = 3, 2
