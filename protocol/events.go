@@ -65,6 +65,20 @@ func (e *JobEvent) Clip() {
 		clip(e.Coordinator, maxEventName)
 }
 
+// clip returns the first bytes of a text, and marks what is left out.
+func clip(text string, most int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= most {
+		return text
+	}
+	const mark = "..."
+	end := most - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
 // Check returns an error if a field is out of bounds. A kind need not be one of EventKinds: a later version may have
 // others.
 func (e *JobEvent) Check() error {
