@@ -28,16 +28,14 @@ func EventKinds() []EventKind {
 
 // JobEvent is something that happened to a job and may show in its learning curve: a fault, or a pause.
 type JobEvent struct {
-	Time float64   `json:"time"` // Unix seconds, by the clock of the leader
-	Kind EventKind `json:"kind"`
-	Text string    `json:"text"` // a sentence without a period
-	// Worker and Coordinator name the process that the event is about; empty: none of this kind.
-	Worker      string `json:"worker,omitempty"`
-	Coordinator string `json:"coordinator,omitempty"`
-	// Round, Step and Seconds say how far the job was: rounds, steps, and seconds of running, as in its learning curve.
-	Round   uint64  `json:"round"`
-	Step    uint64  `json:"step"`
-	Seconds float64 `json:"seconds"`
+	Time        float64   `json:"time"`                  // Unix seconds, by the clock of the leader
+	Kind        EventKind `json:"kind"`                  // what happened, in a word
+	Text        string    `json:"text"`                  // a sentence without a period
+	Worker      string    `json:"worker,omitempty"`      // that the event is about; empty: it is about no worker
+	Coordinator string    `json:"coordinator,omitempty"` // that the event is about; empty: it is about no coordinator
+	Round       uint64    `json:"round"`                 // rounds that the job had finished
+	Step        uint64    `json:"step"`                  // the step of the job, as in its learning curve
+	Seconds     float64   `json:"seconds"`               // of running, as in the learning curve
 }
 
 // NumberedEvent is an event that only the leader knew. It comes with an entry about its job, perhaps with several.
