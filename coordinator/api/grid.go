@@ -63,11 +63,11 @@ func (h *gridHandlers) get(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := h.current(ctx, name, of)
+	k, err := h.upToDate(ctx, name, of)
 	if err != nil {
 		return nil, err
 	}
-	g := k.Count(q, func(job uint64) experiments.Ends {
+	g := k.Counted(q, func(job uint64) experiments.Ends {
 		known := k.ends[job]
 		if known.of == nil { // it is new
 			return experiments.Ends{}
@@ -85,9 +85,9 @@ func (h *gridHandlers) get(r *http.Request) (any, error) {
 	return g, ctx.Err()
 }
 
-// current returns the grid of the jobs of an experiment, the newest first, as they are. What may take long is done once
-// for all requests.
-func (h *gridHandlers) current(ctx context.Context, name string, of []*state.Job) (*knownGrid, error) {
+// upToDate returns the grid of the jobs of an experiment, the newest first, as they are. What may take long is done
+// once for all requests.
+func (h *gridHandlers) upToDate(ctx context.Context, name string, of []*state.Job) (*knownGrid, error) {
 	k := h.find(name)
 	if !k.isOf(of) || slices.ContainsFunc(of, func(j *state.Job) bool {
 		return j.State == protocol.Done && k.ends[j.ID].of != j // perhaps its outcomes must be read

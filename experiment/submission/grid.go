@@ -138,9 +138,9 @@ const running = Well + 1
 // runAt is a run of a job.
 type runAt struct{ job, task int32 } // job is a place in Grid.jobs
 
-// Count counts the runs for a query. of says what is known of a job. why returns why a run of a job failed, or an empty
-// text.
-func (g *Grid) Count(q protocol.GridQuery, of func(job uint64) Ends,
+// Counted counts the runs for a query. of says what is known of a job. why returns why a run of a job failed, or an
+// empty text.
+func (g *Grid) Counted(q protocol.GridQuery, of func(job uint64) Ends,
 	why func(job uint64, task int) string) *protocol.ExperimentGrid {
 	states, failed := g.states(of)
 	part := g.head.Part(q)

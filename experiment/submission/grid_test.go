@@ -61,7 +61,7 @@ func TestGrid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := g.Count(protocol.GridQuery{}, func(job uint64) Ends { return c.endsOf(t, job) },
+		got := g.Counted(protocol.GridQuery{}, func(job uint64) Ends { return c.endsOf(t, job) },
 			func(job uint64, task int) string {
 				if c.endsOf(t, job).By[task] != Failed {
 					t.Errorf("job %d, run %d has not failed", job, task)
@@ -108,7 +108,7 @@ func TestGridOfChanges(t *testing.T) {
 	}
 	ends := map[uint64]Ends{1: {By: make([]End, 80)}, 2: {By: make([]End, 80), Live: true}}
 	count := func(q protocol.GridQuery) *protocol.ExperimentGrid {
-		return g.Count(q, func(job uint64) Ends { return ends[job] }, func(job uint64, task int) string {
+		return g.Counted(q, func(job uint64) Ends { return ends[job] }, func(job uint64, task int) string {
 			return fmt.Sprint(job, " ", task)
 		})
 	}
@@ -218,7 +218,7 @@ func BenchmarkGrid(b *testing.B) {
 		b.Run(what, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				grid := g.Count(q, func(job uint64) Ends { return ends[job] }, func(uint64, int) string { return "why" })
+				grid := g.Counted(q, func(job uint64) Ends { return ends[job] }, func(uint64, int) string { return "why" })
 				if text, err := json.Marshal(grid); err != nil || grid.Runs.All != 100_000 {
 					b.Fatalf("%.100s, %v", text, err)
 				}
