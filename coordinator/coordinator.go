@@ -51,6 +51,7 @@ type node struct {
 
 	refusals refusals
 	leading  atomic.Pointer[dispatch.Dispatcher] // nil while this coordinator does not lead
+	journal  atomic.Pointer[jobs.Journal]        // likewise
 	turns    chan struct{}                       // a value is received in each turn of followLeadership that has no event
 	closers  []func()
 }
@@ -140,6 +141,7 @@ func (n *node) open(ctx context.Context) error {
 			Live:    func(job uint64) (dispatch.Live, bool) { return n.leading.Load().Live(job) },
 			Workers: func(job uint64) []string { return n.leading.Load().WorkersOf(job) },
 			Waits:   n.status.jobWaits,
+			Journal: n.journal.Load,
 		},
 		Prefix: n.cfg.Prefix,
 		Count:  n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
@@ -335,7 +337,7 @@ func (n *node) lead(ctx context.Context) (end func()) {
 		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
-			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
+			Members: n.start.book.known, Leading: n.lead, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
 			Secure:  n.cfg.TLS != nil,
 			Metrics: n.metrics, Log: n.cfg.Log,
 		})
@@ -348,6 +350,13 @@ func (n *node) lead(ctx context.Context) (end func()) {
 
 // isLeading reports whether this coordinator leads.
 func (n *node) isLeading() bool { return n.leading.Load() != nil }
+
+// lead takes in who gives work to workers, and the events that the log does not have yet: nil
+// if this coordinator does not lead any longer.
+func (n *node) lead(d *dispatch.Dispatcher, journal *jobs.Journal) {
+	n.journal.Store(journal)
+	n.leading.Store(d)
+}
 
 // leader returns the leader that Raft hears, or "".
 func (n *node) leader() string {

@@ -50,6 +50,9 @@ const (
 type LeadEntry struct {
 	Node  string `json:"coordinator"`
 	Nonce string `json:"nonce"`
+	// Time, in Unix seconds, and Millis are for the events of jobs; 0: the time is not known.
+	Time   int64 `json:"time,omitempty"`
+	Millis int64 `json:"millis,omitempty"`
 }
 
 // MemberRemoveEntry forgets a coordinator's addresses, if they are known.
@@ -142,6 +145,8 @@ type JobStateEntry struct {
 	Time  int64    `json:"time"`
 	// Millis are the milliseconds of Time, so that running times are exact.
 	Millis int64 `json:"millis,omitempty"`
+	// Events are what the leader knows of the job and the log may not have yet.
+	Events []NumberedEvent `json:"events,omitempty"`
 }
 
 // ResultEntry records the part of one collected task as it arrives. Refused
@@ -157,7 +162,8 @@ type ResultEntry struct {
 	// Compute is how long it was computed, in nanoseconds, as its worker says; 0: not known.
 	Compute uint64 `json:"compute,omitempty"`
 	// Failed is true if the result says that the task, a run of an experiment, failed.
-	Failed bool `json:"failed,omitempty"`
+	Failed bool            `json:"failed,omitempty"`
+	Events []NumberedEvent `json:"events,omitempty"` // as in a JobStateEntry
 }
 
 // WithholdEntry records that tasks of a job of runs are not run, since the budget of their rows is
@@ -199,6 +205,8 @@ type FinishEntry struct {
 	Seconds    float64  `json:"seconds"` // of running, for display
 	Time       int64    `json:"time"`
 	Millis     int64    `json:"millis,omitempty"` // of Time
+	// Events are as in a JobStateEntry.
+	Events []NumberedEvent `json:"events,omitempty"`
 }
 
 // RunTimes adds up how long runs of one method were computed.
@@ -224,6 +232,9 @@ type JobEntry struct {
 	Job    uint64 `json:"job"`
 	Time   int64  `json:"time"`
 	Millis int64  `json:"millis,omitempty"` // of Time
+	// Events, of all but ModelDelete, are what the leader of EventsEpoch knows of the job and the log may not have yet.
+	Events      []NumberedEvent `json:"events,omitempty"`
+	EventsEpoch uint64          `json:"events_epoch,omitempty"`
 }
 
 // SuspectEntry distrusts Worker, which answered with bytes that the leader, as
@@ -235,6 +246,7 @@ type SuspectEntry struct {
 	Jobs   []uint64 `json:"jobs"`   // at most MaxSuspects; unknown ones are passed over
 	Reason string   `json:"reason"` // at most MaxReason bytes are kept
 	Time   int64    `json:"time"`
+	Millis int64    `json:"millis,omitempty"` // of Time
 }
 
 // TrustEntry ends the distrust of a worker; the marks of jobs stay.
@@ -256,7 +268,7 @@ type CondemnEntry struct {
 
 // CommitEntry is a chunk of a job's trainer state; it takes effect with the last
 // chunk. Chunks of a state follow each other from offset 0. Refused when Epoch is
-// not current or Round does not grow. Greatest size: 512 KiB.
+// not current or Round does not grow. Greatest size: 520 KiB.
 type CommitEntry struct {
 	Epoch    uint64
 	Job      uint64
@@ -269,6 +281,8 @@ type CommitEntry struct {
 	// before (curve.Extend), at most MaxCurve bytes; empty: nothing.
 	Curve []byte
 	Data  []byte // at most CommitChunk
+	// Events, in the last chunk, are as in a JobStateEntry: at most MaxNewEvents.
+	Events []NumberedEvent
 }
 
 // Append encodes the entry.
@@ -296,6 +310,7 @@ func (e *CommitEntry) code(c coder) coder {
 	c.bytes(&e.Progress)
 	c.bytes(&e.Curve)
 	c.bytes(&e.Data)
+	c.events(&e.Events)
 	return c
 }
 

@@ -154,6 +154,7 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	for _, l := range lossLines(line.Points) {
 		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
+	lines = append(lines, eventLines(j)...)
 	if j.CellCount > 0 {
 		cli.WritePairs(w, append(lines, cellLines(a, j)...))
 		return
@@ -172,6 +173,26 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	fmt.Fprintln(w)
 	r.Model = results.ModelHint(a, j)
 	r.Text(w)
+}
+
+// maxEvents bounds the events that job show prints as text.
+const maxEvents = 12
+
+// eventLines lists the newest events of a job, and says how many others there were.
+func eventLines(j *protocol.JobInfo) (lines [][2]string) {
+	first := max(0, len(j.Events)-maxEvents)
+	if others := uint64(first) + j.EventsDropped; others > 0 {
+		text := units.Count(others)
+		if first > 0 {
+			text += "; -o json lists " + units.Count(first)
+		}
+		lines = append(lines, [2]string{"earlier events", text})
+	}
+	for _, e := range j.Events[first:] {
+		lines = append(lines, [2]string{"event", fmt.Sprintf("%s, step %s: %s", cli.Time(int64(e.Time)),
+			units.Count(e.Step), e.Text)})
+	}
+	return lines
 }
 
 type listCmd struct {

@@ -152,7 +152,7 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 			if !c.from(j.State) {
 				continue
 			}
-			_, _, err := commit(r, h.store, c.kind, c.entry(j.ID))
+			_, _, err := commit(r, h.store, c.kind, h.entry(j.ID))
 			if now := h.store.State().Job(j.ID); err != nil && (now == nil || now.State.Final()) {
 				continue // it has ended meanwhile
 			}

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // idle knows nothing of jobs beyond the committed state.
 var idle = Running{
+	Journal: func() *jobs.Journal { return nil },
 	Live:    func(uint64) (live dispatch.Live, ok bool) { return live, false },
 	Workers: func(uint64) []string { return nil },
 	Waits:   func(*state.State) map[uint64]jobs.Wait { return nil },

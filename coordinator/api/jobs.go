@@ -107,7 +107,7 @@ func abridge(info *protocol.JobInfo) {
 		j := *info.Job
 		j.Params, j.Cells, info.Job = nil, nil, &j
 	}
-	info.Spec, info.Outcome, info.Models = nil, nil, nil
+	info.Spec, info.Outcome, info.Models, info.Events, info.EventsDropped = nil, nil, nil, nil, 0
 	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect),
 		protocol.Brief(info.Waiting)
 }
@@ -128,11 +128,12 @@ func (h *jobHandlers) get(r *http.Request) (any, error) {
 	return h.describeOne(j, st.Index()), nil
 }
 
-// describeOne is info with the workers of the job.
+// describeOne is info with the workers of the job, and with events that the log does not have yet.
 func (h *jobHandlers) describeOne(j *state.Job, index uint64) protocol.JobInfo {
 	info := h.info(j, index)
 	if j.State == protocol.Running {
 		info.Workers = h.running.Workers(j.ID)
+		info.Events, info.EventsDropped = j.Events(h.running.Journal().Unrecorded(j.ID))
 	}
 	return info
 }
@@ -272,10 +273,15 @@ var (
 	resumes = change{protocol.EntryResume, func(s protocol.JobState) bool { return s == protocol.Paused }}
 )
 
-// entry returns the entry about a job.
-func (change) entry(job uint64) protocol.JobEntry {
-	now := time.Now()
-	return protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
+// entry returns the entry about a job. It brings the events that the log does not have yet: the job's driver, which knows
+// them, commits nothing more.
+func (v *jobView) entry(job uint64) protocol.JobEntry {
+	now, journal := time.Now(), v.running.Journal()
+	e := protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
+	if e.Events = journal.Take(job, true); len(e.Events) > 0 {
+		e.EventsEpoch = journal.Epoch()
+	}
+	return e
 }
 
 // changeJob commits an entry about a job that the caller may change, and answers with the job as the
@@ -302,7 +308,7 @@ func (v *jobView) changeJob(r *http.Request, key string, kind protocol.EntryKind
 // change answers a request that changes the state of a job.
 func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		return h.changeJob(r, r.PathValue("job"), c.kind, func(j *state.Job) any { return c.entry(j.ID) })
+		return h.changeJob(r, r.PathValue("job"), c.kind, func(j *state.Job) any { return h.entry(j.ID) })
 	}
 }
 

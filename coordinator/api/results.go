@@ -569,5 +569,5 @@ func (h *modelHandlers) delete(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("%w: the models of all folds are deleted together: name %s, because %s/%.20s alone cannot "+
 			"be deleted", errBad, job, job, fold)
 	}
-	return h.changeJob(r, key, protocol.EntryModelDelete, func(j *state.Job) any { return change{}.entry(j.ID) })
+	return h.changeJob(r, key, protocol.EntryModelDelete, func(j *state.Job) any { return h.entry(j.ID) })
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
@@ -56,6 +55,7 @@ type Job struct {
 	gathered recordedList // tasks of rounds above Round; after the end only runs of a job that is not done
 	methods  []MethodRuns // by row of a job of runs; nil until a run has ended
 	pending  *pending     // nil if no training state is incomplete
+	events   eventList
 }
 
 // Request has what the submission of a job said besides the job.
@@ -143,7 +143,7 @@ func (j *Job) Info() protocol.JobInfo {
 		Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran),
-		ModelDeleted: j.ModelDeleted,
+		ModelDeleted: j.ModelDeleted, Events: j.events.events, EventsDropped: j.events.dropped,
 	}
 	if p := new(round.Progress); len(j.Progress) > 0 && json.Unmarshal(j.Progress, p) == nil {
 		info.Progress = p
@@ -241,11 +241,7 @@ func (j *Job) fields(c *wire.Coder) {
 	wire.Bytes(c, "spec", &j.Spec, maxField)
 	wire.Numbers(c, "time", &j.Submitted, &j.Started, &j.Ended, &j.Since, &j.Ran)
 	wire.Number(c, "audited tasks of a million", &j.AuditPPM, million)
-	seconds := math.Float64bits(j.Seconds)
-	wire.Numbers(c, "seconds", &seconds)
-	if c.Reads() {
-		j.Seconds = math.Float64frombits(seconds)
-	}
+	secondsField(c, "seconds", &j.Seconds)
 	wire.Numbers(c, "counter", &j.Pauses, &j.EndIndex, &j.Round, &j.TrainerBytes)
 	c.Text("blob of the training state", &j.TrainerBlob)
 	wire.Bytes(c, "training state", &j.Trainer, protocol.MaxRaftState)
@@ -282,8 +278,16 @@ func (j *Job) fields(c *wire.Coder) {
 		c.Text("predictions", &j.Predictions.Blob)
 		wire.Numbers(c, "predictions", &j.Predictions.Bytes)
 	}
-	if private := c.LastFlag("private", j.Private); c.Reads() { // readers share a job that is written
+	if !c.Rest(j.Private || !j.events.isEmpty()) {
+		return
+	}
+	if private := c.Flag("private", j.Private); c.Reads() { // readers share a job that is written
 		j.Private = private
+	}
+	if c.Rest(!j.events.isEmpty()) {
+		j.events.fields(c)
+	} else if !j.Private {
+		c.Failf("private: a flag that is not set takes no byte")
 	}
 }
 

@@ -76,6 +76,7 @@ type sent struct {
 	values []Value
 	// results are the digests of the results that the worker said it has. Chunks of values that it has are only named.
 	results map[digests.Digest]struct{}
+	lost    bool // true if it cannot be used, and a WorkerTrouble said so
 }
 
 // knows reports whether the worker has a chunk, because it computed it.
@@ -351,6 +352,26 @@ func (j *Job) isThere(l *Lease) bool {
 	return w != nil && j.sent[l.worker].to == w
 }
 
+// tellLost tells which workers that were sent the job cannot be used any longer, each time once. tasks counts the leases
+// that they have lost, by worker.
+func (j *Job) tellLost(tasks map[string]int) {
+	var names []string
+	for name, s := range j.sent {
+		lost := s.to != nil && j.workers.Get(name) != s.to
+		if lost && !s.lost && j.workers.Trusts(name) {
+			names = append(names, name)
+		}
+		if lost != s.lost {
+			s.lost = lost
+			j.sent[name] = s
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		j.do(&WorkerTrouble{Worker: name, Reason: j.sent[name].to.whyLost(), Tasks: tasks[name]})
+	}
+}
+
 // forgetGone forgets what workers were sent that are gone. A worker that is unreachable may be the same process when it
 // is back.
 func (j *Job) forgetGone() {
@@ -419,7 +440,8 @@ func (j *Job) lacks(e *WorkerLacks) {
 		j.drop(Stale)
 		return
 	}
-	if s, has := j.sent[e.Worker]; !has || e.Setup {
+	s, had := j.sent[e.Worker]
+	if !had || e.Setup {
 		delete(j.sent, e.Worker)
 	} else {
 		s.values = slices.DeleteFunc(s.values, func(has Value) bool {
@@ -445,6 +467,9 @@ func (j *Job) lacks(e *WorkerLacks) {
 	}
 	if again := len(together) + len(alone); again > 0 {
 		j.count(TasksRetried, again)
+		if had && e.Setup {
+			j.do(&WorkerTrouble{Worker: e.Worker, Trouble: LacksJob, Tasks: again})
+		}
 	}
 	j.send(e.Worker, together...)
 	for _, t := range alone {
