@@ -11,7 +11,7 @@ import (
 const (
 	chartWidth, chartHeight = 720, 300
 	marginLeft, marginRight = 56, 12
-	marginTop, marginBottom = 12, 40
+	marginTop, marginBottom = 26, 40
 	plotWidth, plotHeight   = chartWidth - marginLeft - marginRight, chartHeight - marginTop - marginBottom
 	ticksAcross, ticksUp    = 6, 5
 	seriesClasses           = 6  // the style sheet has so many

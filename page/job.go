@@ -62,7 +62,8 @@ type result struct {
 	Warning  string
 	Steps    uint64
 	BestStep uint64
-	Failed   int // runs
+	Refit    uint64 // steps of training on training and validation samples
+	Failed   int    // runs
 	NotRun   int
 }
 
@@ -103,7 +104,7 @@ func jobView(v *visit) (*view, error) {
 		p.Progress = progressText(j, remaining.Of(j, c.Points, p.Ran))
 		p.result = resultOf(j)
 		p.Chart = newChart("Learning curve of "+j.Name, p.Axis.Label(), lossOf(j), p.Axis.lines(c, "", 0),
-			p.Axis.marks(j, c, p.BestStep))
+			p.Axis.marks(j, c, &p.result))
 	} else {
 		p.Progress, p.result = progressText(j, nil), resultOf(j)
 		if err := p.readRuns(v, path); err != nil {
@@ -176,7 +177,7 @@ func resultOf(j *protocol.JobInfo) (r result) {
 	if j.State != protocol.Done || json.Unmarshal(j.Outcome, &o) != nil {
 		return r
 	}
-	r.Steps, r.BestStep, r.Failed, r.NotRun = o.Steps, o.BestStep, o.CellsFailed, o.CellsNotRun
+	r.Steps, r.BestStep, r.Refit, r.Failed, r.NotRun = o.Steps, o.BestStep, o.RefitSteps, o.CellsFailed, o.CellsNotRun
 	if j.CellCount > 0 {
 		return r
 	}
@@ -247,12 +248,20 @@ func (a axis) lines(c *protocol.JobCurve, name string, colour int) (all []series
 	return all
 }
 
-// marks returns the best step and the events of a job.
-func (a axis) marks(j *protocol.JobInfo, c *protocol.JobCurve, best uint64) (all []mark) {
+// marks returns the best step, the begin of the second training and the events of a job.
+func (a axis) marks(j *protocol.JobInfo, c *protocol.JobCurve, r *result) (all []mark) {
+	refit := false
 	for i := range c.Points {
-		if p := &c.Points[i]; p.Step == best && best > 0 && !math.IsNaN(a.at(p)) {
-			all = append(all, mark{X: a.at(p), Kind: "best", Label: "best", Text: fmt.Sprintf("best step: %s, validation %s",
-				formatNumber(best), formatNumber(p.Validation))})
+		p := &c.Points[i]
+		switch x := a.at(p); {
+		case math.IsNaN(x):
+		case p.Step == r.BestStep && p.Step > 0:
+			all = append(all, mark{X: x, Kind: "best", Label: "best", Text: fmt.Sprintf("best step: %s, validation loss %s",
+				formatNumber(p.Step), formatNumber(p.Validation))})
+		case r.Refit > 0 && p.Step > r.Steps-r.Refit && !refit:
+			refit = true
+			all = append(all, mark{X: x, Kind: "refit", Label: "again",
+				Text: "training begins again, with the validation samples included"})
 		}
 	}
 	for i, e := range j.Events {

@@ -187,7 +187,7 @@ func (m *Meter) trainingLine(p, first round.Progress, elapsed time.Duration) str
 	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
 		parts = append(parts, units.Count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
 		if left, atMost := remaining.Steps(&p); left > 0 && p.Step > first.Step {
-			e := Estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
+			e := remaining.Estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
 			parts = append(parts, "ETA "+e.Text())
 		}
 	}
