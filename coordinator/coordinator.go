@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/leadership"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
@@ -337,7 +338,7 @@ func (n *node) lead(ctx context.Context) (end func()) {
 		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
-			Members: n.start.book.known, Leading: n.lead, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
+			Members: n.start.book.known, Leading: n.setLeading, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
 			Secure:  n.cfg.TLS != nil,
 			Metrics: n.metrics, Log: n.cfg.Log,
 		})
@@ -351,9 +352,9 @@ func (n *node) lead(ctx context.Context) (end func()) {
 // isLeading reports whether this coordinator leads.
 func (n *node) isLeading() bool { return n.leading.Load() != nil }
 
-// lead takes in who gives work to workers, and the events that the log does not have yet: nil
+// setLeading takes in who gives work to workers, and the events that the log does not have yet: nil
 // if this coordinator does not lead any longer.
-func (n *node) lead(d *dispatch.Dispatcher, journal *jobs.Journal) {
+func (n *node) setLeading(d *dispatch.Dispatcher, journal *jobs.Journal) {
 	n.journal.Store(journal)
 	n.leading.Store(d)
 }

@@ -128,9 +128,6 @@ func codecs() []codec {
 			Epoch: 12, Job: 40, Round: 900, Offset: 4, Total: 8, Progress: []byte(`{"step":900}`), Curve: []byte{6, 5},
 			Data: []byte{9, 8, 7},
 		}),
-		binaryMessage("entry/Commit/events", Kind(EntryCommit), drawCommit, &CommitEntry{
-			Epoch: 12, Job: 40, Round: 900, Total: 8, Blob: sampleText, Events: sampleEvents,
-		}),
 		jsonEntry("entry/Lead", EntryLead, LeadEntry{Node: "a", Nonce: "once"}),
 		jsonEntry("entry/Lead/time", EntryLead, LeadEntry{Node: "a", Nonce: "once", Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3",
