@@ -104,10 +104,12 @@ func (r *real) check(what string, w *httptest.ResponseRecorder, status int, want
 	if w.Code != status {
 		r.t.Fatalf("%s: status %d, want %d: %s", what, w.Code, status, tags.ReplaceAllString(body, ""))
 	}
-	text := html.UnescapeString(tags.ReplaceAllString(body, ""))
+	text := html.UnescapeString(tags.ReplaceAllString(body, " "))
+	text = strings.Join(strings.Fields(text), " ")
 	for _, part := range want {
-		if !strings.Contains(text, part) && !strings.Contains(body, part) {
-			r.t.Errorf("%s: the page lacks %q:\n%s", what, part, body)
+		if !strings.Contains(text, part) && !strings.Contains(html.UnescapeString(body), part) &&
+			!strings.Contains(body, part) {
+			r.t.Errorf("%s: the page lacks %q:\n%s", what, part, text)
 		}
 	}
 	if strings.Contains(body, "<img") || strings.Contains(body, " style=") || strings.Contains(body, "<script>") {
@@ -192,11 +194,11 @@ func TestMistakesAtFields(t *testing.T) {
 func TestCheck(t *testing.T) {
 	r := newReal(t)
 	r.post("/submit", form("check", "true", "name", "checked"), http.StatusOK, "nothing was submitted yet",
-		"algorithm: ldlf\ndataset: art\nname: checked\ntest_fraction: 0.25\ntrees: 3\n", "leaf_updates")
+		"algorithm: ldlf\ndataset: art\nname: checked\ntest_fraction: 0.25\ntrees: 3\n", "batch_size")
 	spec := "algorithm: ldlf\ndataset: art\ntrees: 3\n"
 	r.post("/submit/spec", url.Values{"spec": {spec}, "check": {"true"}}, http.StatusOK, "nothing was submitted yet", spec)
 	spec = "name: x\ndatasets: [{dataset: art}]\nfolds: {k: 2}\nmethods: [aa-knn, sa-bfgs]\n"
-	r.post("/submit/spec", url.Values{"spec": {spec}, "check": {"true"}}, http.StatusOK, "Experiment x: 4 new runs")
+	r.post("/submit/spec", url.Values{"spec": {spec}, "check": {"true"}}, http.StatusOK, "Experiment x : 4 new runs")
 	if all := r.jobs(); len(all) > 0 {
 		t.Errorf("%d jobs were submitted", len(all))
 	}
