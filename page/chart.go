@@ -99,7 +99,7 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 		}
 		l := line{Name: s.Name, Class: class}
 		var b strings.Builder
-		pen := 'M'
+		pen, drawn := 'M', 0
 		for i := range s.X {
 			if math.IsNaN(s.Y[i]) || math.IsInf(s.Y[i], 0) {
 				pen = 'M'
@@ -107,6 +107,11 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 			}
 			fmt.Fprintf(&b, "%c%.1f %.1f", pen, across(s.X[i]), up(s.Y[i]))
 			pen, l.Last = 'L', formatNumber(s.Y[i])
+			drawn++
+		}
+		if drawn == 1 {
+			b.WriteString("h0.1")
+			l.Class += " dot"
 		}
 		if l.Points = b.String(); l.Points != "" {
 			c.Lines = append(c.Lines, l)

@@ -175,6 +175,7 @@ func TestMistakesAtFields(t *testing.T) {
 		{"an unknown dataset", form("dataset", "other"), []string{`href="#f-dataset"`, `no dataset "other"`}},
 		{"an unknown algorithm", form("algorithm", "lldf"), []string{`href="#f-algorithm"`, `did you mean "ldlf"`}},
 		{"audit", form("audit", "2"), []string{`id="e-audit"`, "from 0 to 1"}},
+		{"another algorithm than the form shows", form("shown", hostile, "algorithm", "nothing"), []string{`id="e-algorithm"`}},
 		{"hostile values", form("name", hostile, "trees", hostile, "seed", hostile, "token", hostile), []string{
 			`id="e-name"`, `id="e-trees"`, hostile}},
 		{"a hostile dataset and algorithm", form("dataset", hostile, "algorithm", hostile), []string{hostile}},
@@ -250,6 +251,22 @@ func TestSpecs(t *testing.T) {
 	r.post("/submit/spec", study, http.StatusUnprocessableEntity, "leave_out", "Runs that leave the reports")
 	study.Set("leave_out", "true")
 	r.post("/submit/spec", study, http.StatusSeeOther)
+}
+
+// TestOtherAlgorithm: if somebody chooses another algorithm and submits, the form first shows the settings of that one.
+func TestOtherAlgorithm(t *testing.T) {
+	r := newReal(t)
+	r.post("/submit", form("shown", "sa-bfgs", "seed", "5"), http.StatusOK, "Nothing was submitted yet", `value="5"`,
+		`name="trees" value="3"`, `name="shown" value="ldlf"`)
+	if all := r.jobs(); len(all) > 0 {
+		t.Errorf("%d jobs were submitted", len(all))
+	}
+	r.post("/submit", form("shown", "ldlf"), http.StatusSeeOther)
+	r.get("/submit?"+form("algorithm", "rf", "seed", "6", "token", "of-another").Encode(), http.StatusOK, `value="6"`,
+		`name="trees" value="3"`)
+	if body := r.get("/submit?"+form().Encode(), http.StatusOK); strings.Contains(body, `value="T"`) {
+		t.Error("the form has the token of an address")
+	}
 }
 
 // TestSubmitAgain: the form has the spec of a job, with another seed and name.

@@ -35,6 +35,7 @@ type submitPage struct {
 	Mistakes   []mistake
 	Token      string
 	Like       string // the job that filled the form
+	Note       string
 	Check      *checkedJob
 }
 
@@ -53,6 +54,7 @@ const offeredDatasets = 50
 // submitView shows the form. Its query has values for the fields, or like, a job to take them from.
 func submitView(v *visit) (*view, error) {
 	values, like := v.URL.Query(), v.URL.Query().Get("like")
+	values.Del("token") // a form has its own, however its address came to be
 	if like != "" {
 		var j protocol.JobInfo
 		if err := v.get("/v1/jobs/"+url.PathEscape(like), nil, &j); err != nil {
@@ -188,6 +190,15 @@ func (p *submitPage) ErrorOf(name string) string {
 // submitJob submits the job of the form, or checks it. With mistakes, it shows the form again as it was filled.
 func submitJob(v *visit) (to string, err error) {
 	values := v.PostForm
+	if shown := values.Get("shown"); shown != "" && shown != values.Get("algorithm") {
+		p, err := newSubmitPage(v, values)
+		if err != nil {
+			return "", err
+		}
+		p.Note = "Nothing was submitted yet: the form had the settings of another algorithm. These are the settings of " +
+			values.Get("algorithm") + "."
+		return "", &again{p.view()}
+	}
 	s, mistakes := specOf(values)
 	if s.Dataset == "" {
 		mistakes = append(mistakes, mistake{"dataset", "choose a dataset"})

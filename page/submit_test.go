@@ -65,7 +65,7 @@ func TestSpecOf(t *testing.T) {
 // TestFieldsOfForms: each key of every spec has one field. No hyperparameter has the name of another field.
 func TestFieldsOfForms(t *testing.T) {
 	for _, a := range registry.All() {
-		names := map[string]int{"token": 1, "shared": 1, "check": 1, "like": 1, "assigned": 1, "overlap": 1, "algorithm": 1,
+		names := map[string]int{"token": 1, "shared": 1, "check": 1, "like": 1, "assigned": 1, "overlap": 1, "shown": 1, "algorithm": 1,
 			"dataset": 1}
 		want := maps.Clone(names)
 		want["audit"] = 1
