@@ -94,7 +94,7 @@ func compareView(v *visit) (*view, error) {
 		p.Other.Set("by", "seconds")
 	}
 	if len(p.Jobs) > 0 {
-		p.Chart = newChart("Learning curves", p.Axis.Label(), lossOf(p.Jobs[0].JobInfo), lines, nil)
+		p.Chart = newChart("Learning curves", p.Axis.Caption(), lossOf(p.Jobs[0].JobInfo), lines, nil)
 	}
 	if len(p.Jobs) > 1 {
 		p.compareSettings()
@@ -204,8 +204,8 @@ func (p *comparison) compareMeasures() {
 		case first.EvaluatedOn != j.EvaluatedOn:
 			p.Note = "Some measures are of test samples and some of training samples, so they cannot be compared."
 		case p.Note == "" && first.testSamples() != j.testSamples():
-			p.Note = "The jobs have different test samples, so a difference may come from the samples. Jobs with the same seed " +
-				"and the same test fraction or folds have the same test samples."
+			p.Note = "The jobs have different test samples, so a difference may come from the samples. Jobs with the same " +
+				"seed and the same test fraction or folds have the same test samples."
 		}
 	}
 	comparable := first != nil && !slices.ContainsFunc(p.Jobs, func(j *comparedJob) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -154,6 +155,16 @@ func specOf(values url.Values) (s protocol.Spec, mistakes []mistake) {
 	}
 	s.Assigned, s.Overlap = values.Get("assigned"), values.Get("overlap") == "true"
 	return s, mistakes
+}
+
+// algorithmOf returns an algorithm that users can choose.
+func algorithmOf(name string) (algorithms.Algorithm, error) {
+	for _, a := range registry.All() {
+		if a.Name() == name {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("algorithm %.80q is unknown%s", name, param.Suggest(name, registry.Names()))
 }
 
 // mistakeOf returns an error about a key of a spec with the key.

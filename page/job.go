@@ -10,17 +10,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/remaining"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/access"
-	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // jobPage is what the page of a job shows.
@@ -40,12 +36,6 @@ type jobPage struct {
 	Runs   *jobRuns
 }
 
-// jobRights says what the caller may do.
-type jobRights struct {
-	Change bool // this job
-	Submit bool // jobs
-}
-
 // setting is a name and a value.
 type setting struct{ Name, Value string }
 
@@ -60,10 +50,8 @@ type result struct {
 	Baseline string // its name
 	Measures []pipeline.Compared
 	Warning  string
-	Steps    uint64
-	BestStep uint64
-	Refit    uint64 // steps of training on training and validation samples
-	Failed   int    // runs
+	Steps    steps
+	Failed   int // runs
 	NotRun   int
 }
 
@@ -103,8 +91,8 @@ func jobView(v *visit) (*view, error) {
 		}
 		p.Progress = progressText(j, remaining.Of(j, c.Points, p.Ran))
 		p.result = resultOf(j)
-		p.Chart = newChart("Learning curve of "+j.Name, p.Axis.Label(), lossOf(j), p.Axis.lines(c, "", 0),
-			p.Axis.marks(j, c, &p.result))
+		p.Chart = newChart("Learning curve of "+j.Name, p.Axis.Caption(), lossOf(j), p.Axis.lines(c, "", 0),
+			p.Axis.marks(j, c, &p.Steps))
 	} else {
 		p.Progress, p.result = progressText(j, nil), resultOf(j)
 		if err := p.readRuns(v, path); err != nil {
@@ -115,15 +103,6 @@ func jobView(v *visit) (*view, error) {
 	p.Given, p.Resolved = givenOf(j), resolvedOf(j)
 	return &view{Title: j.Name, Section: "jobs", Template: "job", Data: &p, Follow: path + "/changes",
 		Still: j.State.Final()}, nil
-}
-
-// rights says what the caller may do with a job; nil: with none.
-func (v *visit) rights(j *protocol.JobInfo) jobRights {
-	if v.site.Folder != "" {
-		return jobRights{}
-	}
-	submit := rights.OnHTTP(access.Of(v.Context()).Role, http.MethodPost, "/v1/jobs") != rights.None
-	return jobRights{Submit: submit, Change: submit && j != nil && access.Owns(v.Context(), j.Owner)}
 }
 
 // readModels lists the models of the job.
@@ -171,107 +150,27 @@ func (p *jobPage) readRuns(v *visit, path string) error {
 // resultOf reads the outcome of a job. It is empty if the job is not done.
 func resultOf(j *protocol.JobInfo) (r result) {
 	if j.Progress != nil {
-		r.BestStep = j.Progress.BestStep
+		r.Steps.Best = j.Progress.BestStep
 	}
 	var o pipeline.Outcome
 	if j.State != protocol.Done || json.Unmarshal(j.Outcome, &o) != nil {
 		return r
 	}
-	r.Steps, r.BestStep, r.Refit, r.Failed, r.NotRun = o.Steps, o.BestStep, o.RefitSteps, o.CellsFailed, o.CellsNotRun
+	r.Steps = steps{o.Steps, o.BestStep, o.RefitSteps}
+	r.Failed, r.NotRun = o.CellsFailed, o.CellsNotRun
 	if j.CellCount > 0 {
 		return r
 	}
 	r.Baseline, r.Measures = pipeline.Compare(o.Measures, o.MeanPredictor, o.Added)
 	switch {
 	case o.Against.Unbeaten():
-		r.Warning = fmt.Sprintf("The model is %s than the mean baseline: its K-L on the %s differs by %s (standard error %s).",
-			o.Against.Verdict, o.EvaluatedOn, formatNumber(math.Abs(o.Against.Difference.Mean)),
+		r.Warning = fmt.Sprintf("The model is %s than the mean baseline: its K-L on the %s differs by %s "+
+			"(standard error %s).", o.Against.Verdict, o.EvaluatedOn, formatNumber(math.Abs(o.Against.Difference.Mean)),
 			formatNumber(o.Against.StandardError))
 	case o.Linear != nil && o.Linear.Better:
 		r.Warning = fmt.Sprintf("A linear model (sa-bfgs) has a lower K-L: %s.", formatNumber(o.Linear.Measures[0].Mean))
 	}
 	return r
-}
-
-// lossOf names the loss of a job.
-func lossOf(j *protocol.JobInfo) string {
-	if j.Job != nil && j.Job.Bounds != nil {
-		return "squared error of scaled targets"
-	}
-	return "loss (K-L)"
-}
-
-// axis is the horizontal axis of learning curves.
-type axis struct{ Seconds bool }
-
-func axisOf(v *visit) axis { return axis{v.URL.Query().Get("by") == "seconds"} }
-
-// Label names the axis.
-func (a axis) Label() string {
-	if a.Seconds {
-		return "seconds of running"
-	}
-	return "step"
-}
-
-// at returns the place of a point; NaN: it is not known.
-func (a axis) at(p *curve.Point) float64 {
-	if !a.Seconds {
-		return float64(p.Step)
-	}
-	if s, known := p.Seconds(); known {
-		return s
-	}
-	return math.NaN()
-}
-
-// lines returns the lines of a learning curve. name, if set, comes before their names.
-func (a axis) lines(c *protocol.JobCurve, name string, colour int) (all []series) {
-	add := func(points []curve.Point, what string, dashed bool, loss func(*curve.Point) float64, colour int) {
-		s := series{Name: strings.TrimSpace(name + " " + what), Dashed: dashed, Colour: colour}
-		for i := range points {
-			if x, y := a.at(&points[i]), loss(&points[i]); !math.IsNaN(x) && !math.IsNaN(y) {
-				s.X, s.Y = append(s.X, x), append(s.Y, y)
-			}
-		}
-		if len(s.X) > 0 {
-			all = append(all, s)
-		}
-	}
-	training := func(p *curve.Point) float64 { return p.Training }
-	validation := func(p *curve.Point) float64 { return p.Validation }
-	add(c.Points, "training", false, training, colour)
-	add(c.Points, "validation", true, validation, colour)
-	for i, points := range c.Folds {
-		add(points, "fold "+strconv.Itoa(i), false, training, colour+i)
-	}
-	return all
-}
-
-// marks returns the best step, the begin of the second training and the events of a job.
-func (a axis) marks(j *protocol.JobInfo, c *protocol.JobCurve, r *result) (all []mark) {
-	refit := false
-	for i := range c.Points {
-		p := &c.Points[i]
-		switch x := a.at(p); {
-		case math.IsNaN(x):
-		case p.Step == r.BestStep && p.Step > 0:
-			all = append(all, mark{X: x, Kind: "best", Label: "best", Text: fmt.Sprintf("best step: %s, validation loss %s",
-				formatNumber(p.Step), formatNumber(p.Validation))})
-		case r.Refit > 0 && p.Step > r.Steps-r.Refit && !refit:
-			refit = true
-			all = append(all, mark{X: x, Kind: "refit", Label: "again",
-				Text: "training begins again, with the validation samples included"})
-		}
-	}
-	for i, e := range j.Events {
-		m := mark{X: float64(e.Step), Kind: "event", Label: strconv.Itoa(i + 1), Text: e.Text}
-		if a.Seconds {
-			m.X = e.Seconds
-		}
-		all = append(all, m)
-	}
-	return all
 }
 
 // givenOf lists the spec of a job as it was given: hyperparameters first, then the rest.

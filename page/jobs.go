@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/job/remaining"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // pageOf is how many elements a list shows at once.
@@ -49,8 +52,8 @@ func (l *list) follow(after string) {
 	}
 }
 
-// With returns the query of the first part of the list with another value of a parameter; empty: without it.
-func (l *list) With(key, value string) url.Values {
+// Where returns the query of the first part of the list with another value of a parameter; empty: without it.
+func (l *list) Where(key, value string) url.Values {
 	query := maps.Clone(l.Query)
 	query.Del("after")
 	if query.Set(key, value); value == "" {
@@ -107,6 +110,21 @@ func jobsView(v *visit) (*view, error) {
 		}
 	}
 	return &view{Title: "Jobs", Section: "jobs", Template: "jobs", Data: &p}, nil
+}
+
+// jobRights says what the caller may do.
+type jobRights struct {
+	Change bool // this job
+	Submit bool // jobs
+}
+
+// rights says what the caller may do with a job; nil: with none.
+func (v *visit) rights(j *protocol.JobInfo) jobRights {
+	if v.site.Folder != "" {
+		return jobRights{}
+	}
+	submit := rights.OnHTTP(access.Of(v.Context()).Role, http.MethodPost, "/v1/jobs") != rights.None
+	return jobRights{Submit: submit, Change: submit && j != nil && access.Owns(v.Context(), j.Owner)}
 }
 
 // fractionOf returns the part of a job that is done; 0: not known.

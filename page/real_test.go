@@ -314,7 +314,8 @@ func TestPrivateJobs(t *testing.T) {
 	r.get("/jobs/two/cancel", http.StatusOK, "Cancel the job")
 	r.get("/compare?job=one&job=two", http.StatusOK, "one", "two")
 	r.caller.Role = rights.Read
-	if body := r.get("/jobs/two", http.StatusOK); strings.Contains(body, "Submit again") || strings.Contains(body, "/pause") {
+	body := r.get("/jobs/two", http.StatusOK)
+	if strings.Contains(body, "Submit again") || strings.Contains(body, "/pause") {
 		t.Error("a reader is offered changes")
 	}
 	r.post("/submit", form("token", "V"), http.StatusUnprocessableEntity, "role")

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -80,7 +79,7 @@ func submitView(v *visit) (*view, error) {
 		return nil, err
 	}
 	p.Like = like
-	return p.view(), nil
+	return p.shown(), nil
 }
 
 // numbered matches the name that another makes.
@@ -130,18 +129,8 @@ func newSubmitPage(v *visit, values url.Values) (*submitPage, error) {
 	return p, nil
 }
 
-// algorithmOf returns an algorithm that users can choose.
-func algorithmOf(name string) (algorithms.Algorithm, error) {
-	for _, a := range registry.All() {
-		if a.Name() == name {
-			return a, nil
-		}
-	}
-	return nil, fmt.Errorf("algorithm %.80q is unknown%s", name, param.Suggest(name, registry.Names()))
-}
-
-// view fills the fields and returns the form as a view.
-func (p *submitPage) view() *view {
+// shown fills the fields and returns the form as a view.
+func (p *submitPage) shown() *view {
 	out := &view{Title: "Submit a job", Section: "submit", Template: "submit", Data: p, Still: true}
 	if p.Algorithm != "" {
 		a, err := algorithmOf(p.Algorithm)
@@ -157,8 +146,8 @@ func (p *submitPage) view() *view {
 	return out
 }
 
-// Has reports whether the form has a field, so that a mistake can lead to it.
-func (p *submitPage) Has(name string) bool {
+// HasField reports whether the form has a field, so that a mistake can lead to it.
+func (p *submitPage) HasField(name string) bool {
 	if name == "algorithm" || name == "dataset" {
 		return true
 	}
@@ -197,7 +186,7 @@ func submitJob(v *visit) (to string, err error) {
 		}
 		p.Note = "Nothing was submitted yet: the form had the settings of another algorithm. These are the settings of " +
 			values.Get("algorithm") + "."
-		return "", &again{p.view()}
+		return "", &again{p.shown()}
 	}
 	s, mistakes := specOf(values)
 	if s.Dataset == "" {
@@ -233,7 +222,7 @@ func submitJob(v *visit) (to string, err error) {
 	if p.Mistakes = mistakes; len(mistakes) == 0 {
 		p.Check = &checkedJob{specText(&s), resolvedOf(&answer)}
 	}
-	return "", &again{p.view()}
+	return "", &again{p.shown()}
 }
 
 // refusalOf is refusal with the field that a status tells of.

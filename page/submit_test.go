@@ -23,14 +23,15 @@ func TestSpecOf(t *testing.T) {
 		flags jobcmd.SpecFlags
 	}{
 		{url.Values{"dataset": {"d"}, "trees": {""}}, jobcmd.SpecFlags{Dataset: "d", Algorithm: "ldlf"}},
-		{url.Values{"algorithm": {"sa-bfgs"}, "dataset": {"d"}, "name": {"n"}, "seed": {" 18446744073709551615 "}, "l2": {"1e-3"},
-			"test_fraction": {".1"}}, jobcmd.SpecFlags{Algorithm: "sa-bfgs", Dataset: "d", Name: "n",
+		{url.Values{"algorithm": {"sa-bfgs"}, "dataset": {"d"}, "name": {"n"}, "seed": {" 18446744073709551615 "},
+			"l2": {"1e-3"}, "test_fraction": {".1"}}, jobcmd.SpecFlags{Algorithm: "sa-bfgs", Dataset: "d", Name: "n",
 			Seed: "18446744073709551615", Set: []string{"l2=1e-3"}, TestFraction: ".1"}},
 		{url.Values{"algorithm": {"ldlf"}, "dataset": {"d"}, "folds": {"5"}, "fold": {"0"}, "measures": {"all"},
 			"clip": {"pyldl"}, "preset": {"paper"}, "steps": {"12"}, "keep_predictions": {"0"}, "mask": {"golden:0.3"}},
 			jobcmd.SpecFlags{Algorithm: "ldlf", Dataset: "d", Folds: "5", Fold: "0", Measures: "all", Clip: "pyldl",
 				Set: []string{"preset=paper", "keep_predictions=0"}, Steps: "12", Mask: "golden:0.3"}},
-		{url.Values{"algorithm": {"ensemble"}, "dataset": {"d"}, "members": {"structrf:trees=9,ldlf"}, "group_folds": {"true"}},
+		{url.Values{"algorithm": {"ensemble"}, "dataset": {"d"}, "members": {"structrf:trees=9,ldlf"},
+			"group_folds": {"true"}},
 			jobcmd.SpecFlags{Algorithm: "ensemble", Dataset: "d", Members: "structrf:trees=9,ldlf", Folds: "groups"}},
 		{url.Values{"algorithm": {"sa-bfgs"}, "dataset": {"d"}, "enhance": {"lp"}, "normalise": {"sum"}, "binarise": {"0.5"},
 			"train_fraction": {"0.5"}}, jobcmd.SpecFlags{Algorithm: "sa-bfgs", Dataset: "d", Enhance: "lp", Normalise: "sum",
@@ -65,8 +66,8 @@ func TestSpecOf(t *testing.T) {
 // TestFieldsOfForms: each key of every spec has one field. No hyperparameter has the name of another field.
 func TestFieldsOfForms(t *testing.T) {
 	for _, a := range registry.All() {
-		names := map[string]int{"token": 1, "shared": 1, "check": 1, "like": 1, "assigned": 1, "overlap": 1, "shown": 1, "algorithm": 1,
-			"dataset": 1}
+		names := map[string]int{"token": 1, "shared": 1, "check": 1, "like": 1, "assigned": 1, "overlap": 1, "shown": 1,
+			"algorithm": 1, "dataset": 1}
 		want := maps.Clone(names)
 		want["audit"] = 1
 		for _, p := range slices.Concat(spec.Common(), a.Params()) {

@@ -39,10 +39,10 @@ const specFile = "spec.yaml"
 // specView shows the form.
 func specView(v *visit) (*view, error) {
 	p := &specPage{Spec: v.URL.Query().Get("spec"), Token: rand.Text(), Values: v.URL.Query()}
-	return p.view(), nil
+	return p.shown(), nil
 }
 
-func (p *specPage) view() *view {
+func (p *specPage) shown() *view {
 	out := &view{Title: "Submit a spec", Section: "submit", Template: "submitspec", Data: p, Still: true}
 	if len(p.Mistakes) > 0 {
 		out.Title, out.Status = "Error: "+out.Title, http.StatusUnprocessableEntity
@@ -68,7 +68,7 @@ func submitSpec(v *visit) (to string, err error) {
 	if to != "" || err != nil {
 		return to, err
 	}
-	return "", &again{p.view()}
+	return "", &again{p.shown()}
 }
 
 // submitJob submits the spec of a job. An empty path says that the form is shown again.
@@ -129,7 +129,7 @@ func (p *specPage) submitExperiment(v *visit) (to string, err error) {
 	return "", err
 }
 
-// placed matches an error at a place of the spec.
+// located matches an error at a place of the spec.
 var located = regexp.MustCompile(`^` + regexp.QuoteMeta(specFile) + `:(\d+):(\d+): (?s:(.*))$`)
 
 // mistaken notes an error, or the mistakes that the API has found.

@@ -13,8 +13,8 @@ type Compared struct {
 	HigherIsBetter  bool
 }
 
-// Better reports whether the model is better than its baseline by this measure.
-func (c *Compared) Better() bool {
+// Beats reports whether the model is better than its baseline by this measure.
+func (c *Compared) Beats() bool {
 	if c.HigherIsBetter {
 		return c.Model.Mean > c.Baseline.Mean
 	}
