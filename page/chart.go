@@ -11,11 +11,12 @@ import (
 const (
 	chartWidth, chartHeight = 720, 300
 	marginLeft, marginRight = 56, 12
-	marginTop, marginBottom = 12, 40
+	marginTop, marginBottom = 26, 40
 	plotWidth, plotHeight   = chartWidth - marginLeft - marginRight, chartHeight - marginTop - marginBottom
 	ticksAcross, ticksUp    = 6, 5
-	seriesClasses           = 6 // the style sheet has so many
-	outlier                 = 4 // a first loss above so many times the range of the others leaves the plot
+	seriesClasses           = 6  // the style sheet has so many
+	markApart               = 22 // units between two marks
+	outlier                 = 4  // a first loss above so many times the range of the others leaves the plot
 )
 
 // series is a line of a chart. A NaN interrupts it.
@@ -28,9 +29,10 @@ type series struct {
 
 // mark is an event at a position of the horizontal axis.
 type mark struct {
-	X    float64
-	Text string
-	Kind string // a class of the style sheet
+	X     float64
+	Text  string
+	Kind  string // a class of the style sheet
+	Label string // one or two characters
 }
 
 // chart is a picture of lines, as a template draws it. Positions are in units of the view box.
@@ -52,8 +54,8 @@ type line struct {
 }
 
 type placed struct {
-	At         float64
-	Text, Kind string
+	At                float64
+	Text, Kind, Label string
 }
 
 // newChart returns a chart, or nil if no series has two points. Values above the plot are drawn at its edge: the first
@@ -97,7 +99,7 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 		}
 		l := line{Name: s.Name, Class: class}
 		var b strings.Builder
-		pen := 'M'
+		pen, drawn := 'M', 0
 		for i := range s.X {
 			if math.IsNaN(s.Y[i]) || math.IsInf(s.Y[i], 0) {
 				pen = 'M'
@@ -105,17 +107,31 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 			}
 			fmt.Fprintf(&b, "%c%.1f %.1f", pen, across(s.X[i]), up(s.Y[i]))
 			pen, l.Last = 'L', formatNumber(s.Y[i])
+			drawn++
+		}
+		if drawn == 1 {
+			b.WriteString("h0.1")
+			l.Class += " dot"
 		}
 		if l.Points = b.String(); l.Points != "" {
 			c.Lines = append(c.Lines, l)
 		}
 	}
 	for _, m := range marks {
-		if m.X >= xs.lo && m.X <= xs.hi {
-			c.Marks = append(c.Marks, placed{across(m.X), m.Text, m.Kind})
-		}
+		c.mark(m, across(min(max(m.X, xs.lo), xs.hi)))
 	}
 	return c
+}
+
+// mark draws a mark at a place. A mark that would cover the one before, of the same kind, becomes a part of it.
+func (c *chart) mark(m mark, at float64) {
+	if n := len(c.Marks) - 1; n >= 0 && c.Marks[n].Kind == m.Kind && at-c.Marks[n].At < markApart {
+		last := &c.Marks[n]
+		first, _, _ := strings.Cut(last.Label, "-")
+		last.Text, last.Label = last.Text+"; "+m.Text, first+"-"+m.Label
+		return
+	}
+	c.Marks = append(c.Marks, placed{At: at, Text: m.Text, Kind: m.Kind, Label: m.Label})
 }
 
 // span is a range of values.

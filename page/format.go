@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // formatTime returns a time in UTC; "" for 0. unix is in seconds.
@@ -61,3 +63,6 @@ func formatNumber(v any) string {
 	}
 	return b.String()
 }
+
+// formatBytes returns a size such as 1.5 KiB.
+func formatBytes(n uint64) string { return units.Format(int64(min(n, math.MaxInt64))) }

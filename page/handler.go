@@ -46,6 +46,11 @@ func (s *site) routes() map[string]viewFunc {
 		"":            jobsView,
 		"/jobs":       jobsView,
 		"/jobs/{job}": jobView,
+
+		"/jobs/{job}/{change}": confirmView,
+		"/compare":             compareView,
+		"/submit":              submitView,
+		"/submit/spec":         specView,
 	}
 	return all
 }
@@ -54,6 +59,8 @@ func (s *site) routes() map[string]viewFunc {
 func (s *site) actions() map[string]action {
 	return map[string]action{
 		"/jobs/{job}/{change}": changeJob,
+		"/submit":              submitJob,
+		"/submit/spec":         submitSpec,
 	}
 }
 

@@ -82,7 +82,8 @@ type view struct {
 	// it, a live view is made again every two seconds.
 	Follow string
 	// Still is true if the view does not change any more.
-	Still bool
+	Still  bool
+	Status int // of the response; 0: 200
 }
 
 // viewFunc makes a view.
@@ -116,11 +117,10 @@ type frame struct {
 // serve answers with a page.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
-	status := http.StatusOK
 	f := frame{view: v, Site: s, Main: template.HTML(main), Caller: access.Of(r.Context()), Path: below(r)}
 	if err != nil {
 		f.Error = asError(err)
-		status, f.view = f.Error.Status, &view{Title: http.StatusText(f.Error.Status), Still: true}
+		f.view = &view{Title: f.Error.Title(), Still: true, Status: f.Error.Status}
 	}
 	if s.Folder == "" {
 		f.Others = s.others(r)
@@ -132,7 +132,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
+	w.WriteHeader(cmp.Or(f.Status, http.StatusOK))
 	w.Write(b.Bytes()) // an error has no reader any more
 }
 
@@ -159,12 +159,24 @@ func (s *site) act(w http.ResponseWriter, r *http.Request, do action) {
 		to, err = do(&visit{Request: r, site: s, api: s.api})
 	}
 	if err != nil {
-		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
+		form, shown := errors.AsType[*again](err)
+		s.serve(w, r, func(*visit) (*view, error) {
+			if shown {
+				return form.view, nil
+			}
+			return nil, err
+		})
 		return
 	}
 	w.Header().Set("Location", s.Prefix+Root+to)
 	w.WriteHeader(http.StatusSeeOther)
 }
+
+// again is the error of an action that shows its form again, such as with mistakes.
+type again struct{ *view }
+
+// Error implements error.
+func (*again) Error() string { return "the form is shown again" }
 
 // maxForm bounds the bytes of a form.
 const maxForm = 1 << 20
@@ -262,8 +274,9 @@ func (s *site) functions() template.FuncMap {
 		"static":  func(file string) string { return s.Prefix + Root + "/static/" + s.static[file].hash + "/" + file },
 		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
 		"endlive": func() template.HTML { return liveEnd },
-		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
-		"dict": dict,
+		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
+		"dict": dict, "bytes": formatBytes, "moment": func(unix float64) string { return formatTime(int64(unix)) },
+		"inc": func(i int) int { return i + 1 },
 	}
 }
 

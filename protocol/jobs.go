@@ -211,6 +211,8 @@ type JobList struct {
 	Jobs []JobInfo `json:"jobs"`
 	// Total is how many jobs the query is about, without its bounds Limit and After.
 	Total int `json:"total"`
+	// States is how many jobs of each state the query would be about if it asked for any state.
+	States map[JobState]int `json:"states,omitempty"`
 	// Next is the number of the last listed job if others follow it: JobQuery.After of the next list. 0: none follow.
 	Next uint64 `json:"next,omitempty"`
 }

@@ -154,8 +154,9 @@ func dataOperations() []operation {
 // jobOperations describes the requests about jobs, models and experiments.
 func jobOperations() []operation {
 	return []operation{
-		{pattern: "POST /v1/jobs", id: "submitJob", in: protocol.SubmitRequest{}, out: protocol.JobInfo{},
-			statuses: []int{lacks}, example: Example{Body: protocol.SubmitRequest{
+		{pattern: "POST /v1/jobs", id: "submitJob", params: protocol.Flag("check", new(bool)),
+			in: protocol.SubmitRequest{}, out: protocol.JobInfo{},
+			statuses: []int{lacks}, example: Example{Query: query{"check": false}, Body: protocol.SubmitRequest{
 				Token: "a text that the client draws", Spec: protocol.Spec{Algorithm: "aa-knn", Dataset: "example",
 					Name: "example", TestFraction: 0.25, Set: map[string]string{"k": "2"}}}}},
 		{pattern: "POST /v1/jobs/{job}/pause", id: "pauseJob", out: protocol.JobInfo{},

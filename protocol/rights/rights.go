@@ -151,10 +151,12 @@ var Requests = []Request{
 		Purpose: "returns a blob that the caller may read. Status 404 also stands for a blob that the caller may not read"},
 	{Pattern: "PUT /v1/blobs/{digest}", Role: Submit, Kind: ToFile, Others: nil, Purpose: "stores a blob"},
 	{Pattern: "GET /v1/jobs", Role: Read, Kind: 0, Others: nil,
-		Purpose: "lists jobs (`jobs`) and their number (`total`) ([lists](#lists)). `?full=true` returns all keys"},
+		Purpose: "lists jobs (`jobs`), their number (`total`), and the number of each state (`states`) ([lists](#lists)). " +
+			"`?full=true` returns all keys"},
 	{Pattern: "POST /v1/jobs", Role: Submit, Kind: Changes, Others: nil,
 		Purpose: "submits a job, with the keys `token`, `spec`, `audit` and `shared`. Status 424: a blob that the spec " +
-			"names must be sent first, perhaps again"},
+			"names must be sent first, perhaps again. With `?check=true` it changes nothing, and returns the job that it " +
+			"would queue"},
 	{Pattern: "GET /v1/jobs/{job}", Role: Read, Kind: 0, Others: nil, Purpose: "returns a job by number or name"},
 	{Pattern: "GET /v1/jobs/{job}/changes", Role: Read, Kind: Stream, Others: nil,
 		Purpose: "sends the job as a line of JSON at once and after each change, until the job ends " +
