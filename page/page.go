@@ -19,12 +19,15 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/shellword"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -146,6 +149,14 @@ func (s *site) routes() map[string]viewFunc {
 		"":            jobsView,
 		"/jobs":       jobsView,
 		"/jobs/{job}": jobView,
+
+		"/experiments":               experimentsView,
+		"/experiments/{name}":        experimentView,
+		"/experiments/{name}/report": reportView,
+		"/datasets":                  datasetsView,
+		"/datasets/{name}":           datasetView,
+		"/models":                    modelsView,
+		"/models/{name...}":          modelView,
 	}
 	return all
 }
@@ -154,6 +165,9 @@ func (s *site) routes() map[string]viewFunc {
 func (s *site) actions() map[string]action {
 	return map[string]action{
 		"/jobs/{job}/{change}": changeJob,
+
+		"/experiments/{name}/{change}": changeExperiment,
+		"/models/{name...}":            deleteModel,
 	}
 }
 
@@ -341,7 +355,9 @@ func (s *site) functions() template.FuncMap {
 		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
 		"endlive": func() template.HTML { return liveEnd },
 		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
-		"dict": dict,
+		"dict": dict, "shell": shellword.Quote, "brief": protocol.Brief,
+		"size":   func(bytes uint64) string { return units.Format(int64(min(bytes, math.MaxInt64))) },
+		"digest": func(text string) string { return text[:min(len(text), 12)] },
 	}
 }
 
