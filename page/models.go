@@ -43,7 +43,9 @@ type modelLine struct {
 }
 
 // reads reports whether the caller may read something.
-func (v *visit) reads(of protocol.Ownership) bool { return v.site.Folder != "" || access.Reads(v.Context(), of) }
+func (v *visit) reads(of protocol.Ownership) bool {
+	return v.site.Folder != "" || access.Reads(v.Context(), of)
+}
 
 // modelPage is the card of a model.
 type modelPage struct {
