@@ -265,7 +265,7 @@ func (s *site) functions() template.FuncMap {
 		"static":  func(file string) string { return s.Prefix + Root + "/static/" + s.static[file].hash + "/" + file },
 		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
 		"endlive": func() template.HTML { return liveEnd },
-		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
+		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
 		"dict": dict, "shell": shellword.Quote, "brief": protocol.Brief,
 		"size":   func(bytes uint64) string { return units.Format(int64(min(bytes, math.MaxInt64))) },
 		"digest": func(text string) string { return text[:min(len(text), 12)] },
