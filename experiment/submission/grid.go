@@ -149,6 +149,9 @@ func (g *Grid) Count(q protocol.GridQuery, of func(job uint64) Ends,
 	for method, datasets := range g.elements {
 		at := method - q.From
 		asked := at >= 0 && at < len(part.Methods)
+		if asked {
+			part.Methods[at].Runs = make([]protocol.GridElement, 0, len(datasets))
+		}
 		for d := range datasets {
 			e := protocol.GridElement{RunCounts: datasets[d].count(states)}
 			part.Runs = part.Runs.Plus(e.RunCounts)
@@ -158,9 +161,6 @@ func (g *Grid) Count(q protocol.GridQuery, of func(job uint64) Ends,
 			if most := protocol.MaxGridFailures - described; e.Failed > 0 && most > 0 {
 				e.Failures = g.failures(&datasets[d], states, failed, most, why)
 				described += len(e.Failures)
-			}
-			if part.Methods[at].Runs == nil {
-				part.Methods[at].Runs = make([]protocol.GridElement, 0, len(datasets))
 			}
 			part.Methods[at].Runs = append(part.Methods[at].Runs, e)
 		}
