@@ -129,13 +129,18 @@ func (p *experimentPage) readGrid(v *visit, path string) error {
 	if err != nil {
 		return err
 	}
-	var g protocol.ExperimentGrid
-	if err := v.get(path+"/grid", url.Values{"from": {strconv.Itoa(method)}, "limit": {strconv.Itoa(methodsAsked)}},
-		&g); err != nil {
-		return err
+	for {
+		var g protocol.ExperimentGrid
+		if err := v.get(path+"/grid", url.Values{"from": {strconv.Itoa(method)}, "limit": {strconv.Itoa(methodsAsked)}},
+			&g); err != nil {
+			return err
+		}
+		if method < g.Total || method == 0 {
+			p.Grid = newGridPart(&g, method, dataset)
+			return nil
+		}
+		method = max(0, g.Total-1) / methodsAtOnce * methodsAtOnce // the last part
 	}
-	p.Grid = newGridPart(&g, method, dataset)
-	return nil
 }
 
 // place reads the number of the first method or dataset that is shown.
@@ -154,10 +159,12 @@ func place(query url.Values, key string) (int, error) {
 
 // gridPart is the part of a grid that is shown at once.
 type gridPart struct {
-	Runs             protocol.RunCounts // of all methods
-	Datasets         []string
-	Lines            []gridLine
-	Failures         []failure // of methodsAsked methods
+	Runs     protocol.RunCounts // of all methods
+	Datasets []string
+	Lines    []gridLine
+	// Failures are of methodsAsked methods, and describe so many failed runs.
+	Failures         []failure
+	Described        int
 	Methods, Columns gridSteps
 }
 
@@ -176,10 +183,30 @@ type gridLine struct {
 // gridCell is the runs of a method on a dataset.
 type gridCell struct{ protocol.RunCounts }
 
-// failure is a failed run.
+// failure is failed runs of a method on a dataset in one job, with the same error.
 type failure struct {
-	Method, Dataset string
-	protocol.FailedRun
+	Method, Dataset, Error string
+	Job                    uint64 // 0: they were refused
+	Folds                  []string
+}
+
+// addFailures adds the failed runs of a method on a dataset.
+func (p *gridPart) addFailures(method, dataset string, runs []protocol.FailedRun) {
+	first := len(p.Failures)
+	for _, f := range runs {
+		fold := strconv.Itoa(f.Fold)
+		if f.Repeat > 0 {
+			fold += fmt.Sprintf(" of repeat %d", f.Repeat)
+		}
+		p.Described++
+		same := func(o failure) bool { return o.Error == f.Error && o.Job == f.Job }
+		if at := slices.IndexFunc(p.Failures[first:], same); at >= 0 {
+			known := &p.Failures[first+at]
+			known.Folds = append(known.Folds, fold)
+			continue
+		}
+		p.Failures = append(p.Failures, failure{method, dataset, f.Error, f.Job, []string{fold}})
+	}
 }
 
 // newGridPart returns the part from a method and a dataset on. g begins with the method.
@@ -194,9 +221,7 @@ func newGridPart(g *protocol.ExperimentGrid, method, dataset int) *gridPart {
 	for i := range g.Methods {
 		m := &g.Methods[i]
 		for d := range m.Runs {
-			for _, f := range m.Runs[d].Failures {
-				p.Failures = append(p.Failures, failure{m.Name, g.Datasets[d], f})
-			}
+			p.addFailures(m.Name, g.Datasets[d], m.Runs[d].Failures)
 		}
 		if i < rows {
 			l := gridLine{Name: m.Name}

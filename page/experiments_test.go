@@ -156,7 +156,8 @@ func TestGridParts(t *testing.T) {
 			t.Errorf("%s: status %d: %s", wrong, status, body)
 		}
 	}
-	contains(t, open(t, api, "/ui/experiments/study?method=1000&dataset=1000"), []string{"set-29.", "of 130"})
+	contains(t, open(t, api, "/ui/experiments/study?method=1000&dataset=1000"), []string{"set-29.", "method-129.",
+		"methods 101 to 130 of 130"})
 }
 
 // TestReportOnce: the page of an experiment has the report if all runs have ended and the experiment is small. Nobody
@@ -203,9 +204,11 @@ func TestFailedRuns(t *testing.T) {
 	x, g := study(protocol.Done, 3, 2)
 	x.Done--
 	cell := &g.Methods[1].Runs[1]
-	cell.RunCounts = protocol.RunCounts{All: 4, Done: 1, Failed: 2}
-	cell.Failures = []protocol.FailedRun{{Repeat: 1, Fold: 3, Error: "the loss is not finite " + hostile, Job: 17, Task: 4}}
-	g.Runs = protocol.RunCounts{All: 24, Done: 21, Failed: 2}
+	cell.RunCounts = protocol.RunCounts{All: 4, Done: 1, Failed: 3}
+	fails := protocol.FailedRun{Repeat: 1, Fold: 3, Error: "the loss is not finite " + hostile, Job: 17, Task: 4}
+	cell.Failures = []protocol.FailedRun{fails, fails}
+	cell.Failures[1].Fold = 0
+	g.Runs = protocol.RunCounts{All: 24, Done: 21, Failed: 3}
 	api, posted := studyAPI(x, g, map[string]int{}), []protocol.ExperimentRetry(nil)
 	api["/v1/experiments/study/retry"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body protocol.ExperimentRetry
@@ -215,9 +218,9 @@ func TestFailedRuns(t *testing.T) {
 		posted = append(posted, body)
 		w.Write([]byte("{}"))
 	})
-	contains(t, open(t, api, "/ui/experiments/study"), []string{"1 of 2 failed runs", "method-1.", "set-1.",
-		"repeat 1, fold 3", "the loss is not finite", `href="/ui/jobs/17"`, "1/4 <b>2 failed</b>", "Retry the failed runs",
-		"Run the rest"}, "<img")
+	contains(t, open(t, api, "/ui/experiments/study"), []string{"2 of 3 failed runs", "method-1.", "set-1.",
+		"3 of repeat 1, 0 of repeat 1", "the loss is not finite", `href="/ui/jobs/17"`, "1/4 <b>3 failed</b>", "Retry the failed runs",
+		"Run the rest", "<strong>3 of them failed</strong>"}, "<img")
 	h := Handler(Config{API: api, Prefix: "/p"})
 	for _, change := range []string{"retry", "rest"} {
 		status, _, header := visitAs(h, admin, http.MethodPost, "/ui/experiments/study/"+change, "")

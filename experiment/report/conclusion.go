@@ -34,7 +34,13 @@ func (d *document) addConclusion(s *Summary) {
 		at := slices.IndexFunc(s.Datasets, func(set result.Dataset) bool { return set.Name == r.Datasets[0] })
 		d.add(paragraph(by + s.concludeDataset(at)))
 	default:
-		d.add(paragraph(by + r.conclude(s.Level)))
+		var others []string
+		for _, i := range s.listed() {
+			if name := s.Methods[i].Name; !slices.ContainsFunc(r.Methods, func(m Ranked) bool { return m.Method == name }) {
+				others = append(others, name)
+			}
+		}
+		d.add(paragraph(by + r.conclude(s.Level) + notCompared(others)))
 		d.addPlaces(s, r)
 	}
 }
@@ -114,10 +120,15 @@ func (s *Summary) concludeDataset(dataset int) string {
 	default:
 		text += differences(alike, worse, len(best) > 1, fmt.Sprintf("corrected resampled t-test, level %v", s.Level))
 	}
-	if len(others) > 0 {
-		text += fmt.Sprintf(" Not compared, since results of folds are missing: %s.", named(others))
+	return text + notCompared(others)
+}
+
+// notCompared is a sentence about the methods that are not compared. It is empty if there are none.
+func notCompared(methods []string) string {
+	if len(methods) == 0 {
+		return ""
 	}
-	return text
+	return fmt.Sprintf(" Not compared, since results of folds are missing: %s.", named(methods))
 }
 
 // differences says from which methods the best ones do not differ (alike), and from which they do. several is true if
