@@ -161,18 +161,18 @@ func TestGridsAreBounded(t *testing.T) {
 	}
 	h := &gridHandlers{source: s.experimentsOf()}
 	k, err := h.build(t.Context(), "e", of)
-	if err != nil || k.Runs() != 16 {
+	if err != nil || k.Size() != 16 {
 		t.Fatalf("%+v, %v", k, err)
 	}
-	h.most = 3 * k.Runs()
+	h.most = 3 * k.Size()
 	for _, name := range []string{"a", "b", "c", "a", "d"} {
-		h.keep(name, &knownGrid{Grid: k.Grid})
+		h.remember(name, &knownGrid{Grid: k.Grid})
 	}
 	if names := slices.Sorted(maps.Keys(h.known)); !slices.Equal(names, []string{"a", "c", "d"}) {
 		t.Errorf("%v", names)
 	}
 	h.most = 1
-	if h.keep("e", k); len(h.known) != 1 || h.find("e") != k {
+	if h.remember("e", k); len(h.known) != 1 || h.find("e") != k {
 		t.Errorf("%v", h.known)
 	}
 }

@@ -77,12 +77,12 @@ func newGrid(o *experiment.Outline, jobs []*experiment.ClusterJob) (*Grid, error
 			return nil, fmt.Errorf("dataset %s: %w", o.Table.Datasets[d].Name, err)
 		}
 	}
-	g.head.Total, g.numbers = len(g.head.Methods), all.Count()
+	g.head.Total, g.numbers = len(g.head.Methods), all.Different()
 	for _, j := range jobs {
 		if j.Job == nil || j.Job.Cells == nil {
 			continue
 		}
-		numbers, err := all.Of(j.Job, j.Spec.Tested)
+		numbers, err := all.Add(j.Job, j.Spec.Tested)
 		if err != nil {
 			return nil, fmt.Errorf("job %s: %w", j.Name, err)
 		}
@@ -105,7 +105,7 @@ func (g *Grid) addSet(all *experiment.Numbers, o *experiment.Outline, d int) err
 	if set.Job == nil {
 		return nil
 	}
-	numbers, err := all.Of(set.Job, set.Tested)
+	numbers, err := all.Add(set.Job, set.Tested)
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (g *Grid) addSet(all *experiment.Numbers, o *experiment.Outline, d int) err
 	return nil
 }
 
-// Runs returns how many runs the grid keeps something of.
-func (g *Grid) Runs() (n int) {
+// Size returns how many runs the grid keeps something of.
+func (g *Grid) Size() (n int) {
 	for i := range g.jobs {
 		n += len(g.jobs[i].numbers)
 	}
@@ -138,9 +138,9 @@ const running = Well + 1
 // runAt is a run of a job.
 type runAt struct{ job, task int32 } // job is a place in Grid.jobs
 
-// Count counts the runs for a query. of says what is known of a job. why returns why a run of a job failed, or an empty
-// text.
-func (g *Grid) Count(q protocol.GridQuery, of func(job uint64) Ends,
+// Counted counts the runs for a query. of says what is known of a job. why returns why a run of a job failed, or an
+// empty text.
+func (g *Grid) Counted(q protocol.GridQuery, of func(job uint64) Ends,
 	why func(job uint64, task int) string) *protocol.ExperimentGrid {
 	states, failed := g.states(of)
 	part := g.head.Part(q)

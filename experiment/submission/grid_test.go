@@ -61,7 +61,7 @@ func TestGrid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := g.Count(protocol.GridQuery{}, func(job uint64) Ends { return c.endsOf(t, job) },
+		got := g.Counted(protocol.GridQuery{}, func(job uint64) Ends { return c.endsOf(t, job) },
 			func(job uint64, task int) string {
 				if c.endsOf(t, job).By[task] != Failed {
 					t.Errorf("job %d, run %d has not failed", job, task)
@@ -91,8 +91,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestGridOfChanges: a run that is computed counts as running unless it has ended well, a run that was left out waits if
-// a later job that goes on has it, and only some failures are described.
+// TestGridOfChanges: a run that is computed counts as running unless it has ended well. A run that was left out waits
+// if a later job that goes on has it. Only some failures are described.
 func TestGridOfChanges(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
 	text := "name: e\ndatasets: [b]\nfolds: {k: 5, repeats: 8}\nmethods: [aa-knn, rf]\n"
@@ -108,7 +108,7 @@ func TestGridOfChanges(t *testing.T) {
 	}
 	ends := map[uint64]Ends{1: {By: make([]End, 80)}, 2: {By: make([]End, 80), Live: true}}
 	count := func(q protocol.GridQuery) *protocol.ExperimentGrid {
-		return g.Count(q, func(job uint64) Ends { return ends[job] }, func(job uint64, task int) string {
+		return g.Counted(q, func(job uint64) Ends { return ends[job] }, func(job uint64, task int) string {
 			return fmt.Sprint(job, " ", task)
 		})
 	}
@@ -143,7 +143,8 @@ func TestGridOfChanges(t *testing.T) {
 	if n := len(failures); n != protocol.MaxElementFailures || failures[0].Repeat != 0 || failures[2].Fold != 2 {
 		t.Errorf("%+v", failures)
 	}
-	if rest := count(protocol.GridQuery{From: 1}); len(rest.Methods) != 1 || rest.Next != 0 || rest.Methods[0].Name != "rf" {
+	if rest := count(protocol.GridQuery{From: 1}); len(rest.Methods) != 1 || rest.Next != 0 ||
+		rest.Methods[0].Name != "rf" {
 		t.Errorf("%+v", rest)
 	}
 	if none := count(protocol.GridQuery{From: 7}); none.Methods == nil || len(none.Methods) != 0 {
@@ -217,7 +218,7 @@ func BenchmarkGrid(b *testing.B) {
 		b.Run(what, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				grid := g.Count(q, func(job uint64) Ends { return ends[job] }, func(uint64, int) string { return "why" })
+				grid := g.Counted(q, func(job uint64) Ends { return ends[job] }, func(uint64, int) string { return "why" })
 				if text, err := json.Marshal(grid); err != nil || grid.Runs.All != 100_000 {
 					b.Fatalf("%.100s, %v", text, err)
 				}
