@@ -110,7 +110,9 @@ func datasetView(v *visit) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Features = namesOf(len(m.FeatureNames), feature, "feature", func(i int) named { return named{Name: m.FeatureName(i)} })
+	p.Features = namesOf(len(m.FeatureNames), feature, "feature", func(i int) named {
+		return named{Name: m.FeatureName(i)}
+	})
 	p.Labels = namesOf(m.Labels, label, "label", func(i int) named {
 		n := named{Name: m.LabelName(i)}
 		if i < len(m.MeanLabel) {

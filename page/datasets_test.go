@@ -101,12 +101,12 @@ func TestPrivateModels(t *testing.T) {
 	for _, c := range []struct {
 		caller      access.Caller
 		reads, owns bool
-	}{{access.Caller{Name: "eve", Role: rights.Submit}, false, false}, {access.Caller{Name: "adam", Role: rights.Read}, true,
-		false}, {access.Caller{Name: "adam", Role: rights.Submit}, true, true}, {admin, true, true}} {
+	}{{access.Caller{Name: "eve", Role: rights.Submit}, false, false}, {access.Caller{Name: "adam", Role: rights.Read},
+		true, false}, {access.Caller{Name: "adam", Role: rights.Submit}, true, true}, {admin, true, true}} {
 		_, list, _ := visitAs(h, c.caller, "GET", "/ui/models", "")
 		status, card, _ := visitAs(h, c.caller, "GET", "/ui/models/forest/1", "")
-		if got := strings.Contains(card, file); status != http.StatusOK || got != c.reads || strings.Contains(list, file) != got ||
-			strings.Contains(card, "This model is private") == c.reads {
+		if got := strings.Contains(card, file); status != http.StatusOK || got != c.reads ||
+			strings.Contains(list, file) != got || strings.Contains(card, "This model is private") == c.reads {
 			t.Errorf("%v: status %d, link %v:\n%s", c.caller, status, got, card)
 		}
 		status, ask, _ := visitAs(h, c.caller, "GET", gone, "")

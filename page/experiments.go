@@ -30,8 +30,8 @@ const (
 // progress is an experiment with what a template computes from it.
 type progress struct{ protocol.Experiment }
 
-// Fraction returns how much of the runs have ended.
-func (p *progress) Fraction() float64 { return float64(p.Done) / float64(max(1, p.Runs)) }
+// EndedPart returns which part of the runs has ended.
+func (p *progress) EndedPart() float64 { return float64(p.Done) / float64(max(1, p.Runs)) }
 
 // experimentsView lists experiments.
 func experimentsView(v *visit) (*view, error) {
@@ -205,7 +205,8 @@ func (p *gridPart) addFailures(method, dataset string, runs []protocol.FailedRun
 			known.Folds = append(known.Folds, fold)
 			continue
 		}
-		p.Failures = append(p.Failures, failure{method, dataset, f.Error, f.Job, []string{fold}})
+		p.Failures = append(p.Failures, failure{Method: method, Dataset: dataset, Error: f.Error, Job: f.Job,
+			Folds: []string{fold}})
 	}
 }
 
@@ -248,8 +249,8 @@ func newGridPart(g *protocol.ExperimentGrid, method, dataset int) *gridPart {
 	return p
 }
 
-// Class returns the class of the style sheet for a cell.
-func (c gridCell) Class() string {
+// CellClass returns the class of the style sheet for the cell.
+func (c gridCell) CellClass() string {
 	switch {
 	case c.All == 0:
 		return "none"
@@ -267,8 +268,8 @@ func (c gridCell) Class() string {
 	return "waits"
 }
 
-// Others says how many runs are in other states than done or waiting.
-func (c gridCell) Others() (all []string) {
+// Rest says how many runs are in other states than done or waiting.
+func (c gridCell) Rest() (all []string) {
 	for _, part := range []struct {
 		n    int
 		what string

@@ -178,7 +178,8 @@ func TestReportOnce(t *testing.T) {
 		t.Errorf("the report was made %d times", asked[report])
 	}
 	x.Runs = reportedRuns + 1
-	contains(t, open(t, studyAPI(x, g, asked), "/ui/experiments/study"), []string{"/ui/experiments/study/report"}, "rf is best")
+	contains(t, open(t, studyAPI(x, g, asked), "/ui/experiments/study"), []string{"/ui/experiments/study/report"},
+		"rf is best")
 	contains(t, open(t, studyAPI(x, g, asked), "/ui/experiments/study/report"), []string{"<p>rf is best.</p>"})
 	if asked[report] != 2 {
 		t.Errorf("the report was made %d times", asked[report])
@@ -232,7 +233,8 @@ func TestFailedRuns(t *testing.T) {
 		posted[0].Token == posted[1].Token {
 		t.Errorf("%+v", posted)
 	}
-	if status, _, _ := visitAs(h, admin, http.MethodPost, "/ui/experiments/study/delete", ""); status != http.StatusNotFound {
+	status, _, _ := visitAs(h, admin, http.MethodPost, "/ui/experiments/study/delete", "")
+	if status != http.StatusNotFound {
 		t.Errorf("status %d", status)
 	}
 	// Others may look, and not change.

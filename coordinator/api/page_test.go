@@ -22,7 +22,8 @@ func TestPagesOfLists(t *testing.T) {
 	s := newSite(t)
 	m := s.put("art", 40)
 	for i := range count {
-		s.propose(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: fmt.Sprint("set-", i), Manifest: m, Time: int64(i)})
+		s.propose(protocol.EntryDatasetPut, protocol.DatasetPutEntry{Name: fmt.Sprint("set-", i), Manifest: m,
+			Time: int64(i)})
 	}
 	for i := range count {
 		s.finish(s.submit(fmt.Sprint("job-", i)), strings.Repeat("ab", 32))

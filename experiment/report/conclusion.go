@@ -162,15 +162,16 @@ func named(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + last
 }
 
-// addPlaces adds a table with the number of datasets on which each method is the best, does not differ from the best, or
-// is worse. Datasets of the ranking count.
+// addPlaces adds a table with the number of datasets on which each method is the best, does not differ from the best,
+// or is worse. Datasets of the ranking count.
 func (d *document) addPlaces(s *Summary, r *Ranking) {
 	if s.options.Against != "" { // addWins has another such table
 		return
 	}
 	measure, _ := measures.Find(r.Measure)
 	t := table{header: []string{"method", "average rank", "best", "not different from the best", "worse"},
-		caption: fmt.Sprintf("Number of datasets on which a method is best by %s, does not differ from the best, or is worse",
+		caption: fmt.Sprintf("Number of datasets on which a method is best by %s, does not differ from the best, or is "+
+			"worse",
 			measure.Title)}
 	for _, ranked := range r.Methods {
 		at := slices.IndexFunc(s.Methods, func(m result.Method) bool { return m.Name == ranked.Method })

@@ -129,7 +129,8 @@ func TestNamed(t *testing.T) {
 	var names []string
 	for i := range 9 {
 		names = append(names, fmt.Sprint("m", i))
-		if got, n := named(names), min(len(names), mostConcluded); strings.Count(got, ",")+strings.Count(got, " and ")+1 != n {
+		got, n := named(names), min(len(names), mostConcluded)
+		if strings.Count(got, ",")+strings.Count(got, " and ")+1 != n {
 			t.Errorf("%q", got)
 		}
 	}
