@@ -9,17 +9,23 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/experiment/report"
 )
 
 // Handler returns the handler of all paths below Root.
 func Handler(cfg Config) http.Handler {
 	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
 	s.live.open()
-	for _, file := range entries("static") {
-		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
+	keep := func(file string, b []byte) {
 		sum := sha256.Sum256(b)
 		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}
 	}
+	for _, file := range entries("static") {
+		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
+		keep(file, b)
+	}
+	keep("report.css", []byte(report.Style))
 	s.views = s.parse()
 	mux := http.NewServeMux()
 	for pattern, v := range s.routes() {
@@ -51,6 +57,13 @@ func (s *site) routes() map[string]viewFunc {
 		"/compare":             compareView,
 		"/submit":              submitView,
 		"/submit/spec":         specView,
+		"/experiments":               experimentsView,
+		"/experiments/{name}":        experimentView,
+		"/experiments/{name}/report": reportView,
+		"/datasets":                  datasetsView,
+		"/datasets/{name}":           datasetView,
+		"/models":                    modelsView,
+		"/models/{name...}":          modelView,
 	}
 	return all
 }
@@ -61,6 +74,9 @@ func (s *site) actions() map[string]action {
 		"/jobs/{job}/{change}": changeJob,
 		"/submit":              submitJob,
 		"/submit/spec":         submitSpec,
+
+		"/experiments/{name}/{change}": changeExperiment,
+		"/models/{name...}":            deleteModel,
 	}
 }
 

@@ -17,10 +17,13 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/shellword"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -277,6 +280,9 @@ func (s *site) functions() template.FuncMap {
 		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
 		"dict": dict, "bytes": formatBytes, "moment": func(unix float64) string { return formatTime(int64(unix)) },
 		"inc": func(i int) int { return i + 1 },
+		"dict": dict, "shell": shellword.Quote, "brief": protocol.Brief,
+		"size":   func(bytes uint64) string { return units.Format(int64(min(bytes, math.MaxInt64))) },
+		"digest": func(text string) string { return text[:min(len(text), 12)] },
 	}
 }
 

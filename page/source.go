@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -46,6 +47,27 @@ func (s source) send(ctx context.Context, method, path string, query url.Values,
 		return fmt.Errorf("the answer to %s %s cannot be read: %w", method, path, err)
 	}
 	return nil
+}
+
+// part asks for a part of a list. after is the name of its last element if others follow; otherwise it is empty.
+func (s source) part(ctx context.Context, path string, query url.Values, into any) (after string, err error) {
+	var answer answer
+	if err := s.serve(ctx, &answer, http.MethodGet, path, query, nil); err != nil {
+		return "", err
+	}
+	if err := answer.problem(); err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(answer.Bytes(), into); err != nil {
+		return "", fmt.Errorf("the answer to GET %s cannot be read: %w", path, err)
+	}
+	_, link, _ := strings.Cut(answer.Header().Get("Link"), "<?")
+	link, _, _ = strings.Cut(link, ">")
+	next, err := url.ParseQuery(link)
+	if err != nil {
+		return "", fmt.Errorf("the header Link of GET %s cannot be read: %w", path, err)
+	}
+	return next.Get("after"), nil
 }
 
 // bytes makes a request and returns its answer. Errors are *Error.
