@@ -61,3 +61,6 @@ func formatNumber(v any) string {
 	}
 	return b.String()
 }
+
+// formatPercent returns a fraction as a percentage.
+func formatPercent(f float64) string { return strconv.Itoa(int(100*min(max(f, 0), 1))) + " %" }

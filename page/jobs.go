@@ -104,12 +104,7 @@ func jobView(v *visit) (*view, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.JobInfo.Measures)) {
 		p.Measures = append(p.Measures, setting{name, formatNumber(p.JobInfo.Measures[name])})
 	}
-	switch pr := p.Progress; {
-	case p.Tasks > 0:
-		p.Fraction = float64(p.Gathered) / float64(p.Tasks)
-	case pr != nil && pr.Steps > 0:
-		p.Fraction = float64(pr.Step) / float64(pr.Steps)
-	}
+	p.Fraction = fraction(p.JobInfo)
 	return &view{Title: p.Name, Section: "jobs", Template: "job", Data: &p, Follow: path + "/changes",
 		Still: p.State.Final()}, nil
 }

@@ -142,10 +142,18 @@ type action func(*visit) (to string, err error)
 // routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.
 func (s *site) routes() map[string]viewFunc {
 	all := map[string]viewFunc{
-		"/{$}":        jobsView, // http.ServeMux would redirect /ui otherwise
-		"":            jobsView,
+		"/{$}":        overviewView, // http.ServeMux would redirect /ui otherwise
+		"":            overviewView,
 		"/jobs":       jobsView,
 		"/jobs/{job}": jobView,
+
+		"/workers":                             workersView,
+		"/coordinators":                        coordinatorsView,
+		"/coordinators/{coordinator}/transfer": transferView,
+		"/audit":                               auditView,
+	}
+	if first, ok := all["/experiments"]; ok && s.Folder != "" {
+		all["/{$}"], all[""] = first, first
 	}
 	return all
 }
@@ -154,6 +162,9 @@ func (s *site) routes() map[string]viewFunc {
 func (s *site) actions() map[string]action {
 	return map[string]action{
 		"/jobs/{job}/{change}": changeJob,
+
+		"/workers/{worker}/trust":              trustWorker,
+		"/coordinators/{coordinator}/transfer": transfer,
 	}
 }
 
@@ -341,7 +352,8 @@ func (s *site) functions() template.FuncMap {
 		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
 		"endlive": func() template.HTML { return liveEnd },
 		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
-		"dict": dict,
+		"dict": dict, "count": counted, "fraction": func(j protocol.JobInfo) float64 { return fraction(&j) },
+		"percent": formatPercent,
 	}
 }
 
@@ -368,9 +380,9 @@ type section struct{ Path, Title string }
 
 // Sections lists the sections of the navigation.
 func (s *site) Sections() []section {
-	all := []section{{"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
+	all := []section{{"", "Overview"}, {"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
 	if s.Folder != "" {
-		return []section{all[1], all[0], all[3]}
+		return []section{all[2], all[1], all[4]}
 	}
 	return append(all, section{"workers", "Workers"}, section{"coordinators", "Coordinators"}, section{"audit", "Audit"},
 		section{"submit", "Submit"})
