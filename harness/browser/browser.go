@@ -222,6 +222,20 @@ func (tab *Tab) Axe() (findings []string, ok bool) {
 		v.nodes.map((n) => v.id + ": " + v.help + ": " + n.target.join(" ") + " " + n.html.slice(0, 120))))`), true
 }
 
+// Picture writes a picture of the whole page to a file.
+func (tab *Tab) Picture(path string) {
+	tab.t.Helper()
+	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	defer cancel()
+	picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true)})
+	if err != nil {
+		tab.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, picture.Data, 0o644); err != nil {
+		tab.t.Fatal(err)
+	}
+}
+
 // Press types keys.
 func (tab *Tab) Press(keys string) {
 	tab.t.Helper()
