@@ -45,8 +45,8 @@ func auditView(v *visit) (*view, error) {
 			}
 		}
 		if !known {
-			return nil, &Error{Status: http.StatusBadRequest, Text: fmt.Sprintf("since: want 1h, 24h, 7d or 30d, got %.40q.",
-				text)}
+			return nil, &Error{Status: http.StatusBadRequest,
+				Text: fmt.Sprintf("since: want 1h, 24h, 7d or 30d, got %.40q.", text)}
 		}
 	}
 	data.Filtered = len(data.Query) > 0
@@ -57,6 +57,6 @@ func auditView(v *visit) (*view, error) {
 		data.Records = data.Records[:pageOf]
 		data.follow(strconv.FormatUint(data.Records[pageOf-1].Number, 10))
 	}
-	return &view{Title: "Audit records", Section: "audit", Template: "audit", Data: &data, Still: given.Get("after") != ""},
-		nil
+	return &view{Title: "Audit records", Section: "audit", Template: "audit", Data: &data,
+		Still: given.Get("after") != ""}, nil
 }

@@ -164,7 +164,9 @@ func TestClusterViews(t *testing.T) {
 			json.NewDecoder(r.Body).Decode(&to)
 			posted = append(posted, to.To)
 		}),
-		"/v1/workers/w/1/trust": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posted = append(posted, "w/1") }),
+		"/v1/workers/w/1/trust": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			posted = append(posted, "w/1")
+		}),
 	}
 	admin, reader := as(rights.Admin, Handler(Config{API: api})), as(rights.Read, Handler(Config{API: api}))
 	views := []string{"/ui", "/ui/workers", "/ui/coordinators", "/ui/coordinators/b/transfer",

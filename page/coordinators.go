@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -68,27 +67,6 @@ func coordinatorState(m *protocol.Coordinator) (state, detail string) {
 	return "alive", ""
 }
 
-// formatDisk says how much of a disk is free.
-func formatDisk(free, size uint64) string {
-	if size == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s of %s", formatBytes(free), formatBytes(size))
-}
-
-// formatBytes returns a number of bytes with a unit.
-func formatBytes(n uint64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	v, at := float64(n), 0
-	for v >= 1000 && at < len(units)-1 {
-		v, at = v/1024, at+1
-	}
-	if at == 0 {
-		return formatNumber(n) + " bytes"
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64) + " " + units[at]
-}
-
 // transferView asks whether a coordinator is to lead.
 func transferView(v *visit) (*view, error) {
 	var c protocol.Cluster
@@ -105,8 +83,8 @@ func transferView(v *visit) (*view, error) {
 		Leader string
 		May    bool
 	}{&c.Members[at], c.Leader, v.may("POST /v1/transfer")}
-	return &view{Title: "Transfer the leadership", Section: "coordinators", Template: "transfer", Data: &data, Still: true},
-		nil
+	return &view{Title: "Transfer the leadership", Section: "coordinators", Template: "transfer", Data: &data,
+		Still: true}, nil
 }
 
 // transfer has another coordinator lead.

@@ -109,6 +109,17 @@ func jobView(v *visit) (*view, error) {
 		Still: p.State.Final()}, nil
 }
 
+// fraction returns which part of a job is done; 0: not known.
+func fraction(j *protocol.JobInfo) float64 {
+	switch p := j.Progress; {
+	case j.Tasks > 0:
+		return float64(j.Gathered) / float64(j.Tasks)
+	case p != nil && p.Steps > 0:
+		return float64(p.Step) / float64(p.Steps)
+	}
+	return 0
+}
+
 // curveSeries returns the lines of a learning curve. name, if set, comes before their names.
 func curveSeries(c *protocol.JobCurve, name string, colour int) (all []series) {
 	add := func(points []curve.Point, what string, dashed bool, loss func(*curve.Point) float64, colour int) {

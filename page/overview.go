@@ -104,14 +104,3 @@ func problems(c *protocol.Cluster) (all []string) {
 	}
 	return all
 }
-
-// fraction returns which part of a job is done; 0: not known.
-func fraction(j *protocol.JobInfo) float64 {
-	switch p := j.Progress; {
-	case j.Tasks > 0:
-		return float64(j.Gathered) / float64(j.Tasks)
-	case p != nil && p.Steps > 0:
-		return float64(p.Step) / float64(p.Steps)
-	}
-	return 0
-}

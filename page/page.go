@@ -23,6 +23,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // Root is the path of all pages.
@@ -70,6 +71,12 @@ type visit struct {
 // get asks the API for a value.
 func (v *visit) get(path string, query url.Values, into any) error {
 	return v.api.get(v.Context(), path, query, into)
+}
+
+// may reports whether the caller may make a request of package rights about everything.
+func (v *visit) may(pattern string) bool {
+	method, route, _ := strings.Cut(pattern, " ")
+	return rights.OnHTTP(access.Of(v.Context()).Role, method, route) == rights.Full
 }
 
 // view is a page that a template shows.
@@ -222,7 +229,8 @@ type section struct{ Path, Title string }
 
 // Sections lists the sections of the navigation.
 func (s *site) Sections() []section {
-	all := []section{{"", "Overview"}, {"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
+	all := []section{{"", "Overview"}, {"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"},
+		{"models", "Models"}}
 	if s.Folder != "" {
 		return []section{all[2], all[1], all[4]}
 	}

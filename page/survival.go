@@ -136,11 +136,3 @@ func machineOf(name, address string) string {
 	}
 	return address
 }
-
-// counted returns a number with its noun.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return formatNumber(n) + " " + noun
-}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/access"
-	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // A worker is slow if its tasks take so many times as long as those of the other workers, and fast if they take that
@@ -46,14 +43,6 @@ func (w *workerLine) Speed() string {
 		return fmt.Sprintf("fast: %s times as fast as the other workers", formatRatio(1/w.Ratio))
 	}
 	return "as fast as the other workers"
-}
-
-// formatRatio returns a ratio with two digits.
-func formatRatio(r float64) string {
-	if r >= 10 {
-		return formatNumber(int(min(r, 1e6)))
-	}
-	return strconv.FormatFloat(r, 'f', 1, 64)
 }
 
 // workerLines compares workers with each other. The slowest is the first, then the workers with a problem, then others
@@ -123,30 +112,6 @@ func relative(workers []protocol.Worker, at int) (kind string, ratio float64) {
 	return kind, ratio
 }
 
-// formatShort returns a time of a task.
-func formatShort(seconds float64) string {
-	switch {
-	case !(seconds > 0):
-		return ""
-	case seconds < 1e-3:
-		return strconv.FormatFloat(seconds*1e6, 'f', 0, 64) + " µs"
-	case seconds < 1:
-		return strconv.FormatFloat(seconds*1e3, 'g', 3, 64) + " ms"
-	}
-	return formatSeconds(seconds)
-}
-
-// since says how long ago something was; ms < 0: never.
-func since(ms int64) string {
-	switch {
-	case ms < 0:
-		return "never"
-	case ms < 3000:
-		return "now" // heartbeats and questions come every few seconds, so smaller differences say nothing
-	}
-	return formatSeconds(math.Round(float64(ms)/1000)) + " ago"
-}
-
 // workersPage is what the list of workers shows.
 type workersPage struct {
 	list
@@ -191,12 +156,6 @@ func workersView(v *visit) (*view, error) {
 		p.Next = url.Values{"page": {strconv.Itoa(number + 1)}}
 	}
 	return &view{Title: "Workers", Section: "workers", Template: "workers", Data: &p}, nil
-}
-
-// may reports whether the caller may make a request of package rights about everything.
-func (v *visit) may(pattern string) bool {
-	method, route, _ := strings.Cut(pattern, " ")
-	return rights.OnHTTP(access.Of(v.Context()).Role, method, route) == rights.Full
 }
 
 // trustWorker ends the quarantine of a worker.

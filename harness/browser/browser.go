@@ -202,8 +202,8 @@ func (tab *Tab) Findings() []string {
 }
 
 // labelled are the roles of elements that a screen reader must be able to name.
-var labelled = []string{"button", "link", "textbox", "searchbox", "spinbutton", "checkbox", "radio", "combobox", "listbox",
-	"slider", "progressbar", "image", "dialog", "form"}
+var labelled = []string{"button", "link", "textbox", "searchbox", "spinbutton", "checkbox", "radio", "combobox",
+	"listbox", "slider", "progressbar", "image", "dialog", "form"}
 
 // Axe returns the findings of axe-core about the page as it is shown now. ok is false if axe-core is not installed:
 // the environment variable COPPICE_AXE names its file.
@@ -227,7 +227,8 @@ func (tab *Tab) Picture(path string) {
 	tab.t.Helper()
 	ctx, cancel := context.WithTimeout(tab.ctx, patience)
 	defer cancel()
-	picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true)})
+	picture, err := chromedp.Call(ctx, page.CaptureScreenshot,
+		page.CaptureScreenshotParams{CaptureBeyondViewport: new(true)})
 	if err != nil {
 		tab.t.Fatal(err)
 	}

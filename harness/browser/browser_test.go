@@ -44,9 +44,9 @@ console.error("a message"); setTimeout(() => { none.of.this; alert("a dialog"); 
 	tab := b.Open(t, server.URL+"/broken")
 	tab.Look(360, true)
 	all := strings.Join(tab.Findings(), "\n")
-	for _, want := range []string{"the page is", "texts overlap: \"first text\" / \"second text\"", "text leaves the picture",
-		"a button has no label", "a textbox has no label", "style", "missing.png: status 404", "a message", "none is not defined",
-		"a dialog opens: a dialog"} {
+	for _, want := range []string{"the page is", "texts overlap: \"first text\" / \"second text\"",
+		"text leaves the picture", "a button has no label", "a textbox has no label", "inline style",
+		"missing.png: status 404", "a message", "none is not defined", "a dialog opens: a dialog"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not found:\n%s", want, all)
 		}

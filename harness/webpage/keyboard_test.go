@@ -26,7 +26,8 @@ func TestKeyboard(t *testing.T) {
 	there := append(issuer.ClientFlags(), "--server", c.Servers())
 	cmdtest.Works(t, append([]string{"dataset", "import", cmdtest.ArtificialFile(t, dir, "set.csv", 2000, 1), "--name",
 		"set", "--shared"}, there...)...)
-	token := strings.Fields(cmdtest.Works(t, append([]string{"token", "create", "ana", "--role", "submit"}, there...)...))[0]
+	token := strings.Fields(cmdtest.Works(t, append([]string{"token", "create", "ana", "--role", "submit"},
+		there...)...))[0]
 	tab := b.Open(t, "https://"+c.Servers()+"/ui")
 
 	tab.Await("the form of the login", `document.querySelector("input[name=token]")`)

@@ -44,11 +44,11 @@ func fill(t *testing.T, c *proc.Cluster) {
 	data := hostileFile(t, dir)
 	train := func(name string, more ...string) {
 		t.Helper()
-		cmdtest.Works(t, append([]string{"train", "--data", data, "--test-fraction", "0.2", "--name", name, "--steps", "40"},
+		cmdtest.Works(t, append([]string{"train", "--data", data, "--test-fraction", "0.2", "--name", name},
 			more...)...)
 	}
-	train("first", "--algorithm", "sa-bfgs")
-	train("second", "--algorithm", "aa-bp", "--seed", "2")
+	train("first", "--algorithm", "sa-bfgs", "--set", "iterations=40")
+	train("second", "--algorithm", "aa-bp", "--seed", "2", "--steps", "40")
 	spec := cmdtest.Write(t, dir, "table.yaml", `name: table
 seed: 1
 datasets:
@@ -56,11 +56,11 @@ datasets:
 folds: {k: 2}
 methods:
   - aa-knn
-  - {algorithm: sa-bfgs, settings: {steps: 20}}
+  - aa-bp
 measures: [kl, chebyshev]
 `)
 	cmdtest.Works(t, "experiment", "run", spec, "--data", dir)
-	for _, w := range c.Workers {
+	for _, w := range c.Workers { // from here on, ghosts have all tasks
 		cmdtest.Kill(t, w)
 	}
 	job, err := c.Client().Jobs().Get(t.Context(), "first")
@@ -103,8 +103,8 @@ func TestViews(t *testing.T) {
 	fill(t, c)
 	root := "http://" + c.HTTP(cmdtest.Leader(t, c))
 	tab := b.Open(t, root+"/ui")
-	next, seen := []string{"/ui", "/ui/compare?job=1&job=2", "/ui/no/such/page", "/ui/jobs?state=nonsense"}, map[string]bool{}
-	axed := false
+	next := []string{"/ui", "/ui/compare?job=1&job=2", "/ui/no/such/page", "/ui/jobs?state=nonsense"}
+	seen, axed := make(map[string]bool), false
 	for len(next) > 0 && len(seen) < maxViews {
 		path := next[0]
 		if next = next[1:]; seen[pattern(path)] {
