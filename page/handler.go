@@ -48,8 +48,8 @@ func Handler(cfg Config) http.Handler {
 // routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.
 func (s *site) routes() map[string]viewFunc {
 	all := map[string]viewFunc{
-		"/{$}":        jobsView, // http.ServeMux would redirect /ui otherwise
-		"":            jobsView,
+		"/{$}":        overviewView, // http.ServeMux would redirect /ui otherwise
+		"":            overviewView,
 		"/jobs":       jobsView,
 		"/jobs/{job}": jobView,
 
@@ -64,6 +64,13 @@ func (s *site) routes() map[string]viewFunc {
 		"/datasets/{name}":           datasetView,
 		"/models":                    modelsView,
 		"/models/{name...}":          modelView,
+		"/workers":                             workersView,
+		"/coordinators":                        coordinatorsView,
+		"/coordinators/{coordinator}/transfer": transferView,
+		"/audit":                               auditView,
+	}
+	if first, ok := all["/experiments"]; ok && s.Folder != "" {
+		all["/{$}"], all[""] = first, first
 	}
 	return all
 }
@@ -77,6 +84,9 @@ func (s *site) actions() map[string]action {
 
 		"/experiments/{name}/{change}": changeExperiment,
 		"/models/{name...}":            deleteModel,
+
+		"/workers/{worker}/trust":              trustWorker,
+		"/coordinators/{coordinator}/transfer": transfer,
 	}
 }
 

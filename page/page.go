@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // Root is the path of all pages.
@@ -73,6 +74,12 @@ type visit struct {
 // get asks the API for a value.
 func (v *visit) get(path string, query url.Values, into any) error {
 	return v.api.get(v.Context(), path, query, into)
+}
+
+// may reports whether the caller may make a request of package rights about everything.
+func (v *visit) may(pattern string) bool {
+	method, route, _ := strings.Cut(pattern, " ")
+	return rights.OnHTTP(access.Of(v.Context()).Role, method, route) == rights.Full
 }
 
 // view is a page that a template shows.
@@ -237,9 +244,10 @@ type section struct{ Path, Title string }
 
 // Sections lists the sections of the navigation.
 func (s *site) Sections() []section {
-	all := []section{{"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
+	all := []section{{"", "Overview"}, {"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"},
+		{"models", "Models"}}
 	if s.Folder != "" {
-		return []section{all[1], all[0], all[3]}
+		return []section{all[2], all[1], all[4]}
 	}
 	return append(all, section{"workers", "Workers"}, section{"coordinators", "Coordinators"}, section{"audit", "Audit"},
 		section{"submit", "Submit"})
@@ -283,6 +291,9 @@ func (s *site) functions() template.FuncMap {
 		"dict": dict, "shell": shellword.Quote, "brief": protocol.Brief,
 		"size":   func(bytes uint64) string { return units.Format(int64(min(bytes, math.MaxInt64))) },
 		"digest": func(text string) string { return text[:min(len(text), 12)] },
+		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
+		"dict": dict, "count": counted, "fraction": func(j protocol.JobInfo) float64 { return fraction(&j) },
+		"percent": formatPercent,
 	}
 }
 

@@ -443,6 +443,7 @@ type AuditQuery struct {
 	Since   int64  // Unix seconds; older records are left out
 	Caller  string // the name of the caller; empty: all
 	Refused bool   // true: only requests that were refused
+	After   uint64 // if not 0, the number of a record: only records that follow it in the list
 }
 
 // Params lists the parameters of the query.
@@ -452,5 +453,6 @@ func (q *AuditQuery) Params() []Param {
 		{Name: "since", Into: &q.Since, Want: wantTime, Least: new(0.0)},
 		{Name: "caller", Into: &q.Caller, Want: "the name of a caller"},
 		{Name: "refused", Into: &q.Refused, Want: wantBool},
+		{Name: "after", Into: &q.After, Want: "the number of the record before the first one"},
 	}
 }

@@ -385,10 +385,22 @@ func list(names []string) string {
 // lasting lists the reasons of a worker that still hold when its job's wait is over.
 var lasting = []protocol.IdleReason{protocol.IdleMemory, protocol.IdleStalled, protocol.IdleShards}
 
-// AddIdle says why workers compute nothing. idle is by worker; all and waits are as in Waits.
-func AddIdle(workers []protocol.Worker, idle map[string]dispatch.Idle, all []*state.Job, waits map[uint64]Wait) {
+// Explain says which jobs workers compute, and why others compute nothing. idle is by worker, all and waits are as in
+// Waits, and workersOf lists the workers of a running job.
+func Explain(workers []protocol.Worker, idle map[string]dispatch.Idle, all []*state.Job, waits map[uint64]Wait,
+	workersOf func(job uint64) []string) {
+	computes := make(map[string][]string) // the names of jobs by worker
+	for _, j := range all {
+		if j.State != protocol.Running {
+			continue
+		}
+		for _, w := range workersOf(j.ID) {
+			computes[w] = append(computes[w], j.Name)
+		}
+	}
 	for i := range workers {
 		w := &workers[i]
+		w.Jobs = computes[w.ID]
 		if why, is := idle[w.ID]; is {
 			w.IdleReason, w.Idle = idleFor(why, all, waits)
 		}

@@ -64,6 +64,7 @@ var owners = map[string][]string{
 	"codeberg.org/go-fonts":         {"experiment/figure"},
 	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools"},
+	"github.com/chromedp":           {"harness/browser"},
 	"github.com/google/rpmpack":     {"tools/release"},
 	"google.golang.org/protobuf":    {"job/export"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},

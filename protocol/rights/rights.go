@@ -222,7 +222,8 @@ var Requests = []Request{
 		Purpose: "revokes a token. Its open streams end within a second"},
 	{Pattern: "GET /v1/audit", Role: Admin, Kind: 0, Others: nil,
 		Purpose: "lists the newest [audit records](../security.md#audit-records), the newest first (sorted by `time`, then " +
-			"by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME` and `?refused=true` choose"},
+			"by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME`, `?refused=true` " +
+			"and `?after=NUMBER` (records that follow this one) choose"},
 	{Pattern: "POST /v1/audit", Role: "", Kind: Changes, Others: others{Coordinator: Full},
 		Purpose: "keeps the refusals that another coordinator has counted"},
 	{Pattern: "GET /v1/revocations", Role: Admin, Kind: 0, Others: nil, Purpose: "lists the revoked certificates"},
