@@ -9,11 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/access"
-	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 const (
@@ -318,19 +315,4 @@ func changeExperiment(v *visit) (to string, err error) {
 	}
 	path := "/experiments/" + url.PathEscape(name)
 	return path, v.api.post(v.Context(), "/v1"+path+"/"+change, nil, body, nil)
-}
-
-// may reports whether the caller may make a request of the API about what owner has made.
-func (v *visit) may(pattern, owner string) bool {
-	if v.site.Folder != "" {
-		return false
-	}
-	method, route, _ := strings.Cut(pattern, " ")
-	switch rights.OnHTTP(access.Of(v.Context()).Role, method, route) {
-	case rights.Full:
-		return true
-	case rights.Own:
-		return access.Owns(access.With(v.Context(), *access.Of(v.Context())), owner)
-	}
-	return false
 }

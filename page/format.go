@@ -66,6 +66,7 @@ func formatNumber(v any) string {
 
 // formatBytes returns a size such as 1.5 KiB.
 func formatBytes(n uint64) string { return units.Format(int64(min(n, math.MaxInt64))) }
+
 // formatPercent returns a fraction as a percentage.
 func formatPercent(f float64) string { return strconv.Itoa(int(100*min(max(f, 0), 1))) + " %" }
 
@@ -116,4 +117,3 @@ func formatDisk(free, size uint64) string {
 	}
 	return fmt.Sprintf("%s of %s", formatBytes(free), formatBytes(size))
 }
-

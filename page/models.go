@@ -79,7 +79,7 @@ func modelView(v *visit) (*view, error) {
 			p.Measures = append(p.Measures, setting{name, formatNumber(p.JobInfo.Measures[name])})
 		}
 	}
-	p.Settings = settingsOf(p.JobInfo)
+	p.Settings = givenOf(p.JobInfo)
 	if p.Deleting = v.URL.Query().Get("delete") == "true"; p.Deleting && !p.May {
 		return nil, &Error{Status: http.StatusForbidden,
 			Text: fmt.Sprintf("Only the owner of the model %s and admins may delete it.", name)}

@@ -17,13 +17,11 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/shellword"
-	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
@@ -76,10 +74,19 @@ func (v *visit) get(path string, query url.Values, into any) error {
 	return v.api.get(v.Context(), path, query, into)
 }
 
-// may reports whether the caller may make a request of package rights about everything.
-func (v *visit) may(pattern string) bool {
+// may reports whether the caller may make a request of the API about what owner has made.
+func (v *visit) may(pattern, owner string) bool {
+	if v.site.Folder != "" {
+		return false
+	}
 	method, route, _ := strings.Cut(pattern, " ")
-	return rights.OnHTTP(access.Of(v.Context()).Role, method, route) == rights.Full
+	switch rights.OnHTTP(access.Of(v.Context()).Role, method, route) {
+	case rights.Full:
+		return true
+	case rights.Own:
+		return access.Owns(access.With(v.Context(), *access.Of(v.Context())), owner)
+	}
+	return false
 }
 
 // view is a page that a template shows.
@@ -287,13 +294,10 @@ func (s *site) functions() template.FuncMap {
 		"endlive": func() template.HTML { return liveEnd },
 		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
 		"dict": dict, "bytes": formatBytes, "moment": func(unix float64) string { return formatTime(int64(unix)) },
-		"inc": func(i int) int { return i + 1 },
-		"dict": dict, "shell": shellword.Quote, "brief": protocol.Brief,
-		"size":   func(bytes uint64) string { return units.Format(int64(min(bytes, math.MaxInt64))) },
-		"digest": func(text string) string { return text[:min(len(text), 12)] },
-		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
-		"dict": dict, "count": counted, "fraction": func(j protocol.JobInfo) float64 { return fraction(&j) },
-		"percent": formatPercent,
+		"inc":   func(i int) int { return i + 1 },
+		"shell": shellword.Quote, "brief": protocol.Brief, "count": counted, "percent": formatPercent,
+		"digest":   func(text string) string { return text[:min(len(text), 12)] },
+		"fraction": func(j protocol.JobInfo) float64 { return fractionOf(&j) },
 	}
 }
 
