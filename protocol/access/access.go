@@ -139,7 +139,6 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 		case g.mayScrape(r):
 			caller, err = Caller{Role: rights.Read, From: r.RemoteAddr}, nil
 		}
-		ctx := r.Context()
 		if err != nil {
 			status, login := g.statusOf(r, err), page && g.Registry != nil
 			if status == http.StatusUnauthorized {

@@ -227,6 +227,8 @@ var Requests = []Request{
 	{Pattern: "GET /{$}", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "leads to the page"},
 	{Pattern: "GET /ui", Role: Read, Kind: AnyAnswers | Page, Purpose: "shows the first view of the page"},
 	{Pattern: "GET /ui/{view...}", Role: Read, Kind: AnyAnswers | Page, Purpose: "shows a view of the page"},
+	{Pattern: "GET /ui/live", Role: Read, Kind: AnyAnswers | Page | Stream,
+		Purpose: "sends the regions of the first view that change, as server-sent events"},
 	{Pattern: "GET /ui/live/{view...}", Role: Read, Kind: AnyAnswers | Page | Stream,
 		Purpose: "sends the regions of a view that change, as server-sent events"},
 	{Pattern: "POST /ui/{action...}", Role: Read, Kind: AnyAnswers | Page,
@@ -235,7 +237,7 @@ var Requests = []Request{
 	{Pattern: "POST /ui/login", Role: Anonymous, Kind: AnyAnswers | Page,
 		Purpose: "exchanges a token for a cookie ([sessions](../security.md#sessions-of-browsers))"},
 	{Pattern: "POST /ui/logout", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "removes the cookie"},
-	{Pattern: "GET /ui/static/{file...}", Role: Anonymous, Kind: AnyAnswers | Page,
+	{Pattern: "GET /ui/static/{file}", Role: Anonymous, Kind: AnyAnswers | Page,
 		Purpose: "returns the style sheet or the script"},
 }
 
