@@ -109,7 +109,7 @@ func (n *node) open(ctx context.Context) error {
 			return err
 		}
 	}
-	n.http.handle(api.Starting(n.cfg.public.Path, n.start.answer, n.start.waits))
+	n.http.handle(api.Starting(n.cfg.public.Path, n.start.answer, n.start.waits, n.cfg.Log))
 	n.http.start()
 	n.onClose(n.http.stop)
 	n.onClose(n.start.close)
@@ -141,8 +141,8 @@ func (n *node) open(ctx context.Context) error {
 			Workers: func(job uint64) []string { return n.leading.Load().WorkersOf(job) },
 			Waits:   n.status.jobWaits,
 		},
-		Prefix: n.cfg.public.Path,
-		Count:  n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
+		Prefix: n.cfg.public.Path, Open: n.cfg.exposed,
+		Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil

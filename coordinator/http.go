@@ -70,11 +70,11 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	}
 	s.gate = access.Gate{TLS: cfg.TLS, Hosts: hosts, Origin: origin, Prefix: cfg.public.Path, OpenMetrics: cfg.OpenMetrics,
 		Registry: func() access.Registry {
-		if r := s.registry.Load(); r != nil {
-			return *r
-		}
-		return nil
-	}}
+			if r := s.registry.Load(); r != nil {
+				return *r
+			}
+			return nil
+		}}
 	requests := requestShare * float64(b.Connections)
 	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: int(b.parts().bodies)}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })

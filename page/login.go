@@ -1,9 +1,10 @@
 package page
 
 import (
-	"embed"
+	"bytes"
 	"errors"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -11,13 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol/access"
-	"github.com/coppice-ldl/coppice/protocol/rights"
 )
-
-//go:embed templates/login.html
-var loginFile embed.FS
-
-var loginTemplate = template.Must(template.ParseFS(loginFile, "templates/login.html"))
 
 // The greatest sizes of the form of a login, and of the path that follows it.
 const (
@@ -25,103 +20,96 @@ const (
 	maxNext  = 2 << 10
 )
 
-// gateView is what login.html shows: the login, or why there is none.
-type gateView struct {
-	Prefix string
-	User   string // who has an identity already; empty: nobody
-	Title  string
-	Error  string // why the last request was refused; empty: it was not
-	Next   string // path of the page that follows the login
-	Form   bool   // true if a token helps
-	Wait   bool   // true if the same request may succeed soon
+// gate is what login.html shows in place of a view: the login, or why the view cannot be shown.
+type gate struct {
+	Title string
+	Error string // why the request was refused; empty: it was not
+	Next  string // path of the page that follows the login, below the prefix
+	Form  bool   // true if a token helps
+	Wait  bool   // true if the same request may succeed soon
 }
 
-// show writes the view with a status. A browser that waits asks again.
-func (v *gateView) show(w http.ResponseWriter, status int) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if v.Wait {
-		w.Header().Set("Retry-After", "2")
+// turnAway answers with a gate. A browser that waits asks again.
+func (s *site) turnAway(w http.ResponseWriter, r *http.Request, status int, g *gate) {
+	var main bytes.Buffer
+	if err := s.views["login"].ExecuteTemplate(&main, "main", g); err != nil {
+		s.Log.Error("the login could not be made", "error", err)
 	}
-	w.WriteHeader(status)
-	_ = loginTemplate.ExecuteTemplate(w, "login.html", v) // an error: the browser has left
+	if g.Wait {
+		w.Header().Set("Retry-After", "2")
+		w.Header().Set("Refresh", "2") // what browsers obey
+	}
+	s.show(w, r, status, &frame{view: &view{Title: g.Title, Still: true}, Main: template.HTML(main.String())})
 }
 
-// login is the login of the page below a prefix.
-type login struct{ prefix string }
-
-// ask shows the form for a token, or says why a request for the page is refused. Without TLS there is no login.
-func (l login) ask(w http.ResponseWriter, r *http.Request) {
-	next := pathOfPage(r.URL.Query().Get("next"))
+// askLogin shows the form for a token, or says why a request for the page is refused. Without TLS there is no login.
+func (s *site) askLogin(w http.ResponseWriter, r *http.Request) {
+	g := gate{Title: "Log in", Next: pathOfPage(r.URL.Query().Get("next")), Form: true}
 	status, refused := access.Refusal(r.Context())
-	v := gateView{Prefix: l.prefix, Title: "Log in", Next: next, User: access.Of(r.Context()).Name}
 	switch {
-	case refused == nil && access.InClear(r.Context()):
-		http.Redirect(w, r, l.prefix+next, http.StatusSeeOther)
+	case refused == nil && (s.Folder != "" || access.InClear(r.Context())):
+		http.Redirect(w, r, s.Prefix+g.Next, http.StatusSeeOther)
 		return
 	case refused == nil:
-		status, v.Form = http.StatusOK, true
-	case status == http.StatusUnauthorized:
-		v.Form = true
-		if !access.Unknown(refused) {
-			v.Error = refused.Error()
-		}
-	default:
-		v.Title, v.Error, v.Wait = "Refused", refused.Error(), status == http.StatusServiceUnavailable
+		status = http.StatusOK
+	case status != http.StatusUnauthorized:
+		g.Title, g.Error, g.Form, g.Wait = "Refused", refused.Error(), false, status == http.StatusServiceUnavailable
+	case !access.Unknown(refused):
+		g.Error = refused.Error()
 	}
-	v.show(w, status)
+	s.turnAway(w, r, status, &g)
 }
 
-// exchange takes a token and answers with the cookie of a session. The browser then goes on to the view that it was to
-// show.
-func (l login) exchange(w http.ResponseWriter, r *http.Request) {
+// login exchanges a token for the cookie of a session. The browser then goes on to the view that it was to show.
+func (s *site) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogin)
-	v := gateView{Prefix: l.prefix, Title: "Log in", Form: true}
-	if err := r.ParseForm(); err != nil {
-		status := http.StatusBadRequest
-		if errors.As(err, new(*http.MaxBytesError)) {
-			status = http.StatusRequestEntityTooLarge
+	g := gate{Title: "Log in", Next: Root, Form: true}
+	err, status := r.ParseForm(), http.StatusBadRequest
+	if errors.As(err, new(*http.MaxBytesError)) {
+		status = http.StatusRequestEntityTooLarge
+	}
+	if err == nil {
+		g.Next = pathOfPage(r.PostForm.Get("next"))
+		err = access.Login(w, r, strings.TrimSpace(r.PostForm.Get("token")))
+		if known, ok := access.StatusOf(err); ok {
+			status = known
 		}
-		v.Error, v.Next = "The form cannot be read: "+err.Error(), rights.PagePath
-		v.show(w, status)
+	}
+	if err == nil {
+		http.Redirect(w, r, s.Prefix+g.Next, http.StatusSeeOther)
 		return
 	}
-	v.Next = pathOfPage(r.PostForm.Get("next"))
-	if err := access.Login(w, r, strings.TrimSpace(r.PostForm.Get("token"))); err != nil {
-		status, known := access.StatusOf(err)
-		if !known {
-			status = http.StatusForbidden
-		}
-		v.Error, v.Wait = err.Error(), status == http.StatusServiceUnavailable
-		v.show(w, status)
-		return
-	}
-	http.Redirect(w, r, l.prefix+v.Next, http.StatusSeeOther)
+	g.Error, g.Wait = err.Error(), status == http.StatusServiceUnavailable
+	s.turnAway(w, r, status, &g)
 }
 
-// leave ends the session of a browser.
-func (l login) leave(w http.ResponseWriter, r *http.Request) {
+// logout ends the session of a browser.
+func (s *site) logout(w http.ResponseWriter, r *http.Request) {
 	access.Logout(w, r)
-	http.Redirect(w, r, l.prefix+rights.PagePath+"/login", http.StatusSeeOther)
+	http.Redirect(w, r, s.Prefix+Root+"/login", http.StatusSeeOther)
 }
 
 // pathOfPage returns the path and the query of a view that text names, or of the first view if text names no view.
 func pathOfPage(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxNext || strings.ContainsAny(text, "\\#") || u.IsAbs() || u.Host != "" || u.User != nil {
-		return rights.PagePath
+		return Root
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, rights.PagePath+"/"), "/")
-	if !rights.OfPage(u.Path) || path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") ||
-		slices.Contains([]string{"login", "logout", "live", "static"}, first) {
-		return rights.PagePath
+	below, ok := strings.CutPrefix(u.Path, Root+"/")
+	first, _, _ := strings.Cut(below, "/")
+	if !ok || path.Clean(u.Path) != u.Path || slices.Contains([]string{"login", "logout", "live", "static"}, first) {
+		return Root
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.Query().Encode()}).String()
 }
 
-// Starting answers for the page of a coordinator that has no state yet. waits says what it waits for.
-func Starting(prefix string, waits func() string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		v := gateView{Prefix: prefix, Title: "Starting", Error: waits(), Wait: true}
-		v.show(w, http.StatusServiceUnavailable)
+// Starting answers for the pages of a coordinator that has no state yet. waits says what it waits for.
+func Starting(prefix string, waits func() string, log *slog.Logger) http.Handler {
+	s := newSite(Config{Prefix: prefix, Log: log})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.turnAway(w, r, http.StatusServiceUnavailable, &gate{Title: "Starting", Error: waits(), Wait: true})
 	})
+	return mux
 }

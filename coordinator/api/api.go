@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -107,7 +108,7 @@ func Handler(cfg Config) http.Handler {
 	}
 	var mux *http.ServeMux
 	handlers["GET /{$}"] = http.RedirectHandler(cfg.Prefix+rights.PagePath, http.StatusSeeOther).ServeHTTP
-	mux = leading.route(handlers, page.New(page.Config{Prefix: cfg.Prefix,
+	mux = leading.route(handlers, page.Handler(page.Config{Prefix: cfg.Prefix, Open: cfg.Open, Log: cfg.Log,
 		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}))
 	mux.HandleFunc("/", respond.unknown(mux, cfg.Prefix))
 	return counted(mux, cfg.Count)
@@ -191,7 +192,7 @@ func belowAnother(path, prefix string) errtext.Text {
 // Starting serves a coordinator before its log is open: it says who the coordinator is
 // and what it waits for. Clients send every other request again, or to another
 // coordinator, and browsers ask again. prefix is the path below which a proxy has the page, or empty.
-func Starting(prefix string, self func() protocol.Self, waits func() string) http.Handler {
+func Starting(prefix string, self func() protocol.Self, waits func() string, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	route := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, access.Route(pattern, h)) }
 	route("GET /healthz", health)
@@ -201,8 +202,9 @@ func Starting(prefix string, self func() protocol.Self, waits func() string) htt
 	route("GET /v1/self", func(w http.ResponseWriter, _ *http.Request) {
 		_ = writeJSON(w, http.StatusOK, self())
 	})
+	starting := page.Starting(prefix, waits, log)
 	for _, path := range []string{"/{$}", rights.PagePath, rights.PagePath + "/"} {
-		mux.Handle(path, page.Starting(prefix, waits))
+		mux.Handle(path, starting)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{Error: waits(),

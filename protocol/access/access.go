@@ -121,7 +121,7 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := rights.OfPage(r.URL.Path)
 		if page || r.URL.Path == "/" {
-			protect(w.Header())
+			Protect(w.Header())
 		}
 		if g.TLS == nil && !g.isHost(r.Host) {
 			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of "+

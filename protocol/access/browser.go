@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// protect sets the headers with which a browser protects the page. A handler may replace them.
-func protect(h http.Header) {
+// Protect sets the headers with which a browser protects the page. A handler may replace them.
+func Protect(h http.Header) {
 	h.Set("Content-Security-Policy",
 		"default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")

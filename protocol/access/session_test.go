@@ -260,7 +260,7 @@ func TestLoginPage(t *testing.T) {
 		{"GET", "/ui/jobs/7?x=%2F&y=1", nil, 401, "login, then /ui/jobs/7?x=%2F&y=1: ", ""},
 		{"GET", "/ui/live/jobs", nil, 401, "login, then", ""}, {"HEAD", "/ui", nil, 401, "", ""},
 		{"POST", "/ui/jobs/7/cancel", nil, 303, "", "/p/ui/login"}, {"DELETE", "/ui/x", nil, 303, "", "/p/ui/login"},
-		{"GET", "/ui/static/style.css", nil, 200, "anonymous", ""}, {"GET", "/ui/login", nil, 200, "", ""},
+		{"GET", "/ui/static/1/page.css", nil, 200, "anonymous", ""}, {"GET", "/ui/login", nil, 200, "", ""},
 		{"GET", "/ui/static", nil, 401, "login", ""}, {"GET", "/ui/login/x", nil, 401, "login", ""},
 		{"GET", "/v1/jobs", nil, 401, `{"error":`, ""}, {"POST", "/", nil, 401, `{"error":`, ""},
 		{"POST", "/ui/jobs/7/cancel", []string{"Sec-Fetch-Site", "cross-site"}, 403, "login, then : a page of another site", ""},
@@ -386,7 +386,7 @@ func TestSessionThroughProxy(t *testing.T) {
 		status int
 		body   string
 	}{
-		{"/ui", nil, 401, "login, then /ui"}, {"/ui/login", nil, 200, ""}, {"/ui/static/x", nil, 200, `"via":"edge"`},
+		{"/ui", nil, 401, "login, then /ui"}, {"/ui/login", nil, 200, ""}, {"/ui/static/1/x", nil, 200, `"via":"edge"`},
 		{"/ui", []string{"Cookie", cookie}, 200, `"name":"ana"`}, {"/v1/jobs", []string{"Cookie", cookie}, 403, "names no user"},
 		{"/ui", []string{"Coppice-Caller", named}, 200, `"name":"bob"`},
 		{"/ui", []string{"Coppice-Caller", named, "Cookie", cookie}, 200, `"name":"bob"`},

@@ -237,8 +237,8 @@ var Requests = []Request{
 	{Pattern: "POST /ui/login", Role: Anonymous, Kind: AnyAnswers | Page,
 		Purpose: "exchanges a token for a cookie ([sessions](../security.md#sessions-of-browsers))"},
 	{Pattern: "POST /ui/logout", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "removes the cookie"},
-	{Pattern: "GET /ui/static/{file}", Role: Anonymous, Kind: AnyAnswers | Page,
-		Purpose: "returns the style sheet or the script"},
+	{Pattern: "GET /ui/static/{hash}/{file}", Role: Anonymous, Kind: AnyAnswers | Page,
+		Purpose: "returns the style sheet, the script or the icon"},
 }
 
 // byPattern finds a row of Requests.
