@@ -201,7 +201,7 @@ func TestForgedSessions(t *testing.T) {
 		"other secret":      access.SealSession(id, random(), testCluster, now.Add(time.Hour)),
 		"unknown token":     access.SealSession("0123456789abcdef", secret, testCluster, now.Add(time.Hour)),
 		"secret of another": access.SealSession(otherID, secret, testCluster, now.Add(time.Hour)),
-		"a token":           text, "quoted": `"` + good + `"x`, "other alphabet": strings.Repeat("+/", len(good)/2) + "A",
+		"a token":           text, "other alphabet": strings.Repeat("+/", len(good)/2) + "A",
 	}
 	b, err := base64.RawURLEncoding.DecodeString(good)
 	if err != nil {
