@@ -220,7 +220,7 @@ const catchUp = 300 * time.Millisecond
 type registry struct {
 	store   *store.Store
 	leading func() bool
-	cluster string // its id
+	id      string // of the cluster
 }
 
 var _ access.Registry = (*registry)(nil)
@@ -261,8 +261,8 @@ func (r *registry) CatchUp(ctx context.Context, done func() bool) {
 	}
 }
 
-// Cluster implements access.Registry.
-func (r *registry) Cluster() string { return r.cluster }
+// ClusterID implements access.Registry.
+func (r *registry) ClusterID() string { return r.id }
 
 // Member implements access.Registry.
 func (r *registry) Member(name string) bool {

@@ -44,7 +44,8 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, j, err)
 		}
 		want[name] = protocol.AuditRecord{Caller: "tom", Token: token.ID, Via: "edge"}
-		if c, err = client.NewWith(s.proxy(edge, i, `{"role":"submit","name":"ana","from":"192.0.2.7:1"}`), s.trust()); err != nil {
+		named := s.proxy(edge, i, `{"role":"submit","name":"ana","from":"192.0.2.7:1"}`)
+		if c, err = client.NewWith(named, s.trust()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)

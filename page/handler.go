@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
@@ -51,6 +52,17 @@ func Handler(cfg Config) http.Handler {
 		access.Protect(w.Header()) // a server without access.Gate has not
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// Starting answers for the pages of a coordinator that has no state yet. waits says what it waits for.
+func Starting(prefix string, waits func() string, log *slog.Logger) http.Handler {
+	s := newSite(Config{Prefix: prefix, Log: log})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.turnAway(w, r, http.StatusServiceUnavailable, &gate{Title: "Starting", Error: waits(), Wait: true})
+	})
+	return mux
 }
 
 // routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -92,7 +91,7 @@ func (s *site) logout(w http.ResponseWriter, r *http.Request) {
 // pathOfPage returns the path and the query of a view that text names, or of the first view if text names no view.
 func pathOfPage(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || len(text) > maxNext || strings.ContainsAny(text, "\\#") || u.IsAbs() || u.Host != "" || u.User != nil {
+	if err != nil || len(text) > maxNext || strings.ContainsAny(text, "\\#") || u.IsAbs() || u.Host != "" {
 		return Root
 	}
 	below, ok := strings.CutPrefix(u.Path, Root+"/")
@@ -101,15 +100,4 @@ func pathOfPage(text string) string {
 		return Root
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.Query().Encode()}).String()
-}
-
-// Starting answers for the pages of a coordinator that has no state yet. waits says what it waits for.
-func Starting(prefix string, waits func() string, log *slog.Logger) http.Handler {
-	s := newSite(Config{Prefix: prefix, Log: log})
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.turnAway(w, r, http.StatusServiceUnavailable, &gate{Title: "Starting", Error: waits(), Wait: true})
-	})
-	return mux
 }

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -91,20 +90,23 @@ func CheckPrefix(text string) error {
 	return nil
 }
 
-// ParsePublicURL reads the URL by which people reach a cluster through a proxy, such as https://example.org/coppice. The
-// path is empty, or passes CheckPrefix. The host is as browsers write it: in lower case, without the usual port.
+// ParsePublicURL reads the URL by which people reach a cluster through a proxy, such as https://example.org/coppice.
+// The path is empty, or passes CheckPrefix. The host is as browsers write it: in lower case, without the usual port.
 func ParsePublicURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
+	u, err := url.ParseRequestURI(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.ContainsAny(text, "?#") {
 		return nil, fmt.Errorf("%.80q is not the URL of a server: want one such as https://example.org/coppice", text)
 	}
-	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	usual, port := map[string]string{"http": "80", "https": "443"}[u.Scheme], u.Port()
+	if port == "" {
+		port = usual
+	}
 	if u.Path = strings.TrimSuffix(u.EscapedPath(), "/"); u.Path != "" {
 		if err := CheckPrefix(u.Path); err != nil {
 			return nil, err
 		}
 	}
-	if err := CheckAddress(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), usual))); err != nil {
+	if err := CheckAddress(net.JoinHostPort(u.Hostname(), port)); err != nil {
 		return nil, err
 	}
 	u.Host, u.RawPath = strings.TrimSuffix(strings.ToLower(u.Host), ":"+usual), ""

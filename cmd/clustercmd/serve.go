@@ -339,7 +339,7 @@ type ServeFlags struct {
 	LogLevel     string   `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
 	Insecure     bool     `help:"Listen at addresses that other machines reach without TLS. Anybody who reaches the ports can then read, change and delete everything."`
 	OpenMetrics  bool     `name:"anonymous-metrics" help:"Anybody who reaches the HTTP port may read /metrics. Otherwise a reader needs a certificate or a token of the role read."`
-	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached without TLS, separated by commas. Requests for other names are refused; addresses, names without a dot and the hosts of --peers are always accepted."`
+	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached without TLS, separated by commas. Requests for other names are refused; addresses, names without a dot, the hosts of --peers and the host of --public-url are always accepted."`
 	DieWithStdin bool     `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
 
 	connect.TLSFlag

@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
-	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
@@ -51,23 +49,8 @@ type Gate struct {
 	Refused func(c *Caller, request string, reason Reason, err error)
 }
 
-// Reason is why a request is refused.
-type Reason string
-
-// The reasons.
-const (
-	ReasonIdentity    Reason = "identity"    // the caller has neither a certificate nor a token
-	ReasonCertificate Reason = "certificate" // it is revoked, has expired, or is of another cluster
-	ReasonToken       Reason = "token"       // it is unknown, has expired, or is revoked
-	ReasonRole        Reason = "role"        // the role may not make the request
-	ReasonOwner       Reason = "owner"       // another user has made what the request is about
-)
-
-// Reasons lists the reasons.
-var Reasons = []Reason{ReasonIdentity, ReasonCertificate, ReasonToken, ReasonRole, ReasonOwner}
-
-// refused tells of a request that is refused before its caller has a grant.
-func (g *Gate) refused(r *http.Request, c Caller, err error) {
+// tell tells of a request that is refused before its caller has a grant.
+func (g *Gate) tell(r *http.Request, c Caller, err error) {
 	if g.Refused == nil {
 		return
 	}
@@ -114,10 +97,10 @@ const (
 )
 
 // Identify returns a handler that finds the caller of each request before next. Callers
-// without an identity reach only the requests that everybody may make. A browser without a caller that asks for the page
-// gets its login.
+// without an identity reach only the requests that everybody may make. In place of the page, their browsers get its
+// login.
 func (g *Gate) Identify(next http.Handler) http.Handler {
-	crossSite := g.crossSite()
+	sites := crossSite(g.Origin)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := rights.OfPage(r.URL.Path)
 		if page || r.URL.Path == "/" {
@@ -129,7 +112,7 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 			return
 		}
 		caller, err := g.caller(r)
-		foreign := crossSite.Check(r)
+		foreign := sites.Check(r)
 		switch {
 		case foreign != nil:
 			err = fmt.Errorf("a page of another site asks for a change: %w", foreign)
@@ -145,7 +128,7 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
 			if !page || r.Method != http.MethodGet || !errors.Is(err, certs.ErrNoCertificate) {
-				g.refused(r, caller, err)
+				g.tell(r, caller, err)
 			}
 			if !login || r.Method != http.MethodGet && r.Method != http.MethodHead {
 				conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
@@ -157,18 +140,19 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 				refuse(w, status, err)
 				return
 			}
-			if r = g.toLogin(w, r, status, err); r == nil {
+			if r = toLogin(w, r, g.Prefix, status, err); r == nil {
 				return
 			}
 			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr, Via: viaOf(r)}
 		}
 		ctx, end := g.whileValid(r, &caller)
 		defer end()
-		known := &grant{Caller: caller, gate: g}
+		known := &grant{Caller: caller}
 		if g.Refused != nil {
 			known.refused = func(reason Reason, err error) { g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err) }
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, grantKey{}, known)))
+		ctx = context.WithValue(context.WithValue(ctx, gateKey{}, g), grantKey{}, known)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -322,6 +306,55 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 	return Forwarded(text, known)
 }
 
+// byToken finds the caller by the token of a request, or by the session of a browser that shows the page.
+func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
+	text, ok := bearer(r)
+	page := rights.OfPage(r.URL.Path)
+	switch {
+	case g.Registry == nil:
+		return Caller{}, g.unknown()
+	case ok:
+		return g.byClaim(r, known, claimOf(text), errToken)
+	case r.Header.Get("Authorization") != "" && !page: // a browser has a password for a proxy, perhaps
+		return Caller{}, errToken
+	case known == nil || !page:
+		return Caller{}, g.unknown()
+	}
+	switch cookies := r.CookiesNamed(cookiePrefix + known.ClusterID()); len(cookies) {
+	case 0:
+		return Caller{}, g.unknown()
+	case 1:
+		return g.byClaim(r, known, openSession(cookies[0].Value, known.ClusterID()), errSession)
+	}
+	return Caller{From: r.RemoteAddr}, errCookies
+}
+
+// byClaim finds the caller by a claim. refused is the error about a claim that does not hold.
+func (g *Gate) byClaim(r *http.Request, known Registry, by claim, refused error) (Caller, error) {
+	if by.holds == nil {
+		return Caller{}, refused
+	}
+	c := Caller{Role: rights.Anonymous, Token: by.id, From: r.RemoteAddr}
+	if known == nil {
+		return c, errStarting
+	}
+	var token Token
+	valid := func() bool {
+		var exists, holds bool
+		token, exists = known.Token(by.id) // an unknown token has a hash that no secret has
+		c.until, holds = by.holds(&token)
+		return holds && exists && !token.expired()
+	}
+	if !valid() {
+		// The wait is as long for a wrong secret as for an unknown id.
+		if known.CatchUp(r.Context(), valid); !valid() {
+			return c, refused
+		}
+	}
+	c.Role, c.Name = token.Role, token.Owner
+	return c, nil
+}
+
 // byProxy finds the caller of a request that a proxy sends. Either the request has a token of the caller, or the
 // proxy names the caller.
 func (g *Gate) byProxy(r *http.Request, proxy Caller, known Registry) (c Caller, err error) {
@@ -396,157 +429,51 @@ func Forward(out *http.Request, ctx context.Context) {
 	}
 }
 
-// grant is what is known of a request and its caller.
-type grant struct {
-	Caller
-	access  rights.Access
-	settled bool // true if the caller owns what the request changes
-	refused func(reason Reason, err error)
-	gate    *Gate // nil: none has found the caller
-}
-
-// deny tells of a refusal, and returns its error.
-func (g *grant) deny(reason Reason, err error) error {
-	if g.refused != nil {
-		g.refused(reason, err)
-	}
-	return err
-}
-
-type grantKey struct{}
-
-// With returns a context of a request with its caller.
-func With(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, grantKey{}, &grant{Caller: c})
-}
-
-// Of returns the caller of a request. Without Gate.Identify it is anonymous.
-func Of(ctx context.Context) *Caller {
-	if g, ok := ctx.Value(grantKey{}).(*grant); ok {
-		return &g.Caller
-	}
-	return &Caller{Role: rights.Anonymous}
-}
-
-// Route returns a handler that answers the callers with a right to a request. pattern is a
-// method and a path, as http.ServeMux reads them. The handler may make other requests for the same caller, with its
-// context: each has its own right.
-func Route(pattern string, next http.HandlerFunc) http.HandlerFunc {
-	method, path, _ := strings.Cut(pattern, " ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		g := &grant{Caller: Caller{Role: rights.Anonymous}}
-		if of, ok := r.Context().Value(grantKey{}).(*grant); ok {
-			g.Caller, g.refused, g.gate = of.Caller, of.refused, of.gate
-		}
-		r = r.WithContext(context.WithValue(r.Context(), grantKey{}, g))
-		switch g.access = rights.OnHTTP(g.Role, method, path); {
-		case g.access == rights.None:
-			reason := ReasonRole
-			if g.Role == rights.Anonymous {
-				reason = ReasonIdentity
-			}
-			refuse(w, http.StatusForbidden, g.deny(reason, g.refusal(method+" "+path, rights.Least(method, path))))
-			return
-		case g.access == rights.Local && r.URL.Query().Get("local") != "true":
-			refuse(w, http.StatusForbidden, g.deny(ReasonRole, fmt.Errorf("%s may ask %s %s only with local=true", &g.Caller,
-				method, path)))
-			return
-		case g.access == rights.Status:
-			w = statusOnly{w}
-		}
-		next(w, r)
-	}
-}
-
-// refusal says which role a request needs, and who can grant it.
-func (g *grant) refusal(request string, least rights.Role) error {
-	if g.Role == rights.Anonymous {
-		return errNoIdentity
-	}
-	if least == "" {
-		return fmt.Errorf("%s may not make the request %s: only coordinators make it, with a certificate of coppice certs "+
-			"node", &g.Caller, request)
-	}
-	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME "+
-		"--role %[1]s", least)
-	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
-}
-
-// refuse answers a caller without a right.
-func refuse(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// an error: the caller has ended the connection
-	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Kind: protocol.ProblemKind(status, false),
-		Form: errtext.Of(err.Error(), err)})
-}
-
-// statusOnly writes the status of a response without its body.
-type statusOnly struct{ http.ResponseWriter }
-
-// Write implements io.Writer.
-func (w statusOnly) Write(b []byte) (int, error) { return len(b), nil }
-
-// Own returns nil if the caller of a request may change what owner has made. what names it.
-func Own(ctx context.Context, what, owner string) error {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok {
-		return fmt.Errorf("%s: %w", what, ErrOwner)
-	}
-	if Owns(ctx, owner) {
-		return nil
-	}
-	err := fmt.Errorf("%s: %w", what, errNobody)
-	if owner != "" {
-		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner,
-			owner, &g.Caller)
-	}
-	return g.deny(ReasonOwner, err)
-}
-
-// Owns reports whether the caller of a request may change what owner has made.
-func Owns(ctx context.Context, owner string) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok || g.Role != rights.Admin && (owner == "" || g.Name != owner) {
-		return false
-	}
-	g.settled = true
-	return true
-}
-
-// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an
-// admin. kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read
-// everything. A process that has the name of a user is not that user.
-func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
-	if Reads(ctx, of) {
-		return nil
-	}
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok {
-		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
-	}
-	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is "+
-		"%[5]s; one of them can share it: coppice %[1]s share %[2]s",
-		kind, name, ErrPrivate, of.Owner, &g.Caller))
-}
-
-// Reads reports whether the caller of a request may read something.
-func Reads(ctx context.Context, of protocol.Ownership) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
+// Login begins a session of the browser that has sent a request: it answers with a cookie for a token. An error about
+// the token is counted as a refusal.
+func Login(w http.ResponseWriter, r *http.Request, token string) error {
+	g := gateOf(r.Context())
 	switch {
-	case !of.Private:
-		return true
-	case !ok:
-		return false
-	case g.Role == rights.Admin, g.Role == rights.Coordinator:
-		return true
+	case g == nil || g.TLS == nil:
+		return errClear
+	case g.known() == nil:
+		return errStarting
 	}
-	return of.Owner != "" && g.Name == of.Owner && slices.Contains(rights.Users, g.Role)
+	c, err := g.byClaim(r, g.known(), claimOf(token), errToken)
+	if c.From, c.Via = Of(r.Context()).From, Of(r.Context()).Via; err != nil {
+		g.tell(r, c, err)
+		return err
+	}
+	id, secret, err := ParseToken(token)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(MaxSession)
+	if known, _ := g.known().Token(id); !known.Ends.IsZero() && known.Ends.Before(until) {
+		until = known.Ends
+	}
+	cluster := g.known().ClusterID()
+	setCookie(w, g.Prefix, cluster, sealSession(id, secret, cluster, until), max(1, int(time.Until(until).Seconds())))
+	return nil
 }
 
-// Settled reports whether a request may change the state: its caller may change everything,
-// or owns what it changes.
-func Settled(ctx context.Context) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	return ok && (g.access == rights.Full || g.access == rights.Own && g.settled)
+// Logout has the browser that has sent a request forget its session. The session of another browser goes on.
+func Logout(w http.ResponseWriter, r *http.Request) {
+	if g := gateOf(r.Context()); g != nil && g.known() != nil {
+		setCookie(w, g.Prefix, g.known().ClusterID(), "", -1)
+	}
+}
+
+type gateKey struct{}
+
+// InClear reports whether the server of a request has no TLS, so that every caller may do everything.
+func InClear(ctx context.Context) bool {
+	g := gateOf(ctx)
+	return g != nil && g.TLS == nil
+}
+
+// gateOf returns the gate that a request has passed, or nil.
+func gateOf(ctx context.Context) *Gate {
+	g, _ := ctx.Value(gateKey{}).(*Gate)
+	return g
 }

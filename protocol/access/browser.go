@@ -21,11 +21,12 @@ func Protect(h http.Header) {
 }
 
 // crossSite returns what refuses changes that a page of another site asks for: a browser sends the certificate or the
-// cookie of its user with them. Programs that are no browsers do not state a site.
-func (g *Gate) crossSite() *http.CrossOriginProtection {
+// cookie of its user with them. Programs that are no browsers do not state a site. own is the origin of the page, if it
+// differs from the server's; it may be empty.
+func crossSite(own string) *http.CrossOriginProtection {
 	c := http.NewCrossOriginProtection()
-	if g.Origin != "" {
-		if err := c.AddTrustedOrigin(g.Origin); err != nil { // a proxy may send another host than the browser's
+	if own != "" {
+		if err := c.AddTrustedOrigin(own); err != nil { // a proxy may send another host than the browser's
 			panic(err)
 		}
 	}
@@ -50,11 +51,11 @@ type refusalKey struct{}
 
 // toLogin returns the request for the login in place of a request for the page that has no caller. It returns nil if it
 // has answered itself: a browser that sends a form goes to the login by a visit.
-func (g *Gate) toLogin(w http.ResponseWriter, r *http.Request, status int, why error) *http.Request {
+func toLogin(w http.ResponseWriter, r *http.Request, prefix string, status int, why error) *http.Request {
 	login := &url.URL{Path: rights.PagePath + "/login"}
 	visit := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if !visit && status == http.StatusUnauthorized {
-		login.Path = g.Prefix + login.Path
+		login.Path = prefix + login.Path
 		http.Redirect(w, r, login.String(), http.StatusSeeOther)
 		return nil
 	}
@@ -76,19 +77,12 @@ func Refusal(ctx context.Context) (status int, err error) {
 	return why.status, why.err
 }
 
-// InClear reports whether the server of a request has no TLS, so that every caller may do everything.
-func InClear(ctx context.Context) bool {
-	g := gateOf(ctx)
-	return g != nil && g.TLS == nil
-}
-
-// gateOf returns the gate that a request has passed, or nil.
-func gateOf(ctx context.Context) *Gate {
-	if g, ok := ctx.Value(grantKey{}).(*grant); ok {
-		return g.gate
-	}
-	return nil
-}
-
 // Unknown reports whether an error of Refusal only says that a caller has shown no identity.
 func Unknown(err error) bool { return errors.Is(err, certs.ErrNoCertificate) }
+
+// setCookie answers with the cookie of a session. It lasts for so many seconds; below 0: it ends now. Other ports of
+// the host share cookies, so its name has the id of the cluster. prefix is the path below which a proxy has the page.
+func setCookie(w http.ResponseWriter, prefix, cluster, value string, seconds int) {
+	http.SetCookie(w, &http.Cookie{Name: cookiePrefix + cluster, Value: value, Path: prefix + rights.PagePath,
+		MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}

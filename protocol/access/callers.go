@@ -53,8 +53,8 @@ type Registry interface {
 	Revoked(serial string) bool
 	// Member reports whether a coordinator is a member of the cluster.
 	Member(name string) bool
-	// Cluster returns the id of the cluster.
-	Cluster() string
+	// ClusterID returns the id of the cluster.
+	ClusterID() string
 	// CatchUp waits until done reports true, at most as long as this server may lack what the
 	// cluster has just accepted.
 	CatchUp(ctx context.Context, done func() bool)
@@ -189,6 +189,10 @@ var (
 		"the header Authorization with a token", callerHeader)
 	errTwoCallers = fmt.Errorf("a proxy has sent the request with the header %s and a token, which may name two users: "+
 		"have it remove one of them", callerHeader)
+	errSession = errors.New("this login has ended: log in again")
+	errCookies = errors.New("the browser has sent several cookies of the same name, and it is not known which one is " +
+		"yours: delete the cookies of this host")
+	errClear  = errors.New("a cluster without TLS has no login: every caller may do everything")
 	errWorker = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its "+
 		"--metrics-token-file: %w", certs.ErrNoCertificate)
 )

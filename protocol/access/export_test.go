@@ -5,7 +5,7 @@ var SealSession = sealSession
 
 // OpenSession reports whether a cookie is the session of a token that is known, and returns the token's id.
 func OpenSession(value string, known Registry) (id string, ok bool) {
-	c := openSession(value, known.Cluster())
+	c := openSession(value, known.ClusterID())
 	token, exists := known.Token(c.id)
 	if c.holds == nil {
 		return "", false

@@ -10,13 +10,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // A session is the login of a browser. No server stores it: a cookie has the secret of a token, sealed with a key that
@@ -39,13 +36,6 @@ const MaxSession = 12 * time.Hour
 
 // sessionText has one text for each value: a cookie that is changed in any bit is another cookie.
 var sessionText = base64.RawURLEncoding.Strict()
-
-var (
-	errSession = errors.New("this login has ended: log in again")
-	errCookies = errors.New("the browser has sent several cookies of the same name, and it is not known which one is " +
-		"yours: delete the cookies of this host")
-	errClear = errors.New("a cluster without TLS has no login: every caller may do everything")
-)
 
 // sessionCipher returns the cipher of the sessions of a token.
 func sessionCipher(hash [sha256.Size]byte) cipher.AEAD {
@@ -83,7 +73,8 @@ func openSession(value, cluster string) claim {
 	if len(value) != sessionText.EncodedLen(sessionBytes) {
 		return claim{}
 	}
-	if n, err := sessionText.Decode(sealed, []byte(value)); err != nil || n != sessionBytes || sealed[0] != sessionVersion {
+	n, err := sessionText.Decode(sealed, []byte(value))
+	if err != nil || n != sessionBytes || sealed[0] != sessionVersion {
 		return claim{}
 	}
 	return claim{id: hex.EncodeToString(sealed[1:sessionHead]), holds: func(t *Token) (until time.Time, ok bool) {
@@ -118,94 +109,4 @@ func claimOf(text string) claim {
 func holdsSecret(t *Token, secret string) bool {
 	hash := sha256.Sum256([]byte(secret))
 	return subtle.ConstantTimeCompare(hash[:], t.Hash[:]) == 1
-}
-
-// byToken finds the caller by the token of a request, or by the session of a browser that shows the page.
-func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
-	text, ok := bearer(r)
-	page := rights.OfPage(r.URL.Path)
-	switch {
-	case g.Registry == nil:
-		return Caller{}, g.unknown()
-	case ok:
-		return g.byClaim(r, known, claimOf(text), errToken)
-	case r.Header.Get("Authorization") != "" && !page: // a browser has a password for a proxy, perhaps
-		return Caller{}, errToken
-	case known == nil || !page:
-		return Caller{}, g.unknown()
-	}
-	switch cookies := r.CookiesNamed(cookiePrefix + known.Cluster()); len(cookies) {
-	case 0:
-		return Caller{}, g.unknown()
-	case 1:
-		return g.byClaim(r, known, openSession(cookies[0].Value, known.Cluster()), errSession)
-	}
-	return Caller{From: r.RemoteAddr}, errCookies
-}
-
-// byClaim finds the caller by a claim. refused is the error about a claim that does not hold.
-func (g *Gate) byClaim(r *http.Request, known Registry, by claim, refused error) (Caller, error) {
-	if by.holds == nil {
-		return Caller{}, refused
-	}
-	c := Caller{Role: rights.Anonymous, Token: by.id, From: r.RemoteAddr}
-	if known == nil {
-		return c, errStarting
-	}
-	var token Token
-	valid := func() bool {
-		var exists, holds bool
-		token, exists = known.Token(by.id) // an unknown token has a hash that no secret has
-		c.until, holds = by.holds(&token)
-		return holds && exists && !token.expired()
-	}
-	if !valid() {
-		// The wait is as long for a wrong secret as for an unknown id.
-		if known.CatchUp(r.Context(), valid); !valid() {
-			return c, refused
-		}
-	}
-	c.Role, c.Name = token.Role, token.Owner
-	return c, nil
-}
-
-// Login begins a session of the browser that has sent a request: it answers with a cookie for a token. An error about
-// the token is counted as a refusal.
-func Login(w http.ResponseWriter, r *http.Request, token string) error {
-	g := gateOf(r.Context())
-	switch {
-	case g == nil || g.TLS == nil:
-		return errClear
-	case g.known() == nil:
-		return errStarting
-	}
-	c, err := g.byClaim(r, g.known(), claimOf(token), errToken)
-	if c.From, c.Via = Of(r.Context()).From, Of(r.Context()).Via; err != nil {
-		g.refused(r, c, err)
-		return err
-	}
-	id, secret, err := ParseToken(token)
-	if err != nil {
-		return err
-	}
-	until := time.Now().Add(MaxSession)
-	if known, _ := g.known().Token(id); !known.Ends.IsZero() && known.Ends.Before(until) {
-		until = known.Ends
-	}
-	g.setCookie(w, sealSession(id, secret, g.known().Cluster(), until), max(1, int(time.Until(until).Seconds())))
-	return nil
-}
-
-// Logout has the browser that has sent a request forget its session. The session of another browser goes on.
-func Logout(w http.ResponseWriter, r *http.Request) {
-	if g := gateOf(r.Context()); g != nil && g.known() != nil {
-		g.setCookie(w, "", -1)
-	}
-}
-
-// setCookie answers with the cookie of a session. It lasts for so many seconds; below 0: it ends now. Other ports of
-// the host share cookies, so its name has the id of the cluster.
-func (g *Gate) setCookie(w http.ResponseWriter, value string, seconds int) {
-	http.SetCookie(w, &http.Cookie{Name: cookiePrefix + g.known().Cluster(), Value: value, Path: g.Prefix + rights.PagePath,
-		MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }

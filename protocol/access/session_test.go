@@ -22,8 +22,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// Cluster implements access.Registry.
-func (r *registry) Cluster() string { return testCluster }
+// ClusterID implements access.Registry.
+func (r *registry) ClusterID() string { return testCluster }
 
 const (
 	testCluster = "c0ffee"
@@ -171,7 +171,8 @@ func TestSession(t *testing.T) {
 		t.Errorf("with a certificate: %d %s", status, body)
 	}
 	p.known.change(func(r *registry) { delete(r.tokens, id) })
-	if status, body := p.ask(p.as(nil), "GET", "/ui", "Cookie", cookie); status != 401 || !strings.Contains(body, "again") {
+	if status, body := p.ask(p.as(nil), "GET", "/ui", "Cookie", cookie); status != 401 ||
+		!strings.Contains(body, "again") {
 		t.Errorf("the session of a revoked token: %d %s", status, body)
 	}
 	if r := p.login(text); r.StatusCode != 401 || len(r.Cookies()) > 0 {
@@ -212,8 +213,9 @@ func TestForgedSessions(t *testing.T) {
 		forged[fmt.Sprint("bit ", bit)] = base64.RawURLEncoding.EncodeToString(b)
 		b[bit/8] ^= 1 << (bit % 8)
 	}
-	last := strings.IndexByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", good[len(good)-1])
-	forged["unused bits"] = good[:len(good)-1] + string("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[last^1])
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := strings.IndexByte(letters, good[len(good)-1])
+	forged["unused bits"] = good[:len(good)-1] + letters[last^1:][:1]
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer web.CloseIdleConnections()
 	send := func(cookies ...string) (int, string) {
@@ -265,7 +267,7 @@ func TestLoginPage(t *testing.T) {
 		{"GET", "/ui/static/1/page.css", nil, 200, "anonymous", ""}, {"GET", "/ui/login", nil, 200, "", ""},
 		{"GET", "/ui/static", nil, 401, "login", ""}, {"GET", "/ui/login/x", nil, 401, "login", ""},
 		{"GET", "/v1/jobs", nil, 401, `{"error":`, ""}, {"POST", "/", nil, 401, `{"error":`, ""},
-		{"POST", "/ui/jobs/7/cancel", []string{"Sec-Fetch-Site", "cross-site"}, 403, "login, then : a page of another site", ""},
+		{"POST", "/ui/jobs/7/cancel", []string{"Sec-Fetch-Site", "cross-site"}, 403, "login, then : a page of another", ""},
 		{"POST", "/ui/login", []string{"Sec-Fetch-Site", "same-site"}, 403, "another site", ""},
 		{"POST", "/ui/logout", []string{"Origin", "https://evil.example"}, 403, "another site", ""},
 		{"POST", "/ui/logout", []string{"Origin", "null"}, 403, "another site", ""},
@@ -330,8 +332,8 @@ func TestFailedLogins(t *testing.T) {
 // session.
 func TestSessionsEnd(t *testing.T) {
 	p := newPaged(t)
-	ends := make(chan string, 3)
-	begun := make(chan struct{}, 3)
+	ends := make(chan string, 9)
+	begun := make(chan struct{}, 9)
 	gate := *p.gate
 	p.address = serve(t, &gate, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		begun <- struct{}{}
@@ -352,8 +354,11 @@ func TestSessionsEnd(t *testing.T) {
 		}
 		r.AddCookie(&http.Cookie{Name: cookieName, Value: access.SealSession(id, secret, testCluster, time.Now().Add(long))})
 		go func() {
-			if response, err := p.as(nil).Do(r); err == nil {
-				response.Body.Close()
+			for t.Context().Err() == nil { // on a busy machine, a handshake may take too long
+				if response, err := p.as(nil).Do(r); err == nil {
+					response.Body.Close()
+					return
+				}
 			}
 		}()
 	}
@@ -389,7 +394,8 @@ func TestSessionThroughProxy(t *testing.T) {
 		body   string
 	}{
 		{"/ui", nil, 401, "login, then /ui"}, {"/ui/login", nil, 200, ""}, {"/ui/static/1/x", nil, 200, `"via":"edge"`},
-		{"/ui", []string{"Cookie", cookie}, 200, `"name":"ana"`}, {"/v1/jobs", []string{"Cookie", cookie}, 403, "names no user"},
+		{"/ui", []string{"Cookie", cookie}, 200, `"name":"ana"`},
+		{"/v1/jobs", []string{"Cookie", cookie}, 403, "names no user"},
 		{"/ui", []string{"Coppice-Caller", named}, 200, `"name":"bob"`},
 		{"/ui", []string{"Coppice-Caller", named, "Cookie", cookie}, 200, `"name":"bob"`},
 		{"/ui", []string{"Coppice-Caller", named, "Authorization", "Bearer " + text}, 403, "two users"},
