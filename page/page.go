@@ -28,7 +28,7 @@ import (
 )
 
 // Root is the path of all pages.
-const Root = "/ui"
+const Root = rights.PagePath
 
 // Config is what the pages show.
 type Config struct {
@@ -135,6 +135,8 @@ type frame struct {
 func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
 	f := frame{view: v, Site: s, Main: template.HTML(main), Caller: access.Of(r.Context()), Path: below(r)}
+	status := http.StatusOK
+	f := frame{view: v, Main: template.HTML(main), Path: below(r)}
 	if err != nil {
 		f.Error = asError(err)
 		f.view = &view{Title: f.Error.Title(), Still: true, Status: f.Error.Status}
@@ -142,8 +144,14 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	if s.Folder == "" {
 		f.Others = s.others(r)
 	}
+	s.show(w, r, status, &f)
+}
+
+// show answers with the layout, and with what a frame has.
+func (s *site) show(w http.ResponseWriter, r *http.Request, status int, f *frame) {
+	f.Site, f.Caller = s, access.Of(r.Context())
 	var b bytes.Buffer
-	if err := s.views["layout"].ExecuteTemplate(&b, "layout", &f); err != nil {
+	if err := s.views["layout"].ExecuteTemplate(&b, "layout", f); err != nil {
 		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
@@ -225,9 +233,9 @@ func (s *site) others(r *http.Request) (all []string) {
 	if err := s.api.get(r.Context(), "/v1/cluster", url.Values{"local": {"true"}}, &c); err != nil {
 		return nil
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
+	scheme := "https"
+	if access.InClear(r.Context()) {
+		scheme = "http"
 	}
 	for _, m := range c.Coordinators {
 		if m.HTTP != r.Host {

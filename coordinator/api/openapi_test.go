@@ -175,7 +175,8 @@ func conforming(t testing.TB, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &copied{ResponseWriter: w}
 		h.ServeHTTP(c, r)
-		if r.Pattern == "" || r.Pattern == "/" || c.status == 0 || r.Context().Err() != nil {
+		if r.Pattern == "" || r.Pattern == "/" || c.status == 0 || r.Context().Err() != nil ||
+			rights.Is(r)&rights.Page != 0 {
 			return
 		}
 		d := document()
