@@ -134,8 +134,6 @@ type frame struct {
 // serve answers with a page.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
-	f := frame{view: v, Site: s, Main: template.HTML(main), Caller: access.Of(r.Context()), Path: below(r)}
-	status := http.StatusOK
 	f := frame{view: v, Main: template.HTML(main), Path: below(r)}
 	if err != nil {
 		f.Error = asError(err)
@@ -144,7 +142,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	if s.Folder == "" {
 		f.Others = s.others(r)
 	}
-	s.show(w, r, status, &f)
+	s.show(w, r, cmp.Or(f.Status, http.StatusOK), &f)
 }
 
 // show answers with the layout, and with what a frame has.
@@ -157,7 +155,7 @@ func (s *site) show(w http.ResponseWriter, r *http.Request, status int, f *frame
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(cmp.Or(f.Status, http.StatusOK))
+	w.WriteHeader(status)
 	w.Write(b.Bytes()) // an error has no reader any more
 }
 

@@ -11,8 +11,8 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strings"
 	"path"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
