@@ -60,5 +60,14 @@ func TestKeyboard(t *testing.T) {
 // submit fills in the form of a job that takes long, and sends it.
 func submit(t *testing.T, tab *browser.Tab) {
 	t.Helper()
-	t.Skip("the form is not on this branch")
+	tab.TabTo("Continue")
+	tab.Press(kb.Enter)
+	tab.Await("the settings of the algorithm", `document.querySelector("#f-name")`)
+	tab.TabTo("name")
+	tab.Press("by-keyboard")
+	tab.TabTo("Submit")
+	if browser.Eval[string](tab, "document.activeElement.tagName") == "A" { // of the navigation
+		tab.TabTo("Submit")
+	}
+	tab.Press(kb.Enter)
 }
