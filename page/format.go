@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // formatTime returns a time in UTC; "" for 0. unix is in seconds.
@@ -32,34 +34,6 @@ func formatSeconds(s float64) string {
 	default:
 		return fmt.Sprintf("%d days %d h", int(d.Hours())/24, int(d.Hours())%24)
 	}
-}
-
-// formatNumber returns a number with four significant digits. Large whole numbers have all digits, in groups.
-func formatNumber(v any) string {
-	var whole int64
-	switch n := v.(type) {
-	case int:
-		whole = int64(n)
-	case int64:
-		whole = n
-	case uint64:
-		whole = int64(min(n, math.MaxInt64))
-	case uint32:
-		whole = int64(n)
-	case float64:
-		return strconv.FormatFloat(n, 'g', 4, 64)
-	default:
-		return fmt.Sprint(v)
-	}
-	text := strconv.FormatInt(whole, 10)
-	var b strings.Builder
-	for i, r := range text {
-		if i > 0 && (len(text)-i)%3 == 0 && text[i-1] != '-' && len(text) > 4 {
-			b.WriteRune(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // formatPercent returns a fraction as a percentage.
@@ -110,18 +84,33 @@ func formatDisk(free, size uint64) string {
 	if size == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s", formatBytes(free), formatBytes(size))
+	return units.Format(int64(min(free, math.MaxInt64))) + " of " + units.Format(int64(min(size, math.MaxInt64)))
 }
 
-// formatBytes returns a number of bytes with a unit.
-func formatBytes(n uint64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	v, at := float64(n), 0
-	for v >= 1000 && at < len(units)-1 {
-		v, at = v/1024, at+1
+// formatNumber returns a number with four significant digits. Large whole numbers have all digits, in groups.
+func formatNumber(v any) string {
+	var whole int64
+	switch n := v.(type) {
+	case int:
+		whole = int64(n)
+	case int64:
+		whole = n
+	case uint64:
+		whole = int64(min(n, math.MaxInt64))
+	case uint32:
+		whole = int64(n)
+	case float64:
+		return strconv.FormatFloat(n, 'g', 4, 64)
+	default:
+		return fmt.Sprint(v)
 	}
-	if at == 0 {
-		return formatNumber(n) + " bytes"
+	text := strconv.FormatInt(whole, 10)
+	var b strings.Builder
+	for i, r := range text {
+		if i > 0 && (len(text)-i)%3 == 0 && text[i-1] != '-' && len(text) > 4 {
+			b.WriteRune(',')
+		}
+		b.WriteRune(r)
 	}
-	return strconv.FormatFloat(v, 'g', 3, 64) + " " + units[at]
+	return b.String()
 }

@@ -104,20 +104,14 @@ func jobView(v *visit) (*view, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.JobInfo.Measures)) {
 		p.Measures = append(p.Measures, setting{name, formatNumber(p.JobInfo.Measures[name])})
 	}
-	p.Fraction = fraction(p.JobInfo)
+	switch pr := p.Progress; {
+	case p.Tasks > 0:
+		p.Fraction = float64(p.Gathered) / float64(p.Tasks)
+	case pr != nil && pr.Steps > 0:
+		p.Fraction = float64(pr.Step) / float64(pr.Steps)
+	}
 	return &view{Title: p.Name, Section: "jobs", Template: "job", Data: &p, Follow: path + "/changes",
 		Still: p.State.Final()}, nil
-}
-
-// fraction returns which part of a job is done; 0: not known.
-func fraction(j *protocol.JobInfo) float64 {
-	switch p := j.Progress; {
-	case j.Tasks > 0:
-		return float64(j.Gathered) / float64(j.Tasks)
-	case p != nil && p.Steps > 0:
-		return float64(p.Step) / float64(p.Steps)
-	}
-	return 0
 }
 
 // curveSeries returns the lines of a learning curve. name, if set, comes before their names.

@@ -133,8 +133,8 @@ type Worker struct {
 	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, if it tells
 	Busy    int     `json:"busy_slots"`        // tasks that it computes now
 	// Jobs are the names of the running jobs that were sent to it.
-	Jobs []string `json:"jobs,omitempty"`
-	Tasks   uint64  `json:"tasks"`             // computed for this leader
+	Jobs  []string `json:"jobs,omitempty"`
+	Tasks uint64   `json:"tasks"` // computed for this leader
 	// TaskSeconds are the recent seconds of a task, by kind of task, and MainKind is the
 	// kind that most time went into.
 	TaskSeconds map[string]float64 `json:"task_seconds,omitempty"`
