@@ -37,7 +37,7 @@ func coordinatorsView(v *visit) (*view, error) {
 				Coordinator: &protocol.Coordinator{MemberEntry: m, LastSeen: -1}})
 		}
 	}
-	may := v.may("POST /v1/transfer")
+	may := v.may("POST /v1/transfer", "")
 	for i := range c.Members {
 		m := &c.Members[i]
 		l := coordinatorLine{Coordinator: m, Seen: since(m.LastSeen), Disk: formatDisk(m.DiskFree, m.DiskSize),
@@ -82,7 +82,7 @@ func transferView(v *visit) (*view, error) {
 		To     *protocol.Coordinator
 		Leader string
 		May    bool
-	}{&c.Members[at], c.Leader, v.may("POST /v1/transfer")}
+	}{&c.Members[at], c.Leader, v.may("POST /v1/transfer", "")}
 	return &view{Title: "Transfer the leadership", Section: "coordinators", Template: "transfer", Data: &data,
 		Still: true}, nil
 }

@@ -73,10 +73,19 @@ func (v *visit) get(path string, query url.Values, into any) error {
 	return v.api.get(v.Context(), path, query, into)
 }
 
-// may reports whether the caller may make a request of package rights about everything.
-func (v *visit) may(pattern string) bool {
+// may reports whether the caller may make a request of the API about what owner has made.
+func (v *visit) may(pattern, owner string) bool {
+	if v.site.Folder != "" {
+		return false
+	}
 	method, route, _ := strings.Cut(pattern, " ")
-	return rights.OnHTTP(access.Of(v.Context()).Role, method, route) == rights.Full
+	switch rights.OnHTTP(access.Of(v.Context()).Role, method, route) {
+	case rights.Full:
+		return true
+	case rights.Own:
+		return access.Owns(access.With(v.Context(), *access.Of(v.Context())), owner)
+	}
+	return false
 }
 
 // view is a page that a template shows.

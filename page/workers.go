@@ -131,7 +131,7 @@ func workersView(v *visit) (*view, error) {
 	if err := v.get("/v1/cluster", nil, &c); err != nil {
 		return nil, err
 	}
-	p := workersPage{Quarantined: c.Quarantined, MayTrust: v.may("POST /v1/workers/{worker}/trust"), Leader: c.Leader}
+	p := workersPage{Quarantined: c.Quarantined, MayTrust: v.may("POST /v1/workers/{worker}/trust", ""), Leader: c.Leader}
 	p.Start = protocol.StartWorker(protocol.JoinList(c.Coordinators), protocol.SecurityFlags(v.TLS != nil, c.Insecure))
 	all := workerLines(&c)
 	p.Total = len(all)
