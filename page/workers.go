@@ -119,6 +119,7 @@ type workersPage struct {
 	Quarantined []protocol.Quarantined
 	Busy, Slots int
 	Slow        int
+	Compared    int // workers whose times can be compared
 	MayTrust    bool
 	Leader      string
 	Start       string // the command that starts a worker
@@ -139,6 +140,9 @@ func workersView(v *visit) (*view, error) {
 		p.Slots += all[i].Slots
 		if all[i].Slow() {
 			p.Slow++
+		}
+		if all[i].Ratio > 0 {
+			p.Compared++
 		}
 	}
 	number := 1

@@ -203,7 +203,7 @@ func (tab *Tab) Findings() []string {
 
 // labelled are the roles of elements that a screen reader must be able to name.
 var labelled = []string{"button", "link", "textbox", "searchbox", "spinbutton", "checkbox", "radio", "combobox",
-	"listbox", "slider", "progressbar", "image", "dialog", "form"}
+	"listbox", "slider", "progressbar", "image", "dialog"}
 
 // Axe returns the findings of axe-core about the page as it is shown now. ok is false if axe-core is not installed:
 // the environment variable COPPICE_AXE names its file.

@@ -2,7 +2,6 @@ package webpage_test
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -24,17 +23,19 @@ func TestKeyboard(t *testing.T) {
 	}
 	c := cmdtest.StartWith(t, proc.Config{Coordinators: 1, Workers: 1, Certificates: issuer})
 	there := append(issuer.ClientFlags(), "--server", c.Servers())
-	cmdtest.Works(t, append([]string{"dataset", "import", cmdtest.ArtificialFile(t, dir, "set.csv", 2000, 1), "--name",
-		"set", "--shared"}, there...)...)
-	token := strings.Fields(cmdtest.Works(t, append([]string{"token", "create", "ana", "--role", "submit"},
-		there...)...))[0]
+	cmdtest.Works(t, append([]string{"dataset", "import", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 2000, 1),
+		"--name", "set", "--shared"}, there...)...)
+	var made struct {
+		Token string `json:"token"`
+	}
+	cmdtest.JSON(t, &made, append([]string{"token", "create", "ana", "--role", "submit"}, there...)...)
 	tab := b.Open(t, "https://"+c.Servers()+"/ui")
 
 	tab.Await("the form of the login", `document.querySelector("input[name=token]")`)
 	if focused := browser.Eval[string](tab, "document.activeElement.name || ''"); focused != "token" {
 		tab.TabTo("Token")
 	}
-	tab.Press(token + kb.Enter)
+	tab.Press(made.Token + kb.Enter)
 	tab.Await("the overview", `document.querySelector("h1").textContent === "Overview"`)
 
 	tab.TabTo("Submit")
@@ -60,5 +61,14 @@ func TestKeyboard(t *testing.T) {
 // submit fills in the form of a job that takes long, and sends it.
 func submit(t *testing.T, tab *browser.Tab) {
 	t.Helper()
-	t.Skip("the form is not on this branch")
+	tab.TabTo("Continue")
+	tab.Press(kb.Enter)
+	tab.Await("the settings of the algorithm", `document.querySelector("#f-name")`)
+	tab.TabTo("name")
+	tab.Press("by-keyboard")
+	tab.TabTo("Submit")
+	if browser.Eval[string](tab, "document.activeElement.tagName") == "A" { // of the navigation
+		tab.TabTo("Submit")
+	}
+	tab.Press(kb.Enter)
 }
