@@ -45,6 +45,23 @@ document.title = "found:" + found.join("|");
 // see to be wrong. The test is skipped where there is no Chromium.
 func Findings(t *testing.T, page string, width int) []string {
 	t.Helper()
+	out := DOM(t, strings.Replace(page, "</body>", script+"</body>", 1), width)
+	_, rest, _ := strings.Cut(out, "<title>")
+	title, _, ok := strings.Cut(rest, "</title>")
+	list, ran := strings.CutPrefix(html.UnescapeString(title), "found:")
+	if !ok || !ran {
+		t.Fatalf("Chromium did not run the script of the page, whose title is still %q", title)
+	}
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, "|")
+}
+
+// DOM shows a page in a window of so many pixels and returns its text as it is after its scripts have run. The test is
+// skipped where there is no Chromium.
+func DOM(t *testing.T, page string, width int) string {
+	t.Helper()
 	program := ""
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
@@ -57,7 +74,7 @@ func Findings(t *testing.T, page string, width int) []string {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(path, []byte(strings.Replace(page, "</body>", script+"</body>", 1)), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -70,14 +87,5 @@ func Findings(t *testing.T, page string, width int) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", program, err)
 	}
-	_, rest, _ := strings.Cut(string(out), "<title>")
-	title, _, ok := strings.Cut(rest, "</title>")
-	list, ran := strings.CutPrefix(html.UnescapeString(title), "found:")
-	if !ok || !ran {
-		t.Fatalf("%s did not run the script of the page, whose title is still %q", program, title)
-	}
-	if list == "" {
-		return nil
-	}
-	return strings.Split(list, "|")
+	return string(out)
 }
