@@ -41,7 +41,7 @@ const row = (key, state) => '<tr data-key="' + key + '"><td><input type="checkbo
 at = region("<table><tbody>" + row(2, "queued") + row(1, "running") + "</tbody></table>");
 at('input[value="1"]').checked = true;
 at('input[value="1"]').focus();
-replace("r", "<table><tbody>" + row(3, "queued") + row(1, "done") + row(2, "running") + "</tbody></table>");
+replace("r", "<table><tbody>" + row(1, "done") + row(3, "queued") + row(2, "running") + "</tbody></table>");
 report.rows = [...document.querySelectorAll("#r tr")].map((r) => r.dataset.key + " " + r.textContent + " " + r.querySelector("input").checked);
 report.rowFocus = document.activeElement.value;
 replace("r", "<table><tbody>" + row(2, "done") + "</tbody></table>");
@@ -72,7 +72,7 @@ func TestUpdates(t *testing.T) {
 		t.Fatalf("%v: %s", err, dom)
 	}
 	want := map[string]any{"text": "one two threelinknew", "focus": true, "selection": "two",
-		"rows": []any{"3 queued false", "1 done true", "2 running false"}, "rowFocus": "1",
+		"rows": []any{"1 done true", "3 queued false", "2 running false"}, "rowFocus": "1",
 		"left":    `<table><tbody><tr data-key="2"><td><input type="checkbox" value="2"></td><td>done</td></tr></tbody></table>`,
 		"details": `true sb 0.7 <p class="x">shown</p>`, "other": "<div>other</div>text"}
 	if diff := cmp.Diff(want, got); diff != "" {
