@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -371,20 +370,6 @@ func (r *AuditRecord) texts() []recordText {
 		{&r.About, 96}, {&r.Refused, 192},
 		{&r.Via, maxVia},
 	}
-}
-
-// clip returns the first bytes of a text, and marks what is left out.
-func clip(text string, most int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
-		return text
-	}
-	const mark = "..."
-	end := most - len(mark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
 }
 
 // RequestEntry is a change that a caller asks for. The state applies Inner, and keeps Record with

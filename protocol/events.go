@@ -28,16 +28,14 @@ func EventKinds() []EventKind {
 
 // JobEvent is something that happened to a job and may show in its learning curve: a fault, or a pause.
 type JobEvent struct {
-	Time float64   `json:"time"` // Unix seconds, by the clock of the leader
-	Kind EventKind `json:"kind"`
-	Text string    `json:"text"` // a sentence without a period
-	// Worker and Coordinator name the process that the event is about; empty: none of this kind.
-	Worker      string `json:"worker,omitempty"`
-	Coordinator string `json:"coordinator,omitempty"`
-	// Round, Step and Seconds say how far the job was: rounds, steps, and seconds of running, as in its learning curve.
-	Round   uint64  `json:"round"`
-	Step    uint64  `json:"step"`
-	Seconds float64 `json:"seconds"`
+	Time        float64   `json:"time"`                  // Unix seconds, by the clock of the leader
+	Kind        EventKind `json:"kind"`                  // what happened, in a word
+	Text        string    `json:"text"`                  // a sentence without a period
+	Worker      string    `json:"worker,omitempty"`      // that the event is about; empty: it is about no worker
+	Coordinator string    `json:"coordinator,omitempty"` // that the event is about; empty: it is about no coordinator
+	Round       uint64    `json:"round"`                 // rounds that the job had finished
+	Step        uint64    `json:"step"`                  // the step of the job, as in its learning curve
+	Seconds     float64   `json:"seconds"`               // of running, as in the learning curve
 }
 
 // NumberedEvent is an event that only the leader knew. It comes with an entry about its job, perhaps with several.
@@ -63,6 +61,20 @@ const (
 func (e *JobEvent) Clip() {
 	e.Text, e.Worker, e.Coordinator = clip(e.Text, maxEventText), clip(e.Worker, maxEventName),
 		clip(e.Coordinator, maxEventName)
+}
+
+// clip returns the first bytes of a text, and marks what is left out.
+func clip(text string, most int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= most {
+		return text
+	}
+	const mark = "..."
+	end := most - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
 
 // Check returns an error if a field is out of bounds. A kind need not be one of EventKinds: a later version may have

@@ -70,8 +70,8 @@ func TestEventsOfACommit(t *testing.T) {
 		t.Error("an empty list is read")
 	}
 	u64 := func(v uint64) uint64 { return v }
-	want := append(slices.Clone(plain), box(uint32(2), u64(3), 1700000000.25, "worker_lost", sampleEvents[0].Text, "w2", "",
-		u64(900), u64(4500), 12.5, u64(5), 0.0, "leader_changed", "", "", "a", u64(0), u64(0), 0.0)[1:]...)
+	want := append(slices.Clone(plain), box(uint32(2), u64(3), 1700000000.25, "worker_lost", sampleEvents[0].Text, "w2",
+		"", u64(900), u64(4500), 12.5, u64(5), 0.0, "leader_changed", "", "", "a", u64(0), u64(0), 0.0)[1:]...)
 	got := (&CommitEntry{Epoch: 1, Job: 2, Round: 3, Total: 1, Data: []byte{1}, Events: sampleEvents}).Append(nil)
 	if !bytes.Equal(got, want) {
 		t.Errorf("got %x\nwant %x", got, want)

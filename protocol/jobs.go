@@ -133,10 +133,9 @@ type JobInfo struct {
 	Ran     float64 `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
-	// Events are the first and the newest events of the job, by time; EventsDropped counts the events between them.
-	// Lists of jobs leave them out.
+	// Events are the first and the newest events of the job, by time. Lists of jobs leave them out.
 	Events        []JobEvent `json:"events,omitempty"`
-	EventsDropped uint64     `json:"events_dropped,omitempty"`
+	EventsDropped uint64     `json:"events_dropped,omitempty"` // events between the first and the newest ones
 	Evaluation
 }
 

@@ -54,7 +54,7 @@ func TestEventsOfTheLeader(t *testing.T) {
 	j := s.submit("job")
 	epoch := s.cfg.Store.State().Epoch()
 	s.propose(protocol.EntryJobState, protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running, Time: 5})
-	journal, cfg := jobs.NewJournal(epoch, s.cfg.Store), s.cfg
+	journal, cfg := jobs.NewJournal(epoch, s.cfg.Store.State), s.cfg
 	cfg.Running.Journal = func() *jobs.Journal { return journal }
 	h := inClear(cfg)
 	texts := func(method, path string) (texts []string) {

@@ -273,8 +273,8 @@ var (
 	resumes = change{protocol.EntryResume, func(s protocol.JobState) bool { return s == protocol.Paused }}
 )
 
-// entry returns the entry about a job. It brings the events that the log does not have yet: the job's driver, which knows
-// them, commits nothing more.
+// entry returns the entry about a job. It brings the events that the log does not have yet, since the job's driver may
+// commit nothing more.
 func (v *jobView) entry(job uint64) protocol.JobEntry {
 	now, journal := time.Now(), v.running.Journal()
 	e := protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}

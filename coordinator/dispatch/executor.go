@@ -380,7 +380,7 @@ func (x *Executor) perform(ctx context.Context) error {
 		case *schedule.Retried, *schedule.RetriedLost, *schedule.RetriedNotFinite:
 			x.retried(a)
 		case *schedule.WorkerTrouble:
-			x.fault(Fault{causes[a.Trouble], a.Worker, a.Reason, a.Tasks})
+			x.fault(Fault{Cause: causes[a.Trouble], Worker: a.Worker, Reason: a.Reason, Tasks: a.Tasks})
 		case *schedule.Computed:
 			x.d.computed(a, x.r.Kind, x.mem.now)
 		case *schedule.Count:
@@ -418,19 +418,19 @@ func (x *Executor) retried(a schedule.Action) {
 	log := x.d.cfg.Log.With("job", x.id, "round", x.number)
 	switch a := a.(type) {
 	case *schedule.RetriedNotFinite:
-		x.fault(Fault{NotFinite, a.Worker, a.Reason, 1})
+		x.fault(Fault{Cause: NotFinite, Worker: a.Worker, Reason: a.Reason, Tasks: 1})
 		log.Warn("a partial result is not finite; the task is computed again", "unit", a.Task, "worker", a.Worker,
 			"reason", a.Reason)
 	case *schedule.RetriedLost:
-		x.fault(Fault{ResultLost, "", a.Err.Error(), 1})
+		x.fault(Fault{Cause: ResultLost, Reason: a.Err.Error(), Tasks: 1})
 		log.Warn("the result of a task could not be stored; the task is computed again", "unit", a.Task, "error", a.Err)
 		x.d.Stopped(x.id, fmt.Errorf("the result of task %d could not be stored: %w", a.Task, a.Err), time.Now())
 	case *schedule.Retried:
 		if a.Worker == schedule.Verifier {
-			x.fault(Fault{TaskFailed, "", a.Err.Error(), 1})
+			x.fault(Fault{Cause: TaskFailed, Reason: a.Err.Error(), Tasks: 1})
 			log.Warn("the leader could not compute a task to verify workers", "unit", a.Task, "error", a.Err)
 		} else {
-			x.fault(Fault{TaskFailed, a.Worker, a.Reason, 1})
+			x.fault(Fault{Cause: TaskFailed, Worker: a.Worker, Reason: a.Reason, Tasks: 1})
 			log.Warn("a task failed and is tried again", "unit", a.Task, "worker", a.Worker, "pause", a.Pause,
 				"reason", a.Reason)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestFaultsAreTold: a job's driver hears of lost workers, in both kinds of rounds, with the number of tasks that others
-// were given, and of failed tasks. It hears once of each.
+// TestFaultsAreTold: a job's driver hears of lost workers, in both kinds of rounds, with the number of tasks that
+// others were given, and of failed tasks. It hears once of each.
 func TestFaultsAreTold(t *testing.T) {
 	l := newPatientLab(t)
 	var told []Fault
@@ -31,7 +31,7 @@ func TestFaultsAreTold(t *testing.T) {
 	task2.partials()
 	rest.partials()
 	d.sums()
-	check(Fault{Unusable, "w1", "lost its connection", len(task1.run.Tasks)})
+	check(Fault{Cause: Unusable, Worker: "w1", Reason: "lost its connection", Tasks: len(task1.run.Tasks)})
 	d = l.do(x, 2, reduceRound(8)) // it is still away
 	w2.run().partials()
 	d.sums()
@@ -47,7 +47,8 @@ func TestFaultsAreTold(t *testing.T) {
 	again.announce(again.task())
 	second.announce(second.task())
 	d.gathers()
-	check(Fault{Unusable, "w1", "left", 1}, Fault{TaskFailed, "w2", fmt.Sprintf("task %d is bad on w2", b.task()), 1})
+	check(Fault{Cause: Unusable, Worker: "w1", Reason: "left", Tasks: 1}, Fault{Cause: TaskFailed, Worker: "w2",
+		Reason: fmt.Sprintf("task %d is bad on w2", b.task()), Tasks: 1})
 }
 
 // TestAForgetfulWorkerIsTold: a worker that was started again, and lacks the job, is a fault with the tasks that it was
@@ -67,7 +68,7 @@ func TestAForgetfulWorkerIsTold(t *testing.T) {
 	task.need(protocol.Need{Setup: true})
 	w.first(1).partials()
 	d.sums()
-	if want := []Fault{{LacksJob, "w", "", 2}}; !slices.Equal(told, want) {
+	if want := []Fault{{Cause: LacksJob, Worker: "w", Tasks: 2}}; !slices.Equal(told, want) {
 		t.Errorf("told of %+v, want %+v", told, want)
 	}
 }

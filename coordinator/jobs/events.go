@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -23,7 +24,7 @@ const (
 // until it is sent. Only a quiet time later is the next one about this trouble sent. A nil Journal has no events.
 type Journal struct {
 	epoch uint64
-	log   Log
+	state func() *state.State // the latest
 
 	mu   sync.Mutex
 	jobs map[uint64]*page // guarded by mu
@@ -54,9 +55,9 @@ type trouble struct {
 	first        protocol.JobEvent // of the first time, without a text
 }
 
-// NewJournal returns the journal of a leadership.
-func NewJournal(epoch uint64, log Log) *Journal {
-	return &Journal{epoch: epoch, log: log, jobs: make(map[uint64]*page)}
+// NewJournal returns the journal of a leadership. The function state returns the latest state.
+func NewJournal(epoch uint64, state func() *state.State) *Journal {
+	return &Journal{epoch: epoch, state: state, jobs: make(map[uint64]*page)}
 }
 
 // Epoch returns the leader epoch of the journal.
@@ -161,7 +162,7 @@ func (j *Journal) recent(job uint64) *page {
 	if p == nil {
 		return nil
 	}
-	known := j.log.State().Job(job)
+	known := j.state().Job(job)
 	if known == nil || known.State.Final() {
 		delete(j.jobs, job)
 		return nil

@@ -114,7 +114,7 @@ func TestJournalIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		j := l.running(fmt.Sprint("job", n))
-		journal := NewJournal(l.cfg.Epoch, l.cfg.Store)
+		journal := NewJournal(l.cfg.Epoch, l.cfg.Store.State)
 		now, highest := time.Unix(1000, 0), uint64(0)
 		for range rapid.IntRange(1, 9).Draw(t, "entries") {
 			for range rapid.IntRange(0, 40).Draw(t, "faults") {
@@ -166,6 +166,7 @@ func TestEventsRideOnEntries(t *testing.T) {
 		return texts
 	}
 	c, tr := l.committer(j), &stated{state: make([]byte, protocol.CommitChunk+1)}
+	c.began = time.Now().Add(-time.Hour)
 	c.d.round, c.d.step, c.d.began = 3, 30, time.Now()
 	c.d.fault(dispatch.Fault{Cause: dispatch.Unusable, Worker: "w1", Reason: "left"})
 	if err := errors.Join(c.offer(testkit.Context(t), 4, tr), c.settle()); err != nil {

@@ -176,7 +176,7 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 		ran += max(0, began.UnixMilli()-job.Since)
 	}
 	d := &driver{m: m, job: job, log: log, began: began, ran: time.Duration(ran) * time.Millisecond,
-		round: job.Round, step: job.Step()}
+		round: job.Round, step: job.CommittedStep()}
 	err := d.guarded(ctx)
 	switch {
 	case err == nil:

@@ -42,8 +42,8 @@ type Config struct {
 	// Members returns the coordinators of the cluster, with the addresses that the log should have. It is called once the
 	// epoch is taken.
 	Members func() []protocol.MemberEntry
-	// Leading, if set, is told who gives work to workers once the epoch is taken, and which events of jobs the log does not
-	// have yet. It is told nil when the leadership is over.
+	// Leading, if set, is told who gives work to workers once the epoch is taken, and which events of jobs the log does
+	// not have yet. It is told nil when the leadership is over.
 	Leading func(*dispatch.Dispatcher, *jobs.Journal)
 	Lean    func() (end func()) // see jobs.Config
 	// Lost, if set, reports whether a blob is on no coordinator that answers.
@@ -103,7 +103,7 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 			return serials
 		}
 	}
-	journal := jobs.NewJournal(epoch, cfg.Store)
+	journal := jobs.NewJournal(epoch, cfg.Store.State)
 	d := dispatch.New(dispatch.Config{
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
 		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs, Journal: journal},

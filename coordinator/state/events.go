@@ -1,12 +1,8 @@
 package state
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"slices"
 
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -58,75 +54,6 @@ func (l eventList) noted(epoch uint64, events []protocol.NumberedEvent) eventLis
 		l = l.with(e.JobEvent)
 	}
 	return l
-}
-
-// event returns an event for an entry of some Unix time: the job is as far as its last commit.
-func (j *Job) event(kind protocol.EventKind, at, millis int64, text string) protocol.JobEvent {
-	return protocol.JobEvent{Time: max(0, protocol.Seconds(at*1000+millis)), Kind: kind, Text: text, Round: j.Round,
-		Step: j.Step(), Seconds: max(0, protocol.Seconds(j.ran(at, millis)))}
-}
-
-// Step returns the step of the last commit.
-func (j *Job) Step() uint64 {
-	p := new(round.Progress)
-	if json.Unmarshal(j.Progress, p) != nil { // there is none
-		return 0
-	}
-	return p.Step
-}
-
-// Events returns the events of the job, with events that the leader of an epoch knows and
-// the log may not have yet, and counts those that are not kept.
-func (j *Job) Events(epoch uint64, more []protocol.NumberedEvent) (events []protocol.JobEvent, dropped uint64) {
-	l := j.events.noted(epoch, more)
-	return l.events, l.dropped
-}
-
-// Noted returns the highest number of the events that the leader of an epoch noted and the
-// log has, or 0.
-func (j *Job) Noted(epoch uint64) uint64 {
-	if j.events.epoch != epoch {
-		return 0
-	}
-	return j.events.number
-}
-
-// noteLeader adds to the jobs that run that a coordinator became the leader after another one.
-func (t *jobTable) noteLeader(before string, e *protocol.LeadEntry) {
-	text := fmt.Sprintf("coordinator %s became the leader", e.Node)
-	switch before {
-	case "":
-	case e.Node:
-		text += " again"
-	default:
-		text += " after " + before
-	}
-	for i, j := range t.jobs {
-		if j.State != protocol.Running {
-			continue
-		}
-		event := j.event(protocol.EventLeader, e.Time, e.Millis, text)
-		event.Coordinator = e.Node
-		event.Clip()
-		next := *j
-		next.events = j.events.with(event)
-		t.jobs = replaced(t.jobs, i, &next)
-	}
-}
-
-// quarantined returns the events of a job that has not ended with the quarantine of a worker.
-// The entry may be repeated.
-func (j *Job) quarantined(e *protocol.SuspectEntry) eventList {
-	event := j.event(protocol.EventQuarantine, e.Time, e.Millis,
-		fmt.Sprintf("worker %s was quarantined: %s", e.Worker, e.Reason))
-	event.Worker = e.Worker
-	event.Clip()
-	if j.State.Final() || slices.ContainsFunc(j.events.events, func(other protocol.JobEvent) bool {
-		return other.Kind == event.Kind && other.Worker == event.Worker && other.Text == event.Text
-	}) {
-		return j.events
-	}
-	return j.events.with(event)
 }
 
 // isEmpty reports whether the list has nothing that a snapshot needs.

@@ -243,7 +243,8 @@ func TestSnapshotBoundsOfEvents(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnyEntries: whatever entries bring, each event is kept or counted once, and the list is sorted and bounded.
+// TestEventsOfAnyEntries: whatever entries bring, each event is kept or counted once, and the list is sorted and
+// bounded.
 func TestEventsOfAnyEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l eventList

@@ -227,6 +227,52 @@ func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	return &next
 }
 
+// event returns an event for an entry of some Unix time. The job is where its last commit is.
+func (j *Job) event(kind protocol.EventKind, at, millis int64, text string) protocol.JobEvent {
+	return protocol.JobEvent{Time: max(0, protocol.Seconds(at*1000+millis)), Kind: kind, Text: text, Round: j.Round,
+		Step: j.CommittedStep(), Seconds: max(0, protocol.Seconds(j.ran(at, millis)))}
+}
+
+// CommittedStep returns the step of the last commit.
+func (j *Job) CommittedStep() uint64 {
+	p := new(round.Progress)
+	if json.Unmarshal(j.Progress, p) != nil { // there is none
+		return 0
+	}
+	return p.Step
+}
+
+// Events returns the events of the job, with events that the leader of an epoch knows and
+// the log may not have yet, and counts those that are not kept.
+func (j *Job) Events(epoch uint64, more []protocol.NumberedEvent) (events []protocol.JobEvent, dropped uint64) {
+	l := j.events.noted(epoch, more)
+	return l.events, l.dropped
+}
+
+// Noted returns the highest number of the events that the leader of an epoch noted and the
+// log has, or 0.
+func (j *Job) Noted(epoch uint64) uint64 {
+	if j.events.epoch != epoch {
+		return 0
+	}
+	return j.events.number
+}
+
+// quarantined returns the events of a job that has not ended with the quarantine of a worker.
+// The entry may be repeated.
+func (j *Job) quarantined(e *protocol.SuspectEntry) eventList {
+	event := j.event(protocol.EventQuarantine, e.Time, e.Millis,
+		fmt.Sprintf("worker %s was quarantined: %s", e.Worker, e.Reason))
+	event.Worker = e.Worker
+	event.Clip()
+	if j.State.Final() || slices.ContainsFunc(j.events.events, func(other protocol.JobEvent) bool {
+		return other.Kind == event.Kind && other.Worker == event.Worker && other.Text == event.Text
+	}) {
+		return j.events
+	}
+	return j.events.with(event)
+}
+
 // fields codes the record in a snapshot.
 func (j *Job) fields(c *wire.Coder) {
 	wire.Numbers(c, "number", &j.ID)

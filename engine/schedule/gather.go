@@ -288,8 +288,7 @@ func (g *gather) feed() {
 				g.retry(t)
 			}
 		}
-		g.tellLost(lost)
-		g.forgetGone()
+		g.forgetGone(lost)
 	}
 	wanted := g.wants
 	var closed map[string]bool // workers that tasks avoid and must, since no other has a slot

@@ -352,29 +352,25 @@ func (j *Job) isThere(l *Lease) bool {
 	return w != nil && j.sent[l.worker].to == w
 }
 
-// tellLost tells which workers that were sent the job cannot be used any longer, each time once. tasks counts the leases
-// that they have lost, by worker.
-func (j *Job) tellLost(tasks map[string]int) {
-	var names []string
+// forgetGone forgets what workers were sent that are gone. A worker that is unreachable may be the same process when it
+// is back. forgetGone also tells which workers cannot be used any longer, each time once; lost counts the leases that
+// they have lost.
+func (j *Job) forgetGone(lost map[string]int) {
+	var tell []string
 	for name, s := range j.sent {
-		lost := s.to != nil && j.workers.Get(name) != s.to
-		if lost && !s.lost && j.workers.Trusts(name) {
-			names = append(names, name)
+		is := s.to != nil && j.workers.Get(name) != s.to
+		if is && !s.lost && j.workers.Trusts(name) {
+			tell = append(tell, name)
 		}
-		if lost != s.lost {
-			s.lost = lost
+		if is != s.lost {
+			s.lost = is
 			j.sent[name] = s
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		j.do(&WorkerTrouble{Worker: name, Reason: j.sent[name].to.whyLost(), Tasks: tasks[name]})
+	slices.Sort(tell)
+	for _, name := range tell {
+		j.do(&WorkerTrouble{Worker: name, Reason: j.sent[name].to.whyLost(), Tasks: lost[name]})
 	}
-}
-
-// forgetGone forgets what workers were sent that are gone. A worker that is unreachable may be the same process when it
-// is back.
-func (j *Job) forgetGone() {
 	for name, s := range j.sent {
 		if j.workers.byName[name] != s.to {
 			delete(j.sent, name)

@@ -195,8 +195,7 @@ func (r *reduce) assign() bool {
 			}
 		}
 	}
-	r.tellLost(lost)
-	r.forgetGone()
+	r.forgetGone(lost)
 	able := r.able()
 	if len(able) == 0 {
 		return true // nobody is there: the next heartbeat changes that
