@@ -11,11 +11,11 @@ import (
 const (
 	chartWidth, chartHeight = 720, 300
 	marginLeft, marginRight = 56, 12
-	marginTop, marginBottom = 26, 40
+	marginTop, marginBottom = 34, 40
 	plotWidth, plotHeight   = chartWidth - marginLeft - marginRight, chartHeight - marginTop - marginBottom
 	ticksAcross, ticksUp    = 6, 5
 	seriesClasses           = 6  // the style sheet has so many
-	markApart               = 22 // units between two marks
+	markApart               = 28 // units between two marks
 	outlier                 = 4  // a first loss above so many times the range of the others leaves the plot
 )
 
@@ -34,6 +34,9 @@ type mark struct {
 	Kind  string // a class of the style sheet
 	Label string // one or two characters
 }
+
+// eventMark is the kind of marks whose labels are numbers.
+const eventMark = "event"
 
 // chart is a picture of lines, as a template draws it. Positions are in units of the view box.
 type chart struct {
@@ -54,7 +57,7 @@ type line struct {
 }
 
 type placed struct {
-	At                float64
+	At, Y             float64 // Y is of the label
 	Text, Kind, Label string
 }
 
@@ -123,15 +126,22 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 	return c
 }
 
-// mark draws a mark at a place. A mark that would cover the one before, of the same kind, becomes a part of it.
+// mark draws a mark at a place. An event that would cover the one before becomes a part of it. Labels of events are
+// above the lines, and others at the bottom.
 func (c *chart) mark(m mark, at float64) {
-	if n := len(c.Marks) - 1; n >= 0 && c.Marks[n].Kind == m.Kind && at-c.Marks[n].At < markApart {
+	p := placed{At: at, Y: marginTop - 5, Text: m.Text, Kind: m.Kind, Label: m.Label}
+	if n := len(c.Marks) - 1; m.Kind != eventMark {
+		p.Y = marginTop + plotHeight - 5
+		if n >= 0 && c.Marks[n].Kind != eventMark && at-c.Marks[n].At < 2*markApart {
+			p.Y -= 15
+		}
+	} else if n >= 0 && c.Marks[n].Kind == eventMark && at-c.Marks[n].At < markApart {
 		last := &c.Marks[n]
 		first, _, _ := strings.Cut(last.Label, "-")
 		last.Text, last.Label = last.Text+"; "+m.Text, first+"-"+m.Label
 		return
 	}
-	c.Marks = append(c.Marks, placed{At: at, Text: m.Text, Kind: m.Kind, Label: m.Label})
+	c.Marks = append(c.Marks, p)
 }
 
 // span is a range of values.

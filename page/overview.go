@@ -104,14 +104,3 @@ func problems(c *protocol.Cluster) (all []string) {
 	}
 	return all
 }
-
-// fraction returns which part of a job is done; 0: not known.
-func fraction(j *protocol.JobInfo) float64 {
-	switch p := j.Progress; {
-	case p != nil && p.Steps > 0 && j.CellCount == 0:
-		return min(1, float64(p.Step)/float64(max(p.Steps, p.MostSteps)))
-	case j.Tasks > 0:
-		return min(1, float64(j.Gathered)/float64(j.Tasks))
-	}
-	return 0
-}

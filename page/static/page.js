@@ -48,7 +48,9 @@ function replace(id, content) {
   if (!region) return;
   const template = document.createElement("template");
   template.innerHTML = content;
+  const focused = document.activeElement;
   update(region, template.content);
+  if (document.activeElement !== focused && region.contains(focused)) focused.focus({preventScroll: true}); // it was moved
 }
 
 function follow() {
