@@ -109,7 +109,7 @@ func experimentView(v *visit) (*view, error) {
 		return nil, err
 	}
 	if p.Shown = p.Ended() && p.Runs <= reportedRuns && p.Done > 0 && p.Unread == ""; p.Shown {
-		p.Report, p.Trouble = reportOf(v, path)
+		p.Report, p.Trouble = reportOf(v, &p.Experiment)
 	}
 	return &view{Title: name, Section: "experiments", Template: "experiment", Data: p, Follow: path + "/changes",
 		Still: p.Ended()}, nil
@@ -278,27 +278,39 @@ func (c gridCell) Rest() (all []string) {
 	return all
 }
 
-// reportView shows the report of the runs that have ended. It takes time to make, so it is made once for each visit.
+// reportView shows the report of the runs that have ended. It is made once for each visit, unless it is kept.
 func reportView(v *visit) (*view, error) {
 	name := v.PathValue("name")
-	path := "/v1/experiments/" + url.PathEscape(name)
 	var p experimentPage
-	if err := v.get(path, nil, &p.Experiment); err != nil {
+	if err := v.get("/v1/experiments/"+url.PathEscape(name), nil, &p.Experiment); err != nil {
 		return nil, err
 	}
-	p.Report, p.Trouble = reportOf(v, path)
+	p.Report, p.Trouble = reportOf(v, &p.Experiment)
 	return &view{Title: "Report of " + name, Section: "experiments", Template: "report", Data: &p, Still: true}, nil
 }
 
-// reportOf returns a report as a part of a page, or why there is none.
-func reportOf(v *visit, path string) (template.HTML, *Error) {
-	b, err := v.api.bytes(v.Context(), http.MethodGet, path+"/report", url.Values{"format": {"fragment"}}, nil)
+// reportOf returns the report of an experiment as a part of a page, or why there is none.
+func reportOf(v *visit, x *protocol.Experiment) (template.HTML, *Error) {
+	key := reportKey{name: x.Name, outline: x.Outline, newest: x.Newest, done: x.Done}
+	if x.Private {
+		c := access.Of(v.Context())
+		key.caller, key.role = c.Name, c.Role
+	}
+	if text, ok := v.site.reports.find(key); ok && x.Ended() {
+		return text, nil
+	}
+	b, err := v.api.bytes(v.Context(), http.MethodGet, "/v1/experiments/"+url.PathEscape(x.Name)+"/report",
+		url.Values{"format": {"fragment"}}, nil)
 	if errors.Is(err, errLarge) {
 		return "", &Error{Status: http.StatusBadRequest, Text: "The report is too large for a page."}
 	} else if err != nil {
 		return "", asError(err)
 	}
-	return template.HTML(b), nil // package report has escaped what others wrote
+	text := template.HTML(b) // package report has escaped what others wrote
+	if x.Ended() {
+		v.site.reports.keep(key, text)
+	}
+	return text, nil
 }
 
 // changeExperiment cancels, pauses or resumes an experiment, or repeats its failed runs. With "rest", runs without a

@@ -186,6 +186,52 @@ func TestReportOnce(t *testing.T) {
 	}
 }
 
+// TestKeptReports: the report of an experiment that has ended is made once, and again after new runs. A private report
+// is not shown to a caller who may not read it.
+func TestKeptReports(t *testing.T) {
+	const report = "/v1/experiments/study/report"
+	x, g := study(protocol.Done, 2, 2)
+	asked := make(map[string]int)
+	api := studyAPI(x, g, asked)
+	api["/v1/experiments/study"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(x)
+	})
+	h := Handler(Config{API: api})
+	visits := func(c access.Caller, made int) {
+		t.Helper()
+		for _, path := range []string{"/ui/experiments/study", "/ui/experiments/study/report"} {
+			_, body, _ := visitAs(h, c, http.MethodGet, path, "")
+			contains(t, body, []string{"<p>rf is best.</p>"})
+		}
+		if asked[report] != made {
+			t.Errorf("the report was made %d times, want %d", asked[report], made)
+		}
+	}
+	eve := access.Caller{Name: "eve", Role: rights.Submit}
+	visits(admin, 1)
+	visits(eve, 1)
+	x.Newest++
+	visits(eve, 2)
+	x.Private = true
+	visits(admin, 3)
+	visits(access.Caller{Name: "adam", Role: rights.Submit}, 4)
+	made := api[report]
+	api[report] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		json.NewEncoder(w).Encode(protocol.Problem{Error: "only adam and admins may read it"})
+	})
+	visits(admin, 4)
+	_, body, _ := visitAs(h, eve, http.MethodGet, "/ui/experiments/study", "")
+	contains(t, body, []string{"only adam and admins may read it"}, "rf is best")
+	api[report] = made
+	for i := range 2 * keptReports { // the first ones are made again
+		x.Newest = uint64(100 + i)
+		visits(admin, 5+i)
+	}
+	x.Newest = 100
+	visits(admin, 5+2*keptReports)
+}
+
 // TestRefusedReport: a page shows why there is no report, and the command that makes one.
 func TestRefusedReport(t *testing.T) {
 	x, g := study(protocol.Done, 2, 2)

@@ -53,6 +53,8 @@ type site struct {
 	views  map[string]*template.Template // by the name of the view's template
 	static map[string]asset              // by the name of the file
 	live   hub
+
+	reports reports
 }
 
 // asset is a file that browsers keep.
