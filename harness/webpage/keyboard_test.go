@@ -46,6 +46,9 @@ func TestKeyboard(t *testing.T) {
 	tab.Await("the job to run without a reload", `document.querySelector("main .state.running")`)
 	tab.TabTo("Cancel")
 	tab.Press(kb.Enter)
+	tab.Await("the question", `location.pathname.endsWith("/cancel")`)
+	tab.TabTo("Cancel the job")
+	tab.Press(kb.Enter)
 	tab.Await("the job to end", `document.querySelector("main .state.cancelled")`)
 
 	tab.TabTo("Log out")
@@ -61,6 +64,8 @@ func TestKeyboard(t *testing.T) {
 // submit fills in the form of a job that takes long, and sends it.
 func submit(t *testing.T, tab *browser.Tab) {
 	t.Helper()
+	tab.TabTo("dataset")
+	tab.Press("set")
 	tab.TabTo("Continue")
 	tab.Press(kb.Enter)
 	tab.Await("the settings of the algorithm", `document.querySelector("#f-name")`)
