@@ -204,6 +204,8 @@ func TestForgedSessions(t *testing.T) {
 		"secret of another": access.SealSession(otherID, secret, testCluster, now.Add(time.Hour)),
 		"a token":           text, "other alphabet": strings.Repeat("+/", len(good)/2) + "A",
 	}
+	stored, _ := p.known.Token(id)
+	forged["by a thief of the hash"] = access.ForgeSession(stored.Hash, id, testCluster, now.Add(time.Hour))
 	b, err := base64.RawURLEncoding.DecodeString(good)
 	if err != nil {
 		t.Fatal(err)
