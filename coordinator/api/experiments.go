@@ -70,14 +70,14 @@ func (h *experimentHandlers) list(r *http.Request) (any, error) {
 			all[i].described = h.progressOf(st, of[name], waits)
 		}
 	}
-	some, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) element {
+	some, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) protocol.Element {
 		j, is := g.jobs[0], ""
 		if g.described != nil {
 			is = string(g.described.State)
 		}
-		return element{name: j.Experiment, chosen: q.Has(j.Experiment, j.Owner, g.submitted) && (len(q.States) == 0 ||
-			slices.Contains(q.States, g.described.State)), keys: map[string]any{"newest": float64(j.ID),
-			"submitted": float64(g.submitted), "name": j.Experiment, "state": is}}
+		return protocol.Element{Name: j.Experiment, Chosen: q.Has(j.Experiment, j.Owner, g.submitted) &&
+			(len(q.States) == 0 || slices.Contains(q.States, g.described.State)), Keys: map[string]any{
+			"newest": float64(j.ID), "submitted": float64(g.submitted), "name": j.Experiment, "state": is}}
 	})
 	if err != nil {
 		return nil, err

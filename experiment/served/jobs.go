@@ -1,0 +1,293 @@
+package served
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// heldOut is EvaluatedOn of a training with test samples.
+const heldOut = "test samples"
+
+// evaluation has what trainings may be sorted by.
+type evaluation struct {
+	measures map[string]float64
+	held     bool
+}
+
+// jobOf describes the training of a model file as a job that is done.
+func jobOf(p *place, h *modelfile.Head, made *pipeline.Provenance) (*protocol.JobInfo, error) {
+	o := pipeline.Outcome{ModelDigest: h.Digest, Steps: made.Steps, BestStep: made.BestStep, RefitSteps: made.RefitSteps,
+		Loss: made.Loss, Group: made.Group, EvaluatedOn: made.EvaluatedOn, Rows: made.Rows, Measures: made.Measures,
+		Baselines: made.Baselines, Added: made.Added, Counters: made.Counters, Mixture: made.Mixture}
+	b, err := json.Marshal(&o)
+	if err != nil {
+		return nil, err
+	}
+	j := waiting(p)
+	j.State, j.Dataset, j.Job, j.Rounds, j.Outcome = protocol.Done, made.Job.Dataset, made.Job, made.Steps, b
+	j.Models = []protocol.ModelRef{{Digest: h.Digest, Bytes: uint64(p.file.size)}}
+	j.EvaluatedOn, j.Measures = made.EvaluatedOn, make(map[string]float64)
+	for i := range measures.All {
+		name := measures.All[i].Name
+		if s, ok := measures.Value(name, made.Measures, nil); ok && !math.IsNaN(s.Mean) && !math.IsInf(s.Mean, 0) {
+			j.Measures[name] = s.Mean
+		}
+	}
+	return j, nil
+}
+
+// waiting describes a training of which nothing is known but its file.
+func waiting(p *place) *protocol.JobInfo {
+	return &protocol.JobInfo{ID: p.id, Index: index(stamp{}, p.file), Name: p.name, Submitted: p.file.seconds(),
+		Ended: p.file.seconds()}
+}
+
+// jobAt is training, with an error as the error of a job.
+func (f *Folder) jobAt(p *place) *protocol.JobInfo {
+	j, err := f.training(p)
+	if err != nil {
+		j = waiting(p)
+		j.State, j.Error = protocol.Failed, fmt.Sprintf("%s: %v", p.path, err)
+	}
+	return j
+}
+
+// findJob returns the training that a request names, by the name of its model file or by its number.
+func (f *Folder) findJob(r *http.Request) (*place, *contents, error) {
+	c, err := f.contents(r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	key := r.PathValue("job")
+	if p := c.byModel[key]; p != nil {
+		return p, c, nil
+	}
+	id, err := strconv.ParseUint(key, 10, 64)
+	at := slices.IndexFunc(c.models, func(p *place) bool { return err == nil && p.id == id })
+	if at < 0 {
+		return nil, nil, notFound("the folder has no training %.200q", key)
+	}
+	return c.models[at], c, nil
+}
+
+func (f *Folder) getJob(r *http.Request) (any, error) {
+	p, _, err := f.findJob(r)
+	if err != nil {
+		return nil, err
+	}
+	return f.jobAt(p), nil
+}
+
+// streamJob streams a training, which has ended.
+func (f *Folder) streamJob(w http.ResponseWriter, r *http.Request) {
+	stream(w, r, func() (any, bool, error) {
+		j, err := f.getJob(r)
+		return j, true, err
+	})
+}
+
+// listJobs lists the trainings of model files. The runs of experiments are not among them.
+func (f *Folder) listJobs(r *http.Request) (any, error) {
+	q, err := protocol.ParseJobQuery(r.URL.Query())
+	if err != nil {
+		return nil, wrong(err)
+	}
+	c, err := f.contents(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	key, descending := q.Order()
+	list := protocol.ListQuery{Sort: key, Limit: q.Limit}
+	if descending {
+		list.Sort = "-" + key
+	}
+	if q.After > 0 {
+		list.After = strconv.FormatUint(q.After, 10)
+	}
+	some, total, next, err := protocol.Part(c.models, &list, "", func(at **place) protocol.Element {
+		p := *at
+		if r.Context().Err() != nil {
+			return protocol.Element{Keys: map[string]any{key: 0.0}}
+		}
+		return jobElement(p, f.head(p), &q, key, descending)
+	})
+	if err != nil {
+		return nil, noElement(list.After)
+	}
+	answer := protocol.JobList{Jobs: []protocol.JobInfo{}, Total: total}
+	answer.Next, _ = strconv.ParseUint(next, 10, 64) // no text is 0
+	for _, p := range some {
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		j := f.jobAt(p)
+		if !q.Full {
+			abridge(j)
+		}
+		answer.Jobs = append(answer.Jobs, *j)
+	}
+	return answer, r.Context().Err()
+}
+
+// jobElement says what a list of trainings knows of one of them.
+func jobElement(p *place, h head, q *protocol.JobQuery, key string, descending bool) protocol.Element {
+	state := protocol.Done
+	if h.err != nil {
+		state = protocol.Failed
+	}
+	time := p.file.seconds()
+	e := protocol.Element{Name: strconv.FormatUint(p.id, 10), Chosen: q.Owner == "" && q.Experiment == "" &&
+		(q.Algorithm == "" || q.Algorithm == h.algorithm) && (q.Dataset == "" || q.Dataset == h.dataset) &&
+		protocol.MatchName(q.Name, p.name) && time >= q.Since && (q.Until == 0 || time <= q.Until) &&
+		(len(q.States) == 0 || slices.Contains(q.States, state)), Keys: map[string]any{
+		"submitted": float64(p.id), "ended": float64(p.file.modified), "name": p.name, "state": string(state),
+		"algorithm": h.algorithm, "dataset": h.dataset}}
+	if _, ok := e.Keys[key]; ok {
+		return e
+	}
+	value, known := 0.0, false // values of held-out samples come first, and trainings without a value last
+	if h.measures != nil {
+		value, known = h.measures.measures[key]
+	}
+	const far = math.MaxFloat64
+	switch {
+	case !known:
+		value = math.Inf(1)
+	case !h.measures.held:
+		value = far
+	}
+	if descending && !known {
+		value = math.Inf(-1)
+	} else if descending && !h.measures.held {
+		value = -far
+	}
+	e.Keys[key] = value
+	return e
+}
+
+// abridge leaves out of a list what may be large, as coordinators do.
+func abridge(j *protocol.JobInfo) {
+	if j.Job != nil {
+		short := *j.Job
+		short.Params, short.Cells, j.Job = nil, nil, &short
+	}
+	j.Outcome, j.Models, j.Error = nil, nil, protocol.Brief(j.Error)
+}
+
+// The bounds of the file of a learning curve, in bytes, and of its points. Of more points, some are left out.
+const (
+	maxCurve  = 16 << 20
+	maxPoints = 2048
+)
+
+// getCurve answers with the learning curve of a training, if coppice train --curve-out has written it to a file with the
+// name of the model file: for m.model, that is m.csv, m-curve.csv or m.model.csv. The model of a fold, m-fold2.model, has
+// its part of the curve of all folds.
+func (f *Folder) getCurve(r *http.Request) (any, error) {
+	p, c, err := f.findJob(r)
+	if err != nil {
+		return nil, err
+	}
+	answer := &protocol.JobCurve{ID: p.id, Name: p.name, State: f.jobAt(p).State, Points: []curve.Point{}}
+	base := strings.TrimSuffix(p.path, path.Ext(p.path))
+	of, fold := base, -1
+	if at := strings.LastIndex(base, "-fold"); at > 0 {
+		if n, err := strconv.Atoi(base[at+len("-fold"):]); err == nil {
+			of, fold = base[:at], n
+		}
+	}
+	for _, name := range []string{base + ".csv", base + "-curve.csv", p.path + ".csv", of + ".csv", of + "-curve.csv"} {
+		if at, ok := c.curves[name]; !ok || at.size > maxCurve {
+			continue
+		}
+		points, err := f.readCurve(name, fold)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if points != nil {
+			answer.Points = points
+			return answer, nil
+		}
+	}
+	return answer, nil
+}
+
+// readCurve reads the learning curve of a file, of one fold if the file has folds. It returns nil if the file is not of a
+// learning curve.
+func (f *Folder) readCurve(name string, fold int) ([]curve.Point, error) {
+	in, err := f.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return decodeCurve(io.LimitReader(in, maxCurve), fold)
+}
+
+// decodeCurve reads a curve as coppice train writes it.
+func decodeCurve(in io.Reader, fold int) ([]curve.Point, error) {
+	records := csv.NewReader(in)
+	records.ReuseRecord = true
+	header, err := records.Read()
+	if err != nil {
+		return nil, nil
+	}
+	folds := len(header) > 0 && header[0] == "fold"
+	first := 0
+	if folds {
+		first = 1
+	}
+	if !slices.Equal(header[first:], []string{"step", "training_loss", "validation_loss", "seconds"}) {
+		return nil, nil
+	}
+	points, every, read := []curve.Point{}, 1, 0
+	for line := 2; ; line++ {
+		record, err := records.Read()
+		if err == io.EOF {
+			return points, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if folds && record[0] != strconv.Itoa(fold) {
+			continue
+		}
+		p := curve.Point{Millis: curve.Unknown}
+		p.Step, err = strconv.ParseUint(record[first], 10, 64)
+		seconds := math.NaN()
+		for i, into := range []*float64{&p.Training, &p.Validation, &seconds} {
+			*into = math.NaN()
+			if text := record[first+1+i]; text != "" && err == nil {
+				*into, err = strconv.ParseFloat(text, 64)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		if seconds >= 0 && seconds < 1e12 {
+			p.Millis = int64(seconds * 1000)
+		}
+		if read++; (read-1)%every == 0 {
+			points = append(points, p)
+		}
+		if len(points) > maxPoints {
+			for i := range (len(points) + 1) / 2 {
+				points[i] = points[2*i]
+			}
+			points, every = points[:(len(points)+1)/2], 2*every
+		}
+	}
+}
