@@ -1,0 +1,221 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol/access"
+)
+
+// A live region is an element of a template that is sent again after each change. Nothing else in a page has these
+// texts, since templates escape what others wrote.
+const (
+	liveBegin = `<div data-live id="live-`
+	liveEnd   = template.HTML(`</div><!--live-->`)
+)
+
+// regions returns the live regions of a page by id. A region has no other inside.
+func regions(page []byte) map[string]string {
+	all := make(map[string]string)
+	for {
+		_, rest, found := bytes.Cut(page, []byte(liveBegin))
+		if !found {
+			return all
+		}
+		id, rest, _ := bytes.Cut(rest, []byte(`">`))
+		var content []byte
+		if content, page, found = bytes.Cut(rest, []byte(liveEnd)); !found {
+			return all
+		}
+		all["live-"+string(id)] = string(content)
+	}
+}
+
+// Times of live views.
+const (
+	renderEvery = 2 * time.Second        // a view without a stream
+	renderApart = 500 * time.Millisecond // at least, a view with a stream
+	aliveEvery  = 15 * time.Second       // a comment is sent after so long without a change
+	againAfter  = time.Second            // after an error
+)
+
+// hub has the live views that browsers watch. All browsers of one caller that watch the same view share one feed, so
+// a view is made once for all of them.
+type hub struct {
+	mu    sync.Mutex
+	feeds map[feedKey]*feed
+}
+
+type feedKey struct {
+	caller access.Caller // without From
+	path   string
+}
+
+func (h *hub) open() { h.feeds = make(map[feedKey]*feed) }
+
+// feed is a live view.
+type feed struct {
+	cancel context.CancelFunc
+	users  int // guarded by hub.mu
+
+	mu      sync.Mutex
+	now     map[string]string // the regions
+	trouble string            // why they may be out of date; empty: they are not
+	over    bool              // true if the view does not change any more
+	changed chan struct{}     // closed after a change
+}
+
+// join returns the feed of a view, and starts it if needed. The caller calls leave at the end.
+func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave func()) {
+	caller := *access.Of(r.Context())
+	caller.From = ""
+	key := feedKey{caller, below(r)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f = h.feeds[key]
+	if f == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+		f = &feed{cancel: cancel, changed: make(chan struct{})}
+		h.feeds[key] = f
+		go f.run(&visit{Request: r.Clone(ctx), site: s, api: s.api}, build)
+	}
+	f.users++
+	return f, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if f.users--; f.users == 0 {
+			f.cancel()
+			delete(h.feeds, key)
+		}
+	}
+}
+
+// run makes the view again after each change, until nobody watches it or it does not change any more. While a view is
+// made, its stream waits, so a view that is slow to make is made less often.
+func (f *feed) run(v *visit, build viewFunc) {
+	ctx := v.Context()
+	for ctx.Err() == nil {
+		made := f.show(v, build)
+		switch {
+		case made == nil:
+			pause(ctx, againAfter)
+		case made.Still:
+			return
+		case made.Follow == "":
+			pause(ctx, renderEvery)
+		default:
+			for line, err := range v.api.lines(ctx, made.Follow) {
+				if err != nil && ctx.Err() == nil {
+					f.publish(nil, asError(err).Text, false)
+				}
+				if len(line) == 0 {
+					continue
+				}
+				if again := f.show(v, build); again == nil || again.Still {
+					break
+				}
+				pause(ctx, renderApart)
+			}
+			pause(ctx, againAfter) // the stream has ended because the leader has changed, or everything is over
+		}
+	}
+}
+
+// show makes the view and publishes it, or the error. It returns nil after an error.
+func (f *feed) show(v *visit, build viewFunc) *view {
+	made, page, err := v.site.render(v, build)
+	switch {
+	case v.Context().Err() != nil:
+		return nil
+	case err != nil:
+		f.publish(nil, asError(err).Text, false)
+		return nil
+	}
+	f.publish(regions(page), "", made.Still)
+	return made
+}
+
+// pause waits for some time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// publish notes the regions of a view; nil: they stay as they are.
+func (f *feed) publish(now map[string]string, trouble string, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now != nil {
+		f.now = now
+	}
+	f.trouble, f.over = trouble, over
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// follow answers with the changes of a view as server-sent events. The event "regions" has the live regions that have
+// changed, by id. The event "trouble" says why the page may be out of date, and is empty once it is not.
+func (s *site) follow(w http.ResponseWriter, r *http.Request, build viewFunc) {
+	f, leave := s.live.join(s, r, build)
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
+	conn := http.NewResponseController(w)
+	fmt.Fprint(w, "retry: 2000\n\n")
+	sent, trouble := map[string]string(nil), ""
+	for {
+		f.mu.Lock()
+		now, said, over, changed := f.now, f.trouble, f.over, f.changed
+		f.mu.Unlock()
+		var err error
+		if said != trouble {
+			err = event(w, "trouble", said)
+			trouble = said
+		}
+		fresh := map[string]string{}
+		for id, text := range now {
+			if sent[id] != text {
+				fresh[id] = text
+			}
+		}
+		if sent = now; len(fresh) > 0 && err == nil {
+			err = event(w, "regions", fresh)
+		}
+		if over && err == nil {
+			err = event(w, "over", true)
+		}
+		if err != nil || conn.Flush() != nil || over {
+			return
+		}
+		alive := time.NewTimer(aliveEvery)
+		select {
+		case <-r.Context().Done():
+		case <-changed:
+		case <-alive.C:
+			_, err = fmt.Fprint(w, ": alive\n\n")
+		}
+		if alive.Stop(); err != nil || r.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+// event writes a server-sent event with a JSON value.
+func event(w http.ResponseWriter, name string, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, b)
+	return err
+}

@@ -1,0 +1,380 @@
+// Package page serves web pages about a cluster, or about a folder of experiments, below /ui.
+//
+// The page is a client of the API in the same process. A view asks the API with the context of the browser's
+// request, and so with its caller. So it shows what the API gives this caller, with the same rights and errors, and a
+// coordinator that does not lead forwards the request. A view is a function that fills a template. Parts of a template
+// that are live (see live.go) are sent again after each change.
+//
+// All pages work without script. Nothing comes from another server, and no page has an inline style or script.
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+)
+
+// Root is the path of all pages.
+const Root = "/ui"
+
+// Config is what the pages show.
+type Config struct {
+	// API answers the requests of package rights. A request has the context, and so the caller, of a browser's request.
+	API http.Handler
+	// Prefix is the path below which a proxy has the pages; empty: there is none. Requests come without it.
+	Prefix string
+	// Folder, if set, is the folder that API shows. Then there are no workers, coordinators or actions.
+	Folder string
+	// Open is true if everybody who reaches the port of a cluster may do everything, and other machines do.
+	Open bool
+	Log  *slog.Logger
+}
+
+//go:embed templates static
+var files embed.FS
+
+// site serves the pages of a Config.
+type site struct {
+	Config
+	api    source
+	views  map[string]*template.Template // by the name of the view's template
+	static map[string]asset              // by the name of the file
+	live   hub
+}
+
+// asset is a file that browsers keep.
+type asset struct {
+	content []byte
+	hash    string // of the content, a part of its address
+	kind    string
+}
+
+// Handler returns the handler of all paths below Root.
+func Handler(cfg Config) http.Handler {
+	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
+	s.live.open()
+	for _, file := range entries("static") {
+		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
+		sum := sha256.Sum256(b)
+		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}
+	}
+	s.views = s.parse()
+	mux := http.NewServeMux()
+	for pattern, v := range s.routes() {
+		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, v) })
+		mux.HandleFunc("GET "+Root+"/live"+pattern, func(w http.ResponseWriter, r *http.Request) { s.follow(w, r, v) })
+	}
+	for pattern, act := range s.actions() {
+		mux.HandleFunc("POST "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, act) })
+	}
+	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("GET "+Root+"/download/models/{name...}", s.download)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, func(*visit) (*view, error) {
+			return nil, &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is no page %s.", r.URL.Path)}
+		})
+	})
+	return headers(mux)
+}
+
+// Policy is the Content-Security-Policy of all pages.
+const Policy = "default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
+
+// headers sets the headers that all pages have.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", Policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// visit is a request of a browser.
+type visit struct {
+	*http.Request
+	site *site
+	api  source
+}
+
+// get asks the API for a value.
+func (v *visit) get(path string, query url.Values, into any) error {
+	return v.api.get(v.Context(), path, query, into)
+}
+
+// view is a page that a template shows.
+type view struct {
+	Title    string
+	Section  string // of the navigation
+	Template string // the name of its file, without .html
+	Data     any
+	// Follow, if set, is the path of a stream of the API. A line of it says that the view may have changed. Without
+	// it, a live view is made again every two seconds.
+	Follow string
+	// Still is true if the view does not change any more.
+	Still bool
+}
+
+// viewFunc makes a view.
+type viewFunc func(*visit) (*view, error)
+
+// action carries out a form. It returns the path to go to, below Root.
+type action func(*visit) (to string, err error)
+
+// routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.
+func (s *site) routes() map[string]viewFunc {
+	all := map[string]viewFunc{
+		"/{$}":        jobsView, // http.ServeMux would redirect /ui otherwise
+		"":            jobsView,
+		"/jobs":       jobsView,
+		"/jobs/{job}": jobView,
+	}
+	return all
+}
+
+// actions has the actions by pattern, below Root.
+func (s *site) actions() map[string]action {
+	return map[string]action{
+		"/jobs/{job}/{change}": changeJob,
+	}
+}
+
+// Error is an error that a page shows.
+type Error struct {
+	Status int
+	Text   string
+	// Problem is the answer of the API, if the error comes from it.
+	Problem *protocol.Problem
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Text }
+
+// frame is what the layout shows, with the view inside.
+type frame struct {
+	*view
+	Site   *site
+	Main   template.HTML
+	Caller *access.Caller
+	Path   string // of the view, with its query, below Root
+	Others []string
+	Error  *Error // in place of the view
+}
+
+// serve answers with a page.
+func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
+	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
+	status := http.StatusOK
+	f := frame{view: v, Site: s, Main: template.HTML(main), Caller: access.Of(r.Context()), Path: below(r)}
+	if err != nil {
+		f.Error = asError(err)
+		status, f.view = f.Error.Status, &view{Title: http.StatusText(f.Error.Status), Still: true}
+	}
+	if s.Folder == "" {
+		f.Others = s.others(r)
+	}
+	var b bytes.Buffer
+	if err := s.views["layout"].ExecuteTemplate(&b, "layout", &f); err != nil {
+		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(b.Bytes()) // an error has no reader any more
+}
+
+// render makes a view and its part of the page.
+func (s *site) render(v *visit, build viewFunc) (*view, []byte, error) {
+	made, err := build(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	var b bytes.Buffer
+	if err := s.views[made.Template].ExecuteTemplate(&b, "main", made.Data); err != nil {
+		return nil, nil, err
+	}
+	return made, b.Bytes(), nil
+}
+
+// act carries out a form, and answers with the way to another page.
+func (s *site) act(w http.ResponseWriter, r *http.Request, do action) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	to, err := "", r.ParseForm()
+	if err != nil {
+		err = &Error{Status: http.StatusBadRequest, Text: fmt.Sprintf("The form cannot be read: %v.", err)}
+	} else {
+		to, err = do(&visit{Request: r, site: s, api: s.api})
+	}
+	if err != nil {
+		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
+		return
+	}
+	w.Header().Set("Location", s.Prefix+Root+to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// maxForm bounds the bytes of a form.
+const maxForm = 1 << 20
+
+// below returns the path of a view below Root, with its query.
+func below(r *http.Request) string {
+	text := strings.TrimPrefix(strings.TrimPrefix(r.URL.EscapedPath(), Root), "/live")
+	if r.URL.RawQuery != "" {
+		text += "?" + r.URL.RawQuery
+	}
+	return text
+}
+
+// asError returns what a page shows of an error.
+func asError(err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &Error{Status: http.StatusInternalServerError, Text: err.Error()}
+}
+
+// others returns the addresses of the pages of the other coordinators, which a browser uses if this one dies.
+func (s *site) others(r *http.Request) (all []string) {
+	if s.Prefix != "" {
+		return nil // the proxy chooses a coordinator
+	}
+	var c protocol.Cluster
+	if err := s.api.get(r.Context(), "/v1/cluster", url.Values{"local": {"true"}}, &c); err != nil {
+		return nil
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	for _, m := range c.Coordinators {
+		if m.HTTP != r.Host {
+			all = append(all, scheme+"://"+m.HTTP)
+		}
+	}
+	return all
+}
+
+var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
+
+// serveStatic answers with an asset. Its address has its hash, so browsers may keep it.
+func (s *site) serveStatic(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.static[r.PathValue("file")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", a.kind)
+	if r.PathValue("hash") == a.hash {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
+}
+
+// download answers with a model file.
+func (s *site) download(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	file := strings.ReplaceAll(name, "/", "-") + ".model"
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
+	s.api.pass(w, r, "/v1/models/"+escapePath(name))
+}
+
+// entries lists the files of an embedded folder.
+func entries(dir string) (names []string) {
+	list, _ := fs.ReadDir(files, dir) // embedded, so it exists
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// parse reads the templates. Each view has the parts of layout.html and parts.html.
+func (s *site) parse() map[string]*template.Template {
+	base := template.Must(template.New("").Funcs(s.functions()).ParseFS(files, "templates/layout.html",
+		"templates/parts.html"))
+	all := map[string]*template.Template{"layout": base}
+	for _, file := range entries("templates") {
+		name := strings.TrimSuffix(file, ".html")
+		if name != "layout" && name != "parts" {
+			all[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+file))
+		}
+	}
+	return all
+}
+
+// functions are the functions of templates.
+func (s *site) functions() template.FuncMap {
+	return template.FuncMap{
+		// link returns the address of a page. Parts of the path are escaped; the last part may be a query.
+		"link": func(parts ...any) string {
+			text := s.Prefix + Root
+			for _, p := range parts {
+				if q, ok := p.(url.Values); ok {
+					text += "?" + q.Encode()
+				} else {
+					text += "/" + escapePath(fmt.Sprint(p))
+				}
+			}
+			return text
+		},
+		"static":  func(file string) string { return s.Prefix + Root + "/static/" + s.static[file].hash + "/" + file },
+		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
+		"endlive": func() template.HTML { return liveEnd },
+		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
+		"dict": dict,
+	}
+}
+
+// dict returns a map of names and values, for templates with several arguments.
+func dict(pairs ...any) map[string]any {
+	m := make(map[string]any)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return m
+}
+
+// escapePath escapes the elements of a path.
+func escapePath(text string) string {
+	parts := strings.Split(text, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return strings.Join(parts, "/")
+}
+
+// section is an element of the navigation.
+type section struct{ Path, Title string }
+
+// Sections lists the sections of the navigation.
+func (s *site) Sections() []section {
+	all := []section{{"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
+	if s.Folder != "" {
+		return []section{all[1], all[0], all[3]}
+	}
+	return append(all, section{"workers", "Workers"}, section{"coordinators", "Coordinators"}, section{"audit", "Audit"},
+		section{"submit", "Submit"})
+}
+
+// Title names the kind of error.
+func (e *Error) Title() string { return cmp.Or(http.StatusText(e.Status), "Error") }
