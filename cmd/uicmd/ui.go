@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -58,7 +59,8 @@ func (c *UICmd) Run(a *cli.App) error {
 	defer cancel()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", folder)
-	mux.Handle("/", page.Handler(page.Config{API: folder, Folder: folder.Dir()}))
+	mux.Handle("/", page.Handler(page.Config{API: folder, Folder: folder.Dir(),
+		Log: slog.New(slog.DiscardHandler)}))
 	server := &http.Server{Handler: guard(mux), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor,
 		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -33,11 +34,19 @@ func jobOf(p *place, h *modelfile.Head, made *pipeline.Provenance) (*protocol.Jo
 	o := pipeline.Outcome{ModelDigest: h.Digest, Steps: made.Steps, BestStep: made.BestStep, RefitSteps: made.RefitSteps,
 		Loss: made.Loss, Group: made.Group, EvaluatedOn: made.EvaluatedOn, Rows: made.Rows, Measures: made.Measures,
 		Baselines: made.Baselines, Added: made.Added, Counters: made.Counters, Mixture: made.Mixture}
+	given := protocol.Spec{Algorithm: made.Job.Algorithm, Dataset: made.Job.Dataset, Seed: &made.Job.Seed,
+		TestFraction: made.Job.Split.TestFraction, Set: make(map[string]string)}
+	for _, s := range spec.Settings(made.Job.Params) {
+		given.Set[s.Key] = s.Value
+	}
 	b, err := json.Marshal(&o)
 	if err != nil {
 		return nil, err
 	}
 	j := waiting(p)
+	if j.Spec, err = json.Marshal(&given); err != nil {
+		return nil, err
+	}
 	j.State, j.Dataset, j.Job, j.Rounds, j.Outcome = protocol.Done, made.Job.Dataset, made.Job, made.Steps, b
 	j.Models = []protocol.ModelRef{{Digest: h.Digest, Bytes: uint64(p.file.size)}}
 	j.EvaluatedOn, j.Measures = made.EvaluatedOn, make(map[string]float64)
@@ -185,7 +194,7 @@ func abridge(j *protocol.JobInfo) {
 		short := *j.Job
 		short.Params, short.Cells, j.Job = nil, nil, &short
 	}
-	j.Outcome, j.Models, j.Error = nil, nil, protocol.Brief(j.Error)
+	j.Spec, j.Outcome, j.Models, j.Error = nil, nil, nil, protocol.Brief(j.Error)
 }
 
 // The bounds of the file of a learning curve, in bytes, and of its points. Of more points, some are left out.

@@ -259,20 +259,20 @@ func (w *walk) file(name string, info fs.FileInfo, of map[string]stamp) {
 	}
 }
 
-// nameAll gives each experiment and each model file a name, which no other has. dir is the folder.
+// nameAll gives each experiment and each model file a name, which no other has: its path without the usual end, and with
+// a colon in place of each slash, since a name is one element of a path in the API. dir is the folder.
 func (c *contents) nameAll(dir string) {
-	plain := func(p *place) string {
-		name := p.path
-		if name == "." {
-			name = path.Base(dir)
+	without := func(end string) func(*place) string {
+		return func(p *place) string {
+			name := p.path
+			if name == "." {
+				name = path.Base(dir)
+			}
+			name = strings.ToValidUTF8(strings.ReplaceAll(name, "/", ":"), "\uFFFD")
+			return cmp.Or(strings.TrimSuffix(name, end), name)
 		}
-		return strings.ToValidUTF8(name, "\uFFFD")
 	}
-	c.byExperiment = named(c.experiments, func(p *place) string {
-		name := plain(p)
-		return cmp.Or(strings.TrimSuffix(name, folderEnd), name)
-	})
-	c.byModel = named(c.models, plain)
+	c.byExperiment, c.byModel = named(c.experiments, without(folderEnd)), named(c.models, without(modelEnd))
 }
 
 // named sets the names of places, and sorts the places by them.
