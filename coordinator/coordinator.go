@@ -109,7 +109,7 @@ func (n *node) open(ctx context.Context) error {
 			return err
 		}
 	}
-	n.http.handle(api.Starting(n.start.answer, n.start.waits))
+	n.http.handle(api.Starting(n.cfg.public.Path, n.start.answer, n.start.waits, n.cfg.Log))
 	n.http.start()
 	n.onClose(n.http.stop)
 	n.onClose(n.start.close)
@@ -141,8 +141,8 @@ func (n *node) open(ctx context.Context) error {
 			Workers: func(job uint64) []string { return n.leading.Load().WorkersOf(job) },
 			Waits:   n.status.jobWaits,
 		},
-		Prefix: n.cfg.Prefix,
-		Count:  n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
+		Prefix: n.cfg.public.Path, Open: n.cfg.exposed,
+		Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil
@@ -210,8 +210,9 @@ func (n *node) openData(ctx context.Context) error {
 			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
 		}
 	})
-	n.http.know(&registry{n.store, n.isLeading})
-	n.cfg.TLS.Revoked((&registry{n.store, n.isLeading}).Revoked)
+	known := &registry{n.store, n.isLeading, n.subjects.Cluster}
+	n.http.know(known)
+	n.cfg.TLS.Revoked(known.Revoked)
 	n.nats.admit()
 	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {

@@ -92,7 +92,7 @@ func (st *status) describe(s *state.State) protocol.Cluster {
 		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
 		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(),
-		Warning: st.health.warning(), Insecure: st.cfg.exposed,
+		Warning: st.health.warning(), Insecure: st.cfg.exposed, PublicURL: st.cfg.public.String(),
 	}
 	c.Leader, _ = st.store.Leader()
 	return c

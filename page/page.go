@@ -27,10 +27,11 @@ import (
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // Root is the path of all pages.
-const Root = "/ui"
+const Root = rights.PagePath
 
 // Config is what the pages show.
 type Config struct {
@@ -64,8 +65,8 @@ type asset struct {
 	kind    string
 }
 
-// Handler returns the handler of all paths below Root.
-func Handler(cfg Config) http.Handler {
+// newSite returns a site with its templates and assets.
+func newSite(cfg Config) *site {
 	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
 	s.live.open()
 	for _, file := range entries("static") {
@@ -74,6 +75,12 @@ func Handler(cfg Config) http.Handler {
 		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}
 	}
 	s.views = s.parse()
+	return s
+}
+
+// Handler returns the handler of all paths below Root.
+func Handler(cfg Config) http.Handler {
+	s := newSite(cfg)
 	mux := http.NewServeMux()
 	for pattern, v := range s.routes() {
 		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, v) })
@@ -83,28 +90,18 @@ func Handler(cfg Config) http.Handler {
 		mux.HandleFunc("POST "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, act) })
 	}
 	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("GET "+Root+"/login", s.askLogin)
+	mux.HandleFunc("POST "+Root+"/login", s.login)
+	mux.HandleFunc("POST "+Root+"/logout", s.logout)
 	mux.HandleFunc("GET "+Root+"/download/models/{name...}", s.download)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, func(*visit) (*view, error) {
 			return nil, &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is no page %s.", r.URL.Path)}
 		})
 	})
-	return headers(mux)
-}
-
-// Policy is the Content-Security-Policy of all pages.
-const Policy = "default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
-
-// headers sets the headers that all pages have.
-func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", Policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
+		access.Protect(w.Header()) // a server without access.Gate has not
+		mux.ServeHTTP(w, r)
 	})
 }
 
@@ -183,7 +180,7 @@ type frame struct {
 func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
 	status := http.StatusOK
-	f := frame{view: v, Site: s, Main: template.HTML(main), Caller: access.Of(r.Context()), Path: below(r)}
+	f := frame{view: v, Main: template.HTML(main), Path: below(r)}
 	if err != nil {
 		f.Error = asError(err)
 		status, f.view = f.Error.Status, &view{Title: http.StatusText(f.Error.Status), Still: true}
@@ -191,8 +188,14 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	if s.Folder == "" {
 		f.Others = s.others(r)
 	}
+	s.show(w, r, status, &f)
+}
+
+// show answers with the layout, and with what a frame has.
+func (s *site) show(w http.ResponseWriter, r *http.Request, status int, f *frame) {
+	f.Site, f.Caller = s, access.Of(r.Context())
 	var b bytes.Buffer
-	if err := s.views["layout"].ExecuteTemplate(&b, "layout", &f); err != nil {
+	if err := s.views["layout"].ExecuteTemplate(&b, "layout", f); err != nil {
 		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return

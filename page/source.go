@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"path"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -68,6 +69,9 @@ func (s source) serve(ctx context.Context, w http.ResponseWriter, method, path s
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
+	if err := isPlain(r.URL.Path); err != nil {
+		return err
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -83,8 +87,21 @@ func (s source) serve(ctx context.Context, w http.ResponseWriter, method, path s
 	return nil
 }
 
+// isPlain returns an error if a path has an element such as "..", which a name of a browser's request may be. The API
+// would answer with the way to another path.
+func isPlain(text string) error {
+	if path.Clean(text) == text {
+		return nil
+	}
+	return &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is nothing at %s.", text)}
+}
+
 // pass has the API answer a request of a browser, such as for a file.
 func (s source) pass(w http.ResponseWriter, r *http.Request, path string) {
+	if err := isPlain(path); err != nil {
+		http.NotFound(w, r)
+		return
+	}
 	out := r.Clone(access.With(r.Context(), *access.Of(r.Context())))
 	out.URL, out.RequestURI = &url.URL{Path: path}, ""
 	out.Header.Del("Cookie")

@@ -97,6 +97,8 @@ type Cluster struct {
 	// Insecure is true if the coordinator that answers exchanges data with other machines in
 	// the clear.
 	Insecure bool `json:"insecure,omitempty"`
+	// PublicURL is where people reach the coordinator that answers, as its flag --public-url says; empty: at its address.
+	PublicURL string `json:"public_url,omitempty"`
 	// Quarantined lists the workers that audits found to be wrong, from committed state.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
 }

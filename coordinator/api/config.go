@@ -48,6 +48,7 @@ type Config struct {
 	Running Running
 	Quotas  Quotas
 	Prefix  string // the path below which a proxy has the API; empty: there is none
+	Open    bool   // true if connections in the clear may leave this machine
 	Metrics http.Handler
 	Log     *slog.Logger
 	// Count, if set, is called after each response. The route is the pattern of its

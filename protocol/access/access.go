@@ -38,6 +38,9 @@ type Gate struct {
 	// are always accepted. If a page of another site has its own name resolve to this server, its browser
 	// sends that name, and is refused.
 	Hosts []string
+	// Origin is the scheme and the host by which browsers reach the page through a proxy, such as https://example.org, and
+	// Prefix the path below which the proxy has it. Both may be empty.
+	Origin, Prefix string
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
 	// MetricsToken, if set, returns the SHA-256 of the token with which a caller may read /metrics now, and
@@ -110,62 +113,74 @@ const (
 	answerWithin = 10 * time.Second
 )
 
-// crossSite refuses changes that a page of another site asks for: a browser sends the certificate
-// of its user with them. Programs that are no browsers do not state a site.
-var crossSite = http.NewCrossOriginProtection()
-
 // Identify returns a handler that finds the caller of each request before next. Callers
-// without an identity reach only the requests that everybody may make.
+// without an identity reach only the requests that everybody may make. A browser without a caller that asks for the page
+// gets its login.
 func (g *Gate) Identify(next http.Handler) http.Handler {
+	crossSite := g.crossSite()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := rights.OfPage(r.URL.Path)
+		if page || r.URL.Path == "/" {
+			Protect(w.Header())
+		}
 		if g.TLS == nil && !g.isHost(r.Host) {
 			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of "+
 				"this server; to accept it, start the server with --allow-host", r.Host))
 			return
 		}
 		caller, err := g.caller(r)
-		if foreign := crossSite.Check(r); foreign != nil {
+		foreign := crossSite.Check(r)
+		switch {
+		case foreign != nil:
 			err = fmt.Errorf("a page of another site asks for a change: %w", foreign)
-		}
-		method := r.Method
-		if method == http.MethodHead || method == http.MethodOptions {
-			method = http.MethodGet // a caller that may read a page may ask about it
-		}
-		switch open := rights.OnHTTP(rights.Anonymous, method, r.URL.Path) != rights.None; {
 		case err == nil:
-		case open:
-			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr}
+		case rights.Open(r):
+			caller, err = Caller{Role: rights.Anonymous, From: r.RemoteAddr, Via: viaOf(r)}, nil
 		case g.mayScrape(r):
-			caller = Caller{Role: rights.Read, From: r.RemoteAddr}
-		default:
-			status, known := StatusOf(err)
-			switch {
-			case !known:
-				status = http.StatusForbidden
-			case status == http.StatusUnauthorized:
+			caller, err = Caller{Role: rights.Read, From: r.RemoteAddr}, nil
+		}
+		if err != nil {
+			status, login := g.statusOf(r, err), page && g.Registry != nil
+			if status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
-			if peer := certs.PeerOf(r); r.Header.Get(callerHeader) != "" && g.badPeer(peer) && peer.Role != certs.Proxy {
-				status = http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
+			if !page || r.Method != http.MethodGet || !errors.Is(err, certs.ErrNoCertificate) {
+				g.refused(r, caller, err)
 			}
-			g.refused(r, caller, err)
-			conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
-			_ = conn.SetReadDeadline(time.Now().Add(restWithin))
-			_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
-			w.Header().Set("Connection", "close")
-			refuse(w, status, err)
-			return
+			if !login || r.Method != http.MethodGet && r.Method != http.MethodHead {
+				conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
+				_ = conn.SetReadDeadline(time.Now().Add(restWithin))
+				_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
+				w.Header().Set("Connection", "close")
+			}
+			if !login {
+				refuse(w, status, err)
+				return
+			}
+			if r = g.toLogin(w, r, status, err); r == nil {
+				return
+			}
+			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr, Via: viaOf(r)}
 		}
 		ctx, end := g.whileValid(r, &caller)
 		defer end()
-		ctx = With(ctx, caller)
+		known := &grant{Caller: caller, gate: g}
 		if g.Refused != nil {
-			ctx.Value(grantKey{}).(*grant).refused = func(reason Reason, err error) {
-				g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err)
-			}
+			known.refused = func(reason Reason, err error) { g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err) }
 		}
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, grantKey{}, known)))
 	})
+}
+
+// statusOf returns the status of the answer to a caller that is not known.
+func (g *Gate) statusOf(r *http.Request, err error) int {
+	if peer := certs.PeerOf(r); r.Header.Get(callerHeader) != "" && g.badPeer(peer) && peer.Role != certs.Proxy {
+		return http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
+	}
+	if status, known := StatusOf(err); known {
+		return status
+	}
+	return http.StatusForbidden
 }
 
 // isHost reports whether a request in the clear may be for a host.
@@ -234,6 +249,9 @@ func (g *Gate) check(r *http.Request, c *Caller) error {
 		if token, ok := known.Token(c.Token); !ok || token.expired() {
 			return errToken
 		}
+	}
+	if !c.until.IsZero() && time.Now().After(c.until) {
+		return errSession
 	}
 	return nil
 }
@@ -304,47 +322,13 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 	return Forwarded(text, known)
 }
 
-// byToken finds the caller by the token of a request.
-func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
-	if r.Header.Get("Authorization") == "" || g.Registry == nil {
-		return Caller{}, g.unknown()
-	}
-	text, ok := bearer(r)
-	if !ok {
-		return Caller{}, errToken
-	}
-	id, secret, err := ParseToken(text)
-	if err != nil {
-		return Caller{}, errToken
-	}
-	c := Caller{Role: rights.Anonymous, Token: id, From: r.RemoteAddr}
-	if known == nil {
-		return c, errStarting
-	}
-	var token Token
-	hash := sha256.Sum256([]byte(secret))
-	valid := func() (ok bool) {
-		token, ok = known.Token(id) // an unknown token has a hash that no secret has
-		same := subtle.ConstantTimeCompare(hash[:], token.Hash[:]) == 1
-		return same && ok && !token.expired()
-	}
-	if !valid() {
-		// The wait is as long for a wrong secret as for an unknown id.
-		if known.CatchUp(r.Context(), valid); !valid() {
-			return c, errToken
-		}
-	}
-	c.Role, c.Name = token.Role, token.Owner
-	return c, nil
-}
-
 // byProxy finds the caller of a request that a proxy sends. Either the request has a token of the caller, or the
 // proxy names the caller.
 func (g *Gate) byProxy(r *http.Request, proxy Caller, known Registry) (c Caller, err error) {
 	named := r.Header.Values(callerHeader)
 	_, hasToken := bearer(r)
 	switch {
-	case len(named) == 0 && !hasToken:
+	case len(named) == 0 && !hasToken && !rights.OfPage(r.URL.Path):
 		return proxy, errUnnamed
 	case len(named) == 0:
 		c, err = g.byToken(r, known)
@@ -403,6 +387,7 @@ func Forwarded(text string, known Registry) (c Caller, err error) {
 // Forward puts the caller of a request into the request that forwards it.
 func Forward(out *http.Request, ctx context.Context) {
 	out.Header.Del("Authorization")
+	out.Header.Del("Cookie")
 	out.Header.Del(callerHeader)
 	if g, ok := ctx.Value(grantKey{}).(*grant); ok {
 		if b, err := json.Marshal(g.Caller); err == nil { // text only: it cannot fail
@@ -417,6 +402,7 @@ type grant struct {
 	access  rights.Access
 	settled bool // true if the caller owns what the request changes
 	refused func(reason Reason, err error)
+	gate    *Gate // nil: none has found the caller
 }
 
 // deny tells of a refusal, and returns its error.
@@ -443,14 +429,16 @@ func Of(ctx context.Context) *Caller {
 }
 
 // Route returns a handler that answers the callers with a right to a request. pattern is a
-// method and a path, as http.ServeMux reads them.
+// method and a path, as http.ServeMux reads them. The handler may make other requests for the same caller, with its
+// context: each has its own right.
 func Route(pattern string, next http.HandlerFunc) http.HandlerFunc {
 	method, path, _ := strings.Cut(pattern, " ")
 	return func(w http.ResponseWriter, r *http.Request) {
-		g, ok := r.Context().Value(grantKey{}).(*grant)
-		if !ok {
-			g = &grant{Caller: Caller{Role: rights.Anonymous}}
+		g := &grant{Caller: Caller{Role: rights.Anonymous}}
+		if of, ok := r.Context().Value(grantKey{}).(*grant); ok {
+			g.Caller, g.refused, g.gate = of.Caller, of.refused, of.gate
 		}
+		r = r.WithContext(context.WithValue(r.Context(), grantKey{}, g))
 		switch g.access = rights.OnHTTP(g.Role, method, path); {
 		case g.access == rights.None:
 			reason := ReasonRole

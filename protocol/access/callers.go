@@ -29,6 +29,8 @@ type Caller struct {
 	Via    string      `json:"via,omitempty"`    // name of the proxy that has sent the request
 	From   string      `json:"from"`             // address, host:port
 	Quota  uint32      `json:"quota,omitempty"`  // of the caller's certificate; see certs.Identity
+
+	until time.Time // when the session of the caller's browser ends; zero: it has none
 }
 
 // String names a caller, such as "user ana".
@@ -51,6 +53,8 @@ type Registry interface {
 	Revoked(serial string) bool
 	// Member reports whether a coordinator is a member of the cluster.
 	Member(name string) bool
+	// Cluster returns the id of the cluster.
+	Cluster() string
 	// CatchUp waits until done reports true, at most as long as this server may lack what the
 	// cluster has just accepted.
 	CatchUp(ctx context.Context, done func() bool)
@@ -199,7 +203,8 @@ func StatusOf(err error) (status int, ok bool) {
 		return http.StatusServiceUnavailable, true // the client asks again
 	case errors.Is(err, errRemoved):
 		return StatusRemoved, true
-	case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken):
+	case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken), errors.Is(err, errSession),
+		errors.Is(err, errCookies):
 		return http.StatusUnauthorized, true
 	case errors.As(err, &untrusted), errors.Is(err, errExpired), errors.Is(err, errRevoked):
 		return http.StatusForbidden, true

@@ -108,6 +108,7 @@ const (
 	OwnOnly // users below admin may make it only about what they have made
 	Changes // changes the state of the cluster
 	ToFile  // the body goes to a file, so it takes no memory
+	Page    // browsers send it; it is no part of the API, and makes requests of the API for its caller
 )
 
 type others = map[Role]Access
@@ -223,6 +224,21 @@ var Requests = []Request{
 	{Pattern: "POST /v1/revocations", Role: Admin, Kind: Changes, Others: nil,
 		Purpose: "revokes a certificate of a cluster with TLS. The keys are `serial`, and optionally " +
 			"`identity` and `until`"},
+	{Pattern: "GET /{$}", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "leads to the page"},
+	{Pattern: "GET /ui", Role: Read, Kind: AnyAnswers | Page, Purpose: "shows the first view of the page"},
+	{Pattern: "GET /ui/{view...}", Role: Read, Kind: AnyAnswers | Page, Purpose: "shows a view of the page"},
+	{Pattern: "GET /ui/live", Role: Read, Kind: AnyAnswers | Page | Stream,
+		Purpose: "sends the regions of the first view that change, as server-sent events"},
+	{Pattern: "GET /ui/live/{view...}", Role: Read, Kind: AnyAnswers | Page | Stream,
+		Purpose: "sends the regions of a view that change, as server-sent events"},
+	{Pattern: "POST /ui/{action...}", Role: Read, Kind: AnyAnswers | Page,
+		Purpose: "makes a change, as the request of the API that it stands for permits"},
+	{Pattern: "GET /ui/login", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "asks for a token"},
+	{Pattern: "POST /ui/login", Role: Anonymous, Kind: AnyAnswers | Page,
+		Purpose: "exchanges a token for a cookie ([sessions](../security.md#sessions-of-browsers))"},
+	{Pattern: "POST /ui/logout", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "removes the cookie"},
+	{Pattern: "GET /ui/static/{hash}/{file}", Role: Anonymous, Kind: AnyAnswers | Page,
+		Purpose: "returns the style sheet, the script or the icon"},
 }
 
 // byPattern finds a row of Requests.
@@ -243,11 +259,33 @@ var routes = func() *http.ServeMux {
 	return mux
 }()
 
+// Open reports whether callers without an identity may make a request, or one that asks about it.
+func Open(r *http.Request) bool {
+	if r.Method == http.MethodOptions {
+		other := *r
+		other.Method = http.MethodGet
+		r = &other
+	}
+	row := rowOf(r)
+	return row != nil && (row.Role == Anonymous || row.Others[Anonymous] != None)
+}
+
+// OfPage reports whether a path is of the page, which browsers show.
+func OfPage(path string) bool { return path == PagePath || strings.HasPrefix(path, PagePath+"/") }
+
+// PagePath is the path of the page's first view. Those of the other views are below it.
+const PagePath = "/ui"
+
+// rowOf finds the row of a request, or nil.
+func rowOf(r *http.Request) *Request {
+	_, pattern := routes.Handler(r)
+	return byPattern[pattern]
+}
+
 // Is reports what a request is, as Requests says. A property that depends on the query is left out if the query
 // does not have it.
 func Is(r *http.Request) Kind {
-	_, pattern := routes.Handler(r)
-	row := byPattern[pattern]
+	row := rowOf(r)
 	if row == nil {
 		return 0
 	}
