@@ -24,22 +24,17 @@ func openOrSay(a *cli.App, url string) {
 
 // openBrowser opens an address in the browser of the user. The browser outlives this process.
 func openBrowser(url string) error {
-	opener := []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		opener = []string{"open"}
-	case "windows":
-		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
-	default:
-		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" && os.Getenv("BROWSER") == "" {
-			return errors.New("this session has no display")
-		}
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	} else if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" && os.Getenv("BROWSER") == "" {
+		return errors.New("this session has no display")
 	}
-	path, err := exec.LookPath(opener[0])
+	path, err := exec.LookPath(opener)
 	if err != nil {
-		return fmt.Errorf("the program %s is not installed", opener[0])
+		return fmt.Errorf("the program %s is not installed", opener)
 	}
-	cmd := exec.Command(path, append(opener[1:], url)...)
+	cmd := exec.Command(path, url)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of this command does not reach the browser
 	if err := cmd.Start(); err != nil {
 		return err
@@ -49,7 +44,7 @@ func openBrowser(url string) error {
 	select {
 	case err := <-ended:
 		if err != nil {
-			return fmt.Errorf("%s: %w", opener[0], err)
+			return fmt.Errorf("%s: %w", opener, err)
 		}
 	case <-time.After(openWithin): // it may be the browser itself
 	}

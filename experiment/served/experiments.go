@@ -107,7 +107,10 @@ func (f *Folder) describe(ctx context.Context, p *place, look func(*skeleton, *e
 	if plan.of == nil && runs.of == nil {
 		return nil, errNone(p.name)
 	}
-	running, works := experiment.Working(f.path(p.path), time.Now())
+	running, works := map[string]float64(nil), false
+	if f.stamp(path.Join(p.path, lockFile)).size > 0 {
+		running, works = experiment.Working(f.path(p.path), time.Now())
+	}
 	same := r.described != nil && r.plan.is(plan) && r.runs.is(runs)
 	if !same || r.skeleton == nil && look != nil && !r.broken {
 		err := r.update(ctx, f.path(p.path), plan, runs)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Head is a model file without its tensors.
@@ -92,7 +93,7 @@ func (w *window) next(n int64) []byte {
 		return nil
 	}
 	if w.at < w.first || w.at+n > w.first+int64(len(w.buf)) {
-		w.first, w.buf = w.at, make([]byte, min(max(n, windowBytes), w.size-w.at))
+		w.first, w.buf = w.at, slices.Grow(w.buf[:0], int(max(n, windowBytes)))[:min(max(n, windowBytes), w.size-w.at)]
 		if got, err := w.from.ReadAt(w.buf, w.at); got < len(w.buf) {
 			if w.err = err; err == nil || errors.Is(err, io.EOF) {
 				w.err = nil
