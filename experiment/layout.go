@@ -145,29 +145,19 @@ type Counts struct {
 	Missing int `json:"missing"`
 }
 
-// Number returns the number of runs with a state.
-func (n *Counts) Number(state string) *int {
-	switch state {
-	case result.Done:
-		return &n.Done
-	case result.Failed:
-		return &n.Failed
-	case result.Running:
-		return &n.Running
-	}
-	return &n.Missing
-}
-
-// Plus returns the sums of two counts.
-func (n Counts) Plus(m Counts) Counts {
-	return Counts{Done: n.Done + m.Done, Failed: n.Failed + m.Failed, Running: n.Running + m.Running,
-		Missing: n.Missing + m.Missing}
-}
-
 // Count counts the runs of a table.
 func Count(t *result.Table) (n Counts) {
 	for i := range t.Runs {
-		*n.Number(t.Runs[i].State)++
+		switch t.Runs[i].State {
+		case result.Done:
+			n.Done++
+		case result.Failed:
+			n.Failed++
+		case result.Running:
+			n.Running++
+		default:
+			n.Missing++
+		}
 	}
 	return n
 }

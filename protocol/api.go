@@ -338,6 +338,8 @@ type Experiment struct {
 	Done  int      `json:"runs_done"` // runs that have ended
 	// NotRun is the number of runs that are left out because a budget is used up.
 	NotRun int `json:"runs_not_run,omitempty"`
+	// Running is the number of runs that are computed now. So a line of changes tells of every change of the grid.
+	Running int `json:"runs_running,omitempty"`
 	// Phases has a text for each running job.
 	Phases []string `json:"phases,omitempty"`
 	// Waiting, if set, says what a running job waits for, and the command that helps.

@@ -43,6 +43,8 @@ func Handler(cfg Config) http.Handler {
 	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
 	experiment := &experimentHandlers{responder: respond, jobView: view, results: result, submissions: submission,
 		jobs: job, reporting: newPlaces(1), deciding: newPlaces(2), committing: make(chan struct{}, 1)}
+	grid := &gridHandlers{jobView: view, results: result, source: experiment, building: newPlaces(1),
+		most: maxKnownRuns}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool {
 		return cfg.Status.Cluster().Leader == cfg.ID
 	}}
@@ -84,6 +86,7 @@ func Handler(cfg Config) http.Handler {
 		"POST /v1/experiments":               json(experiment.submit),
 		"GET /v1/experiments/{name}":         json(experiment.get),
 		"GET /v1/experiments/{name}/changes": changes.ofExperiment,
+		"GET /v1/experiments/{name}/grid":    json(grid.get),
 		"GET /v1/experiments/{name}/report":  experiment.writeReport,
 		"POST /v1/experiments/{name}/cancel": json(experiment.changeAll(cancels)),
 		"POST /v1/experiments/{name}/pause":  json(experiment.changeAll(pauses)),

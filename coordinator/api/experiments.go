@@ -285,6 +285,7 @@ var reportTypes = map[string]string{
 	"table": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8", "csv": "text/csv; charset=utf-8",
 	"json":  "application/json",
 	"latex": "application/x-tex; charset=utf-8", "html": "text/html; charset=utf-8; product=" + protocol.Product,
+	"fragment": "text/html; charset=utf-8; product=" + protocol.Product,
 }
 
 // writeReport answers with the report of an experiment, of the runs that have ended. Notes about the results come first

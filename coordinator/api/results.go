@@ -193,15 +193,24 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	return h.statesOf(r.Context(), asked)
 }
 
+// doneOutcome is what the outcome of a done job of runs says of them.
+type doneOutcome struct {
+	Failed  int   `json:"runs_failed"`
+	NotRun  int   `json:"runs_not_run"`
+	Failing []int `json:"failed_runs"`  // ascending; empty if they are not listed
+	LeftOut []int `json:"not_run_runs"` // ascending; empty if they are not listed
+}
+
+// doneRuns reads the outcome of a job of runs. ok is false if the job is not done.
+func doneRuns(j *state.Job) (o doneOutcome, ok bool) {
+	ok = j.State == protocol.Done && json.Unmarshal(j.Outcome, &o) == nil
+	return o, ok
+}
+
 // statesOf returns how runs have ended, at most a page.
 func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *protocol.JobCellStates, err error) {
 	page := &statePage{protocol.JobCellStates{States: []protocol.CellState{}}}
-	var outcome struct {
-		Failed int `json:"runs_failed"`
-		NotRun int `json:"runs_not_run"`
-	}
-	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 ||
-		outcome.NotRun > 0 {
+	if o, ok := doneRuns(asked.job); !ok || o.Failed+o.NotRun > 0 {
 		page.Next, err = h.fill(ctx, page, asked)
 		return &page.JobCellStates, err
 	}
@@ -216,13 +225,26 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 }
 
 // newStates calls take for each ended run of a job that known does not have, for about a page of them. take must mark
-// the run in known. more is true if others may follow. No outcome is read while the job is not done: the log says how
-// runs ended.
+// the run in known. more is true if others may follow. No outcome is read, because the log says how runs ended, unless
+// the outcome of a done job lists too few of its runs.
 func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool,
 	take func(protocol.CellState)) (more bool, err error) {
 	if j.State == protocol.Done {
 		first := slices.Index(known, false)
 		if first < 0 {
+			return false, nil
+		}
+		if o, ok := doneRuns(j); ok && len(o.Failing) == o.Failed && len(o.LeftOut) == o.NotRun {
+			for run := first; run < len(known); run++ {
+				if run == first+protocol.CellStatesPage {
+					return true, nil
+				}
+				_, failed := slices.BinarySearch(o.Failing, run)
+				_, leftOut := slices.BinarySearch(o.LeftOut, run)
+				if !known[run] {
+					take(protocol.CellState{Task: run, Failed: failed, NotRun: leftOut})
+				}
+			}
 			return false, nil
 		}
 		page, err := h.statesOf(ctx, &runRange{job: j, from: first, until: len(known)})

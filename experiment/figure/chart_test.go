@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 	"pgregory.net/rapid"
 )
 
@@ -27,7 +26,7 @@ type recording struct {
 
 // record draws a figure on a recording.
 func record(f *Figure) *recording {
-	r := &recording{CanvasSizer: vgsvg.New(f.width, f.height)}
+	r := &recording{CanvasSizer: &svg{width: f.width, height: f.height, states: make([]svgState, 1)}}
 	f.draw(draw.New(r))
 	return r
 }

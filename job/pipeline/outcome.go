@@ -59,6 +59,9 @@ type Outcome struct {
 	CellCount   int `json:"run_count,omitempty"`
 	CellsFailed int `json:"runs_failed,omitempty"`
 	CellsNotRun int `json:"runs_not_run,omitempty"`
+	// FailedCells and LeftOutCells are these tasks, ascending. They are empty if there are too many.
+	FailedCells  []int `json:"failed_runs,omitempty"`
+	LeftOutCells []int `json:"not_run_runs,omitempty"`
 	// CellsSpent are the seconds of computing of the runs of each budget, by its name.
 	CellsSpent map[string]float64 `json:"runs_spent_seconds,omitempty"`
 

@@ -190,6 +190,8 @@ func jobOperations() []operation {
 				"state": []protocol.JobState{protocol.Done}}}},
 		{pattern: "GET /v1/experiments/{name}", id: "getExperiment", out: protocol.Experiment{},
 			example: Example{Path: study}},
+		{pattern: "GET /v1/experiments/{name}/grid", id: "getExperimentGrid", params: new(protocol.GridQuery).Params(),
+			out: protocol.ExperimentGrid{}, example: Example{Path: study, Query: query{"from": 1, "limit": 10}}},
 		{pattern: "GET /v1/experiments/{name}/report", id: "getExperimentReport",
 			params: new(protocol.ReportQuery).Params(), medias: []string{mediaJSON, mediaText, "text/markdown", "text/csv",
 				"application/x-tex", "text/html"}, example: Example{Path: study, Query: query{"format": "md", "no_times": true}}},

@@ -183,9 +183,13 @@ var Requests = []Request{
 	{Pattern: "GET /v1/experiments/{name}/changes", Role: Read, Kind: Stream, Others: nil,
 		Purpose: "sends the experiment as a line of JSON at once and after each change, until all of its jobs have ended. " +
 			"`?runs=true` adds the runs that have ended ([streams](#streams-of-changes))"},
+	{Pattern: "GET /v1/experiments/{name}/grid", Role: Read, Kind: 0, Others: nil,
+		Purpose: "counts the runs of an experiment by method and dataset, with some of the failed runs. `?limit=N` returns " +
+			"only N methods, and `?from=N` begins with method N, counted from 0"},
 	{Pattern: "GET /v1/experiments/{name}/report", Role: Read, Kind: 0, Others: nil,
-		Purpose: "returns the report of the runs that have ended. `?format=F` is table, md, csv, json, latex or html; " +
-			"`no_times`, `sample`, `all_tests` (true or false) and `level` are as the flags of `coppice experiment report`. " +
+		Purpose: "returns the report of the runs that have ended. `?format=F` is table, md, csv, json, latex, html or " +
+			"fragment ([formats](reports.md#formats)); `no_times`, `sample`, `all_tests` (true or false) and `level` are as " +
+			"the flags of `coppice experiment report`. " +
 			"An experiment of more than 200,000 runs (20,000 with recorded data) is refused"},
 	{Pattern: "POST /v1/experiments/{name}/cancel", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
 		Purpose: "cancels the jobs of an experiment that have not ended"},
