@@ -11,9 +11,7 @@ package page
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"html/template"
@@ -21,9 +19,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
-	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -65,46 +61,6 @@ type asset struct {
 	kind    string
 }
 
-// newSite returns a site with its templates and assets.
-func newSite(cfg Config) *site {
-	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
-	s.live.open()
-	for _, file := range entries("static") {
-		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
-		sum := sha256.Sum256(b)
-		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}
-	}
-	s.views = s.parse()
-	return s
-}
-
-// Handler returns the handler of all paths below Root.
-func Handler(cfg Config) http.Handler {
-	s := newSite(cfg)
-	mux := http.NewServeMux()
-	for pattern, v := range s.routes() {
-		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, v) })
-		mux.HandleFunc("GET "+Root+"/live"+pattern, func(w http.ResponseWriter, r *http.Request) { s.follow(w, r, v) })
-	}
-	for pattern, act := range s.actions() {
-		mux.HandleFunc("POST "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, act) })
-	}
-	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
-	mux.HandleFunc("GET "+Root+"/login", s.askLogin)
-	mux.HandleFunc("POST "+Root+"/login", s.login)
-	mux.HandleFunc("POST "+Root+"/logout", s.logout)
-	mux.HandleFunc("GET "+Root+"/download/models/{name...}", s.download)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.serve(w, r, func(*visit) (*view, error) {
-			return nil, &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is no page %s.", r.URL.Path)}
-		})
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		access.Protect(w.Header()) // a server without access.Gate has not
-		mux.ServeHTTP(w, r)
-	})
-}
-
 // visit is a request of a browser.
 type visit struct {
 	*http.Request
@@ -135,24 +91,6 @@ type viewFunc func(*visit) (*view, error)
 
 // action carries out a form. It returns the path to go to, below Root.
 type action func(*visit) (to string, err error)
-
-// routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.
-func (s *site) routes() map[string]viewFunc {
-	all := map[string]viewFunc{
-		"/{$}":        jobsView, // http.ServeMux would redirect /ui otherwise
-		"":            jobsView,
-		"/jobs":       jobsView,
-		"/jobs/{job}": jobView,
-	}
-	return all
-}
-
-// actions has the actions by pattern, below Root.
-func (s *site) actions() map[string]action {
-	return map[string]action{
-		"/jobs/{job}/{change}": changeJob,
-	}
-}
 
 // Error is an error that a page shows.
 type Error struct {
@@ -277,31 +215,6 @@ func (s *site) others(r *http.Request) (all []string) {
 	return all
 }
 
-var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml"}
-
-// serveStatic answers with an asset. Its address has its hash, so browsers may keep it.
-func (s *site) serveStatic(w http.ResponseWriter, r *http.Request) {
-	a, ok := s.static[r.PathValue("file")]
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", a.kind)
-	if r.PathValue("hash") == a.hash {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
-}
-
-// download answers with a model file.
-func (s *site) download(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	file := strings.ReplaceAll(name, "/", "-") + ".model"
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
-	s.api.pass(w, r, "/v1/models/"+escapePath(name))
-}
-
 // entries lists the files of an embedded folder.
 func entries(dir string) (names []string) {
 	list, _ := fs.ReadDir(files, dir) // embedded, so it exists
@@ -309,6 +222,19 @@ func entries(dir string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// section is an element of the navigation.
+type section struct{ Path, Title string }
+
+// Sections lists the sections of the navigation.
+func (s *site) Sections() []section {
+	all := []section{{"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
+	if s.Folder != "" {
+		return []section{all[1], all[0], all[3]}
+	}
+	return append(all, section{"workers", "Workers"}, section{"coordinators", "Coordinators"}, section{"audit", "Audit"},
+		section{"submit", "Submit"})
 }
 
 // parse reads the templates. Each view has the parts of layout.html and parts.html.
@@ -364,19 +290,6 @@ func escapePath(text string) string {
 		parts[i] = url.PathEscape(p)
 	}
 	return strings.Join(parts, "/")
-}
-
-// section is an element of the navigation.
-type section struct{ Path, Title string }
-
-// Sections lists the sections of the navigation.
-func (s *site) Sections() []section {
-	all := []section{{"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
-	if s.Folder != "" {
-		return []section{all[1], all[0], all[3]}
-	}
-	return append(all, section{"workers", "Workers"}, section{"coordinators", "Coordinators"}, section{"audit", "Audit"},
-		section{"submit", "Submit"})
 }
 
 // Title names the kind of error.

@@ -308,6 +308,12 @@ const (
 	IdleUnreachable IdleReason = "unreachable" // it has lost its connection
 )
 
+// IdleReasons lists the reasons.
+var IdleReasons = []IdleReason{
+	IdleNoJob, IdlePaused, IdleJobWaits, IdleNextRound, IdleFewTasks, IdleShards, IdleStalled, IdleMemory, IdleRefused,
+	IdleQuarantined, IdleFolder, IdleUnreachable,
+}
+
 // BriefText is how many bytes of a text Brief keeps at the most, without its dots.
 const BriefText = 200
 

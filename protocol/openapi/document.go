@@ -36,10 +36,10 @@ var statuses = map[int]string{
 	http.StatusInsufficientStorage:          "the disk is nearly full, or the request would exceed the quota of blobs",
 }
 
-// Document returns the description of the API. prefix is the path below which a proxy has the API, or empty.
-func Document(prefix string) []byte {
-	s := &schemas{named: object{}, types: make(map[string]reflect.Type)}
-	paths := make(map[string]object)
+// requests describes all requests by path and method, and the types of their bodies.
+func requests() (paths map[string]object, s *schemas) {
+	s = &schemas{named: object{}, types: make(map[string]reflect.Type)}
+	paths = make(map[string]object)
 	for i := range rights.Requests {
 		r := &rights.Requests[i]
 		if r.Kind&rights.Page != 0 {
@@ -54,6 +54,13 @@ func Document(prefix string) []byte {
 	}
 	s.of(reflect.TypeFor[protocol.Problem]())
 	s.strict()
+	s.describe()
+	return paths, s
+}
+
+// Document returns the description of the API. prefix is the path below which a proxy has the API, or empty.
+func Document(prefix string) []byte {
+	paths, s := requests()
 	responses := object{}
 	for status, meaning := range statuses {
 		response := object{"description": meaning}

@@ -53,6 +53,7 @@ var own = map[reflect.Type]object{
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[protocol.JobState]():   texts(protocol.JobStates),
 	reflect.TypeFor[protocol.WaitReason](): texts(protocol.WaitReasons()),
+	reflect.TypeFor[protocol.IdleReason](): texts(protocol.IdleReasons),
 }
 
 func texts[S ~string](values []S) (list []string) {

@@ -1,0 +1,97 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol/access"
+)
+
+// newSite returns a site with its templates and assets.
+func newSite(cfg Config) *site {
+	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
+	s.live.open()
+	for _, file := range entries("static") {
+		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
+		sum := sha256.Sum256(b)
+		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}
+	}
+	s.views = s.parse()
+	return s
+}
+
+// Handler returns the handler of all paths below Root.
+func Handler(cfg Config) http.Handler {
+	s := newSite(cfg)
+	mux := http.NewServeMux()
+	for pattern, v := range s.routes() {
+		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, v) })
+		mux.HandleFunc("GET "+Root+"/live"+pattern, func(w http.ResponseWriter, r *http.Request) { s.follow(w, r, v) })
+	}
+	for pattern, act := range s.actions() {
+		mux.HandleFunc("POST "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, act) })
+	}
+	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("GET "+Root+"/login", s.askLogin)
+	mux.HandleFunc("POST "+Root+"/login", s.login)
+	mux.HandleFunc("POST "+Root+"/logout", s.logout)
+	mux.HandleFunc("GET "+Root+"/download/models/{name...}", s.download)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, func(*visit) (*view, error) {
+			return nil, &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is no page %s.", r.URL.Path)}
+		})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		access.Protect(w.Header()) // a server without access.Gate has not
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.
+func (s *site) routes() map[string]viewFunc {
+	all := map[string]viewFunc{
+		"/{$}":        jobsView, // http.ServeMux would redirect /ui otherwise
+		"":            jobsView,
+		"/jobs":       jobsView,
+		"/jobs/{job}": jobView,
+	}
+	return all
+}
+
+// actions has the actions by pattern, below Root.
+func (s *site) actions() map[string]action {
+	return map[string]action{
+		"/jobs/{job}/{change}": changeJob,
+	}
+}
+
+var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
+
+// serveStatic answers with an asset. Its address has its hash, so browsers may keep it.
+func (s *site) serveStatic(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.static[r.PathValue("file")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", a.kind)
+	if r.PathValue("hash") == a.hash {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
+}
+
+// download answers with a model file.
+func (s *site) download(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	file := strings.ReplaceAll(name, "/", "-") + ".model"
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
+	s.api.pass(w, r, "/v1/models/"+escapePath(name))
+}
