@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/experiment"
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
 )

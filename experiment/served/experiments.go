@@ -225,6 +225,7 @@ func (s *skeleton) describe(ends *experiment.Ends, running map[string]float64, w
 		same.All++
 		switch {
 		case runs:
+			d.Running++
 			same.Running = append(same.Running, max(0, now-since))
 		case !ended:
 			missing++

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -62,7 +63,7 @@ func jobOf(p *place, h *modelfile.Head, made *pipeline.Provenance) (*protocol.Jo
 // waiting describes a training of which nothing is known but its file.
 func waiting(p *place) *protocol.JobInfo {
 	return &protocol.JobInfo{ID: p.id, Index: index(stamp{}, p.file), Name: p.name, Submitted: p.file.seconds(),
-		Ended: p.file.seconds()}
+		Ended: p.file.seconds(), Job: new(round.Job)}
 }
 
 // jobAt is training, with an error as the error of a job.

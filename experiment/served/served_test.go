@@ -186,6 +186,7 @@ func TestExperiments(t *testing.T) {
 	if len(list.Experiments) != 1 || list.Total != 2 || list.Next != "begun" {
 		t.Errorf("%+v", list)
 	}
+	list = protocol.ExperimentList{}
 	get(t, s, "/v1/experiments?state=paused&limit=1&sort=name&after=begun", &list)
 	if len(list.Experiments) != 1 || list.Experiments[0].Name != "sub:half" || list.Next != "" {
 		t.Errorf("%+v", list)
@@ -378,7 +379,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	// A name that begins with a dot is left out.
 	if len(seen) != len(names)-1 || !seen["in:<img src=x onerror=alert(1)>"] || !seen["in:same"] || !seen["in:same~2"] {
-		t.Errorf("%q", seen)
+		t.Errorf("%+v", seen)
 	}
 	for _, name := range []string{"..", ".", "../" + filepath.Base(outside) + "/secret", outside + "/secret.experiment",
 		"link/secret", "link:secret", "in:link", "half", "in/..x"} {
