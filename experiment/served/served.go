@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -43,6 +44,9 @@ func Open(dir string) (*Folder, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
