@@ -118,7 +118,7 @@ func TestNumbers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := numbers.Of(j, tested)
+			list, err := numbers.Add(j, tested)
 			if err != nil || len(list) != len(runs) {
 				t.Fatalf("%d numbers of %d runs, %v", len(list), len(runs), err)
 			}
@@ -132,8 +132,8 @@ func TestNumbers(t *testing.T) {
 				byKey[key], byNumber[number] = number, key
 			}
 		}
-		if numbers.Count() != len(byKey) {
-			t.Errorf("%d numbers of %d keys", numbers.Count(), len(byKey))
+		if numbers.Different() != len(byKey) {
+			t.Errorf("%d numbers of %d keys", numbers.Different(), len(byKey))
 		}
 	})
 }

@@ -26,11 +26,11 @@ func NewNumbers() *Numbers {
 	return &Numbers{texts: make(map[string]int32), runs: make(map[runIdentity]int32)}
 }
 
-// Count returns the number of different runs.
-func (n *Numbers) Count() int { return len(n.runs) }
+// Different returns the number of different runs.
+func (n *Numbers) Different() int { return len(n.runs) }
 
-// Of returns the number of each run of a job, by unit. tested is as in a Plan.
-func (n *Numbers) Of(j *round.Job, tested []string) ([]int32, error) {
+// Add numbers the runs of a job and returns the numbers, by unit. tested is as in a Plan.
+func (n *Numbers) Add(j *round.Job, tested []string) ([]int32, error) {
 	if j.Cells == nil || j.Split.Overlap && len(tested) != j.Split.Folds {
 		return nil, fmt.Errorf("%w: the job has no runs, or test samples for %d of %d folds", ErrFolder, len(tested),
 			j.Split.Folds)
@@ -42,7 +42,7 @@ func (n *Numbers) Of(j *round.Job, tested []string) ([]int32, error) {
 	texts := make([][2]int32, len(j.Cells.Rows)) // of the runs of fold 0 and of others, from 1 on; 0: not known
 	folds := make([]int32, len(tested))
 	for i := range tested {
-		folds[i] = n.text([]byte(tested[i]))
+		folds[i] = n.intern([]byte(tested[i]))
 	}
 	for unit, at := range j.Cells.All() {
 		fold := j.Cells.Index(at) % j.Split.Folds
@@ -63,7 +63,7 @@ func (n *Numbers) Of(j *round.Job, tested []string) ([]int32, error) {
 			if len(parts) == 1 { // it has a mark in another place
 				parts = markedText{keyText(child, "", &j.Cells.Labels)}
 			}
-			if id.text = 1 + n.text(bytes.Join(parts, []byte{0})); common {
+			if id.text = 1 + n.intern(bytes.Join(parts, []byte{0})); common {
 				*text = id.text
 			}
 		}
@@ -77,8 +77,8 @@ func (n *Numbers) Of(j *round.Job, tested []string) ([]int32, error) {
 	return list, nil
 }
 
-// text returns the number of a text.
-func (n *Numbers) text(text []byte) int32 {
+// intern returns the number of a text.
+func (n *Numbers) intern(text []byte) int32 {
 	number, ok := n.texts[string(text)]
 	if !ok {
 		number = int32(len(n.texts))

@@ -114,7 +114,7 @@ func (h *gridHandlers) current(ctx context.Context, name string, of []*state.Job
 		}
 		next.ends[j.ID] = knownEnds{j, by}
 	}
-	h.keep(name, next)
+	h.remember(name, next)
 	return next, nil
 }
 
@@ -131,8 +131,8 @@ func (h *gridHandlers) find(name string) *knownGrid {
 	return h.known[name]
 }
 
-// keep keeps what is known of a grid. If there is too much, it drops the grids that were not used for longest.
-func (h *gridHandlers) keep(name string, k *knownGrid) {
+// remember keeps what is known of a grid. If there is too much, it drops the grids that were not used for longest.
+func (h *gridHandlers) remember(name string, k *knownGrid) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.known == nil {
@@ -142,7 +142,7 @@ func (h *gridHandlers) keep(name string, k *knownGrid) {
 	k.used, h.known[name] = h.used, k
 	runs := 0
 	for _, other := range h.known {
-		runs += other.Runs()
+		runs += other.Size()
 	}
 	for runs > h.most && len(h.known) > 1 {
 		oldest := name
@@ -151,7 +151,7 @@ func (h *gridHandlers) keep(name string, k *knownGrid) {
 				oldest = other
 			}
 		}
-		runs -= h.known[oldest].Runs()
+		runs -= h.known[oldest].Size()
 		delete(h.known, oldest)
 	}
 }

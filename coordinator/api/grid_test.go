@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -97,14 +98,21 @@ func TestGrid(t *testing.T) {
 		part.Next != 0 || part.Runs != g.Runs {
 		t.Errorf("%+v", part)
 	}
-	// the outcomes of the done job are nowhere, but its own outcome lists the runs
+	// the outcomes of the done job are not here, but its own outcome lists the runs
+	parts := make([][]byte, 8)
+	for run := range parts {
+		parts[run] = outcomeOf(run)
+	}
+	parts[2], parts[4], parts[5] = failedOutcome, nil, nil
+	outcomes := childjob.AppendCells(nil, parts, make([]uint64, len(parts)))
 	e := protocol.FinishEntry{Epoch: s.epoch, Job: s.jobs[0].ID, Time: 9, Outcome: json.RawMessage(
 		`{"run_count":8,"runs_failed":1,"failed_runs":[2],"runs_not_run":2,"not_run_runs":[4,5]}`),
-		Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blobs.Sum([]byte("none")), Bytes: 1}, Count: 8}}}
+		Cells: []protocol.CellsRef{{BlobRef: protocol.BlobRef{Blob: blobs.Sum(outcomes), Bytes: 1}, Count: 8}}}
 	s.propose(protocol.EntryFinish, e)
 	s.live.Running = nil
 	done := protocol.RunCounts{All: 8, Done: 5, Failed: 1, NotRun: 2}
 	s.check("the job is done", protocol.RunCounts{Done: 2, Failed: 1, NotRun: 1}, done)
+	s.blob(outcomes)
 	// another submission has a method more, and the runs that were not run
 	s.submitStudy("second", "aa-knn, rf, sa-bfgs")
 	s.check("runs that were not run wait again", protocol.RunCounts{Done: 2, Failed: 1},
@@ -153,18 +161,18 @@ func TestGridsAreBounded(t *testing.T) {
 	}
 	h := &gridHandlers{source: s.experimentsOf()}
 	k, err := h.build(t.Context(), "e", of)
-	if err != nil || k.Runs() != 16 {
+	if err != nil || k.Size() != 16 {
 		t.Fatalf("%+v, %v", k, err)
 	}
-	h.most = 3 * k.Runs()
+	h.most = 3 * k.Size()
 	for _, name := range []string{"a", "b", "c", "a", "d"} {
-		h.keep(name, &knownGrid{Grid: k.Grid})
+		h.remember(name, &knownGrid{Grid: k.Grid})
 	}
 	if names := slices.Sorted(maps.Keys(h.known)); !slices.Equal(names, []string{"a", "c", "d"}) {
 		t.Errorf("%v", names)
 	}
 	h.most = 1
-	if h.keep("e", k); len(h.known) != 1 || h.find("e") != k {
+	if h.remember("e", k); len(h.known) != 1 || h.find("e") != k {
 		t.Errorf("%v", h.known)
 	}
 }

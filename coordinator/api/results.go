@@ -193,16 +193,8 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	return h.statesOf(r.Context(), asked)
 }
 
-// doneOutcome is what the outcome of a done job of runs says of them.
-type doneOutcome struct {
-	Failed  int   `json:"runs_failed"`
-	NotRun  int   `json:"runs_not_run"`
-	Failing []int `json:"failed_runs"`  // ascending; empty if they are not listed
-	LeftOut []int `json:"not_run_runs"` // ascending; empty if they are not listed
-}
-
 // doneRuns reads the outcome of a job of runs. ok is false if the job is not done.
-func doneRuns(j *state.Job) (o doneOutcome, ok bool) {
+func doneRuns(j *state.Job) (o pipeline.CellsWithout, ok bool) {
 	ok = j.State == protocol.Done && json.Unmarshal(j.Outcome, &o) == nil
 	return o, ok
 }
@@ -210,7 +202,7 @@ func doneRuns(j *state.Job) (o doneOutcome, ok bool) {
 // statesOf returns how runs have ended, at most a page.
 func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *protocol.JobCellStates, err error) {
 	page := &statePage{protocol.JobCellStates{States: []protocol.CellState{}}}
-	if o, ok := doneRuns(asked.job); !ok || o.Failed+o.NotRun > 0 {
+	if o, ok := doneRuns(asked.job); !ok || o.CellsFailed+o.CellsNotRun > 0 {
 		page.Next, err = h.fill(ctx, page, asked)
 		return &page.JobCellStates, err
 	}
@@ -234,13 +226,13 @@ func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bo
 		if first < 0 {
 			return false, nil
 		}
-		if o, ok := doneRuns(j); ok && len(o.Failing) == o.Failed && len(o.LeftOut) == o.NotRun {
+		if o, ok := doneRuns(j); ok && len(o.Failed) == o.CellsFailed && len(o.NotRun) == o.CellsNotRun {
 			for run := first; run < len(known); run++ {
 				if run == first+protocol.CellStatesPage {
 					return true, nil
 				}
-				_, failed := slices.BinarySearch(o.Failing, run)
-				_, leftOut := slices.BinarySearch(o.LeftOut, run)
+				_, failed := slices.BinarySearch(o.Failed, run)
+				_, leftOut := slices.BinarySearch(o.NotRun, run)
 				if !known[run] {
 					take(protocol.CellState{Task: run, Failed: failed, NotRun: leftOut})
 				}

@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/experiment/figure/svg"
 )
 
 // recording is a canvas that records texts and paths.
@@ -26,7 +28,7 @@ type recording struct {
 
 // record draws a figure on a recording.
 func record(f *Figure) *recording {
-	r := &recording{CanvasSizer: &svg{width: f.width, height: f.height, states: make([]svgState, 1)}}
+	r := &recording{CanvasSizer: svg.New(svg.Options{Width: f.width, Height: f.height})}
 	f.draw(draw.New(r))
 	return r
 }

@@ -18,7 +18,8 @@ var rules string
 var Style = rules + figure.Style()
 
 // frameStyle is the style of a page around a report.
-const frameStyle = `:root { color-scheme: light dark; }
+const frameStyle = `
+:root { color-scheme: light dark; }
 body { font: 15px/1.45 "Liberation Sans", Arial, Helvetica, sans-serif; color: var(--figure-ink); background: var(--figure-paper); margin: 0 auto; padding: 1.5em; max-width: 62em; }
 h1 { font-size: 1.6em; }
 h2 { font-size: 1.25em; margin: 2em 0 .5em; border-bottom: 1px solid var(--report-rule); }
@@ -83,8 +84,8 @@ func (d *document) writeFragment(w io.Writer, level int) error {
 			if err != nil {
 				return err
 			}
-			out.WriteString("<figure>\n" + f.Element("figure "+strings.ReplaceAll(b.Name, "-", " ")) + "\n<figcaption>" + html.EscapeString(b.Caption) +
-				"</figcaption>\n</figure>\n")
+			out.WriteString("<figure>\n" + f.Element("figure "+strings.ReplaceAll(b.Name, "-", " ")) + "\n<figcaption>" +
+				html.EscapeString(b.Caption) + "</figcaption>\n</figure>\n")
 		}
 	}
 	if side {
@@ -120,11 +121,11 @@ func writeHTMLTable(out *bufio.Writer, t table) {
 	}
 	out.WriteString("</tr></thead>\n<tbody>\n")
 	for _, l := range t.lines {
-		row := "<tr>"
 		if l.rule {
-			row = `<tr class="report-rule">`
+			out.WriteString(`<tr class="report-rule">`)
+		} else {
+			out.WriteString("<tr>")
 		}
-		out.WriteString(row)
 		for i, c := range l.cells {
 			text := c.styled(html.EscapeString(c.text), &htmlCells)
 			if i == 0 {

@@ -77,12 +77,12 @@ func newGrid(o *experiment.Outline, jobs []*experiment.ClusterJob) (*Grid, error
 			return nil, fmt.Errorf("dataset %s: %w", o.Table.Datasets[d].Name, err)
 		}
 	}
-	g.head.Total, g.numbers = len(g.head.Methods), all.Count()
+	g.head.Total, g.numbers = len(g.head.Methods), all.Different()
 	for _, j := range jobs {
 		if j.Job == nil || j.Job.Cells == nil {
 			continue
 		}
-		numbers, err := all.Of(j.Job, j.Spec.Tested)
+		numbers, err := all.Add(j.Job, j.Spec.Tested)
 		if err != nil {
 			return nil, fmt.Errorf("job %s: %w", j.Name, err)
 		}
@@ -105,7 +105,7 @@ func (g *Grid) addSet(all *experiment.Numbers, o *experiment.Outline, d int) err
 	if set.Job == nil {
 		return nil
 	}
-	numbers, err := all.Of(set.Job, set.Tested)
+	numbers, err := all.Add(set.Job, set.Tested)
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (g *Grid) addSet(all *experiment.Numbers, o *experiment.Outline, d int) err
 	return nil
 }
 
-// Runs returns how many runs the grid keeps something of.
-func (g *Grid) Runs() (n int) {
+// Size returns how many runs the grid keeps something of.
+func (g *Grid) Size() (n int) {
 	for i := range g.jobs {
 		n += len(g.jobs[i].numbers)
 	}
@@ -149,6 +149,9 @@ func (g *Grid) Count(q protocol.GridQuery, of func(job uint64) Ends,
 	for method, datasets := range g.elements {
 		at := method - q.From
 		asked := at >= 0 && at < len(part.Methods)
+		if asked {
+			part.Methods[at].Runs = make([]protocol.GridElement, 0, len(datasets))
+		}
 		for d := range datasets {
 			e := protocol.GridElement{RunCounts: datasets[d].count(states)}
 			part.Runs = part.Runs.Plus(e.RunCounts)
@@ -158,9 +161,6 @@ func (g *Grid) Count(q protocol.GridQuery, of func(job uint64) Ends,
 			if most := protocol.MaxGridFailures - described; e.Failed > 0 && most > 0 {
 				e.Failures = g.failures(&datasets[d], states, failed, most, why)
 				described += len(e.Failures)
-			}
-			if part.Methods[at].Runs == nil {
-				part.Methods[at].Runs = make([]protocol.GridElement, 0, len(datasets))
 			}
 			part.Methods[at].Runs = append(part.Methods[at].Runs, e)
 		}

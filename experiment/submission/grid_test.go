@@ -91,8 +91,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestGridOfChanges: a run that is computed counts as running unless it has ended well, a run that was left out waits if
-// a later job that goes on has it, and only some failures are described.
+// TestGridOfChanges: a run that is computed counts as running unless it has ended well. A run that was left out waits
+// if a later job that goes on has it. Only some failures are described.
 func TestGridOfChanges(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
 	text := "name: e\ndatasets: [b]\nfolds: {k: 5, repeats: 8}\nmethods: [aa-knn, rf]\n"
@@ -143,7 +143,8 @@ func TestGridOfChanges(t *testing.T) {
 	if n := len(failures); n != protocol.MaxElementFailures || failures[0].Repeat != 0 || failures[2].Fold != 2 {
 		t.Errorf("%+v", failures)
 	}
-	if rest := count(protocol.GridQuery{From: 1}); len(rest.Methods) != 1 || rest.Next != 0 || rest.Methods[0].Name != "rf" {
+	if rest := count(protocol.GridQuery{From: 1}); len(rest.Methods) != 1 || rest.Next != 0 ||
+		rest.Methods[0].Name != "rf" {
 		t.Errorf("%+v", rest)
 	}
 	if none := count(protocol.GridQuery{From: 7}); none.Methods == nil || len(none.Methods) != 0 {

@@ -405,9 +405,10 @@ func (t *cells) Outcome() (*Outcome, error) {
 		return nil, errors.New("the job is not finished yet")
 	}
 	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks,
-		CellsFailed: len(t.failures), CellsNotRun: len(t.notRun), Cell: t.part, CellEnds: t.ends}
+		Cell: t.part, CellEnds: t.ends}
+	o.CellsFailed, o.CellsNotRun = len(t.failures), len(t.notRun)
 	if len(t.failures)+len(t.notRun) <= maxListed {
-		o.FailedCells, o.LeftOutCells = t.failures, t.notRun
+		o.Failed, o.NotRun = t.failures, t.notRun
 	}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
