@@ -203,9 +203,9 @@ func (s *site) others(r *http.Request) (all []string) {
 	if err := s.api.get(r.Context(), "/v1/cluster", url.Values{"local": {"true"}}, &c); err != nil {
 		return nil
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
+	scheme := "https"
+	if access.InClear(r.Context()) {
+		scheme = "http"
 	}
 	for _, m := range c.Coordinators {
 		if m.HTTP != r.Host {

@@ -14,7 +14,6 @@ import (
 	"path"
 
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // source asks the API in this process.
@@ -58,14 +57,14 @@ func (s source) bytes(ctx context.Context, method, path string, query url.Values
 	return answer.Bytes(), answer.problem()
 }
 
-// serve has the API answer a request. The request has a grant of its own, because the API writes into it.
+// serve has the API answer a request for the caller of a context.
 func (s source) serve(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values,
 	body []byte) (err error) {
 	target := path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	r, err := http.NewRequestWithContext(access.With(ctx, *access.Of(ctx)), method, target, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
@@ -102,7 +101,7 @@ func (s source) pass(w http.ResponseWriter, r *http.Request, path string) {
 		http.NotFound(w, r)
 		return
 	}
-	out := r.Clone(access.With(r.Context(), *access.Of(r.Context())))
+	out := r.Clone(r.Context())
 	out.URL, out.RequestURI = &url.URL{Path: path}, ""
 	out.Header.Del("Cookie")
 	s.api.ServeHTTP(w, out)

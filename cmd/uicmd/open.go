@@ -66,10 +66,7 @@ func (c *OpenCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	err = a.Print(struct {
-		URL string `json:"url"`
-	}{address}, func(w io.Writer) { fmt.Fprintln(w, address) })
-	if err != nil {
+	if err := a.Print(pageAt{URL: address}, func(w io.Writer) { fmt.Fprintln(w, address) }); err != nil {
 		return err
 	}
 	if client.UsesTLS(cl) {

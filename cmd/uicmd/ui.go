@@ -28,6 +28,12 @@ type UICmd struct {
 	NoBrowser bool   `help:"Do not open the page in a browser; only print its address."`
 }
 
+// pageAt is where a page is.
+type pageAt struct {
+	URL    string `json:"url"`
+	Folder string `json:"folder,omitempty"` // that it shows; empty: it shows a cluster
+}
+
 // The bounds of the server. A stream of changes has no end.
 const (
 	headerWithin = 10 * time.Second
@@ -65,13 +71,8 @@ func (c *UICmd) Run(a *cli.App) error {
 		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
-	shown := struct {
-		URL    string `json:"url"`
-		Folder string `json:"folder"`
-	}{"http://" + l.Addr().String() + page.Root, folder.Dir()}
-	err = a.Print(shown, func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", shown.URL)
-	})
+	shown := pageAt{"http://" + l.Addr().String() + page.Root, folder.Dir()}
+	err = a.Print(shown, func(w io.Writer) { fmt.Fprintln(w, shown.URL) })
 	if err == nil {
 		a.Note("the page shows %s until an interrupt (Ctrl-C)", folder.Dir())
 		if !c.NoBrowser {

@@ -82,7 +82,7 @@ func (g *Gate) refused(r *http.Request, c Caller, err error) {
 	switch {
 	case errors.As(err, &untrusted):
 		err = untrusted.reason
-	case errors.Is(err, errToken):
+	case errors.Is(err, errToken), errors.Is(err, errSession), errors.Is(err, errCookies):
 		reason = ReasonToken
 	case errors.Is(err, certs.ErrNoCertificate):
 		reason = ReasonIdentity

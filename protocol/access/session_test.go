@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -165,7 +166,6 @@ func TestSession(t *testing.T) {
 			t.Errorf("%s %v: %d %s", c.path, c.header, status, body)
 		}
 	}
-	p.site.address = p.address
 	if status, body := p.ask(p.as(p.User("eve", "read")), "GET", "/ui", "Cookie", cookie); status != 200 ||
 		!strings.Contains(body, "eve") {
 		t.Errorf("with a certificate: %d %s", status, body)
@@ -201,7 +201,7 @@ func TestForgedSessions(t *testing.T) {
 		"other secret":      access.SealSession(id, random(), testCluster, now.Add(time.Hour)),
 		"unknown token":     access.SealSession("0123456789abcdef", secret, testCluster, now.Add(time.Hour)),
 		"secret of another": access.SealSession(otherID, secret, testCluster, now.Add(time.Hour)),
-		"a token":           text, "quoted": `"` + good + `"x`, "other alphabet": strings.Repeat("+/", len(good)/2) + "A",
+		"a token":           text, "other alphabet": strings.Repeat("+/", len(good)/2) + "A",
 	}
 	b, err := base64.RawURLEncoding.DecodeString(good)
 	if err != nil {
@@ -214,9 +214,11 @@ func TestForgedSessions(t *testing.T) {
 	}
 	last := strings.IndexByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", good[len(good)-1])
 	forged["unused bits"] = good[:len(good)-1] + string("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[last^1])
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer web.CloseIdleConnections()
 	send := func(cookies ...string) (int, string) {
 		t.Helper()
-		return p.ask(p.as(nil), "GET", "/ui", "Cookie", strings.Join(cookies, "; "))
+		return p.ask(web, "GET", "/ui", "Cookie", strings.Join(cookies, "; "))
 	}
 	if status, body := send(cookieName + "=" + good); status != 200 || !strings.Contains(body, "ana") {
 		t.Fatalf("%d %s", status, body)
