@@ -24,7 +24,6 @@ import (
 const (
 	runsFile   = "cells.log"
 	layoutFile = "plan.json"
-	lockFile   = "lock"
 	modelsDir  = "models"
 )
 

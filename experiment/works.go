@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// lockFile is the file with the lock of a folder.
+const lockFile = "lock"
+
 // The process that has the lock of a folder writes into the file of the lock, every worksEvery, which runs it computes.
 // If the file is older than worksKept, the process has ended. So a reader needs no lock.
 const (

@@ -14,7 +14,7 @@ import (
 
 // OpenCmd is `coppice open`.
 type OpenCmd struct {
-	View  []string `arg:"" optional:"" help:"What to show: a job, by its number or name; job, experiment, dataset, model or worker and its name; or jobs, experiments, datasets, models, workers, coordinators, audit or submit (default: the jobs)."`
+	View  []string `arg:"" optional:"" help:"What to show: the number or name of a job; a word such as experiment and a name; or a section such as workers (default: the jobs)."`
 	Print bool     `help:"Do not open a browser; only print the address."`
 
 	connect.ServerFlags

@@ -26,12 +26,14 @@ const (
 	maxKept     = 500_000
 )
 
-// readings keeps what was read of experiments.
-type readings struct {
-	mu   sync.Mutex
-	all  map[string]*reading // by path
-	used uint64              // counts uses
-	kept int                 // the sum of the runs that are kept
+// experimentHandlers answer requests about experiments, and keep what was read of them.
+type experimentHandlers struct {
+	*shelf
+
+	reading sync.Mutex          // guards the fields below
+	all     map[string]*reading // by path
+	used    uint64              // counts uses
+	kept    int                 // the sum of the runs that are kept
 }
 
 // reading is what was read of an experiment.
@@ -46,7 +48,7 @@ type reading struct {
 	broken     bool // true if the files cannot be read
 	described  *described
 
-	kept int    // the runs of the skeleton that is kept; guarded by the lock of readings, as is used
+	kept int    // the runs of the skeleton that is kept; guarded by the lock of the handlers, as is used
 	used uint64 // when it was used last
 }
 
@@ -97,23 +99,23 @@ type described struct {
 
 // describe says how far an experiment is. Only what has changed since the last call is read. look, if not nil, is called
 // with what was read, if that is possible.
-func (f *Folder) describe(ctx context.Context, p *place, look func(*skeleton, *experiment.Ends)) (*described, error) {
-	r, err := f.readings.enter(ctx, p.path)
+func (e *experimentHandlers) describe(ctx context.Context, p *place, look func(*skeleton, *experiment.Ends)) (*described, error) {
+	r, err := e.enter(ctx, p.path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.readings.leave(r)
-	plan, runs := f.stamp(path.Join(p.path, planFile)), f.stamp(path.Join(p.path, runsFile))
+	defer e.leave(r)
+	plan, runs := e.stamp(path.Join(p.path, planFile)), e.stamp(path.Join(p.path, runsFile))
 	if plan.of == nil && runs.of == nil {
 		return nil, errNone(p.name)
 	}
 	running, works := map[string]float64(nil), false
-	if f.stamp(path.Join(p.path, lockFile)).size > 0 {
-		running, works = experiment.Working(f.path(p.path), time.Now())
+	if e.stamp(path.Join(p.path, lockFile)).size > 0 {
+		running, works = experiment.Working(e.path(p.path), time.Now())
 	}
 	same := r.described != nil && r.plan.is(plan) && r.runs.is(runs)
 	if !same || r.skeleton == nil && look != nil && !r.broken {
-		err := r.update(ctx, f.path(p.path), plan, runs)
+		err := r.update(ctx, e.path(p.path), plan, runs)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -127,7 +129,7 @@ func (f *Folder) describe(ctx context.Context, p *place, look func(*skeleton, *e
 	}
 	if !r.broken && (!same || works || r.described.State == protocol.Running) {
 		if r.skeleton == nil { // it was dropped, and the process works or has just ended
-			if err := r.update(ctx, f.path(p.path), plan, runs); err != nil {
+			if err := r.update(ctx, e.path(p.path), plan, runs); err != nil {
 				return nil, err
 			}
 		}
@@ -166,28 +168,6 @@ func (s *skeleton) news(ends *experiment.Ends, told map[int]bool) (list []protoc
 		}
 	}
 	return list
-}
-
-// stamp returns the stamp of a regular file in the folder, or the zero stamp.
-func (f *Folder) stamp(name string) stamp {
-	info, err := f.root.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return stamp{}
-	}
-	return stampOf(info)
-}
-
-// begun is when an experiment was begun, in Unix seconds, as far as its files tell.
-func begun(plan, runs stamp) int64 {
-	if plan.of == nil || runs.of != nil && runs.modified < plan.modified {
-		return runs.seconds()
-	}
-	return plan.seconds()
-}
-
-// index grows with each change of an experiment.
-func index(plan, runs stamp) uint64 {
-	return uint64(max(0, plan.modified, runs.modified)) / uint64(time.Millisecond)
 }
 
 // describe counts the runs of a plan. running are the runs that a process computes, if works is true.
@@ -275,18 +255,18 @@ func (d *described) setState(missing, limited int, works bool, running int) {
 }
 
 // enter waits until nobody reads an experiment. The caller calls leave.
-func (s *readings) enter(ctx context.Context, path string) (*reading, error) {
-	s.mu.Lock()
-	if s.all == nil {
-		s.all = make(map[string]*reading)
+func (e *experimentHandlers) enter(ctx context.Context, path string) (*reading, error) {
+	e.reading.Lock()
+	if e.all == nil {
+		e.all = make(map[string]*reading)
 	}
-	r := s.all[path]
+	r := e.all[path]
 	if r == nil {
 		r = &reading{path: path, turn: make(chan struct{}, 1)}
 		r.turn <- struct{}{}
-		s.all[path] = r
+		e.all[path] = r
 	}
-	s.mu.Unlock()
+	e.reading.Unlock()
 	select {
 	case <-r.turn:
 		return r, nil
@@ -296,34 +276,34 @@ func (s *readings) enter(ctx context.Context, path string) (*reading, error) {
 }
 
 // leave lets others read. If too much is kept, what was used longest ago is dropped.
-func (s *readings) leave(r *reading) {
+func (e *experimentHandlers) leave(r *reading) {
 	defer func() { r.turn <- struct{}{} }()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all[r.path] != r { // it was dropped
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	if e.all[r.path] != r { // it was dropped
 		return
 	}
-	s.used++
-	s.kept -= r.kept
-	r.used, r.kept = s.used, 0
+	e.used++
+	e.kept -= r.kept
+	r.used, r.kept = e.used, 0
 	if r.skeleton != nil {
 		r.kept = len(r.skeleton.keys)
 	}
-	if s.kept += r.kept; s.kept <= maxKept && len(s.all) <= maxReadings {
+	if e.kept += r.kept; e.kept <= maxKept && len(e.all) <= maxReadings {
 		return
 	}
-	paths := slices.SortedFunc(maps.Keys(s.all), func(a, b string) int { return cmp.Compare(s.all[a].used, s.all[b].used) })
+	paths := slices.SortedFunc(maps.Keys(e.all), func(a, b string) int { return cmp.Compare(e.all[a].used, e.all[b].used) })
 	for _, path := range paths {
-		if s.kept <= maxKept/2 && len(s.all) <= maxReadings/2 {
+		if e.kept <= maxKept/2 && len(e.all) <= maxReadings/2 {
 			return
 		}
-		old := s.all[path]
+		old := e.all[path]
 		if old != r {
-			delete(s.all, path)
+			delete(e.all, path)
 		} else {
 			r.skeleton, r.ends = nil, experiment.Ends{}
 		}
-		s.kept -= old.kept
+		e.kept -= old.kept
 		old.kept = 0
 	}
 }
@@ -332,8 +312,8 @@ func (s *readings) leave(r *reading) {
 func errNone(name string) error { return notFound("the folder has no experiment %.200q", name) }
 
 // find returns the experiment that a request names.
-func (f *Folder) find(r *http.Request) (*place, error) {
-	c, err := f.contents(r.Context())
+func (e *experimentHandlers) find(r *http.Request) (*place, error) {
+	c, err := e.contents(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -343,33 +323,33 @@ func (f *Folder) find(r *http.Request) (*place, error) {
 	return nil, errNone(r.PathValue("name"))
 }
 
-func (f *Folder) getExperiment(r *http.Request) (any, error) {
-	p, err := f.find(r)
+func (e *experimentHandlers) get(r *http.Request) (any, error) {
+	p, err := e.find(r)
 	if err != nil {
 		return nil, err
 	}
-	d, err := f.describe(r.Context(), p, nil)
+	d, err := e.describe(r.Context(), p, nil)
 	if err != nil {
 		return nil, err
 	}
 	return d.Experiment, nil
 }
 
-// listExperiments lists experiments, the newest first. Only what the answer has is read, unless the states are needed for
+// list lists experiments, the newest first. Only what the answer has is read, unless the states are needed for
 // the choice.
-func (f *Folder) listExperiments(r *http.Request) (any, error) {
+func (e *experimentHandlers) list(r *http.Request) (any, error) {
 	var q protocol.ExperimentQuery
 	if err := readList(r, "a list of experiments", q.Params(), &q.ListQuery); err != nil {
 		return nil, err
 	}
-	c, err := f.contents(r.Context())
+	c, err := e.contents(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	states := make(map[*place]protocol.JobState)
 	if order, _ := q.Order(""); order == "state" || len(q.States) > 0 {
 		for _, p := range c.experiments {
-			d, err := f.describe(r.Context(), p, nil)
+			d, err := e.describe(r.Context(), p, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -388,7 +368,7 @@ func (f *Folder) listExperiments(r *http.Request) (any, error) {
 	}
 	list := protocol.ExperimentList{Experiments: []protocol.Experiment{}, Total: total, Next: next}
 	for _, p := range some {
-		d, err := f.describe(r.Context(), p, nil)
+		d, err := e.describe(r.Context(), p, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -397,29 +377,14 @@ func (f *Folder) listExperiments(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// readList reads the query of a list. what takes it, for errors.
-func readList(r *http.Request, what string, params []protocol.Param, q *protocol.ListQuery) error {
-	if err := protocol.ReadQuery(r.URL.Query(), what, params); err != nil {
-		return wrong(err)
-	}
-	if q.Until != 0 && q.Until < q.Since {
-		return wrong(fmt.Errorf("until: %d is before since, %d", q.Until, q.Since))
-	}
-	return nil
-}
-
-func noElement(after string) error {
-	return notFound("after: %.200q: not found; list from the first element on", after)
-}
-
-// streamExperiment streams an experiment; with runs=true also the runs that have ended.
-func (f *Folder) streamExperiment(w http.ResponseWriter, r *http.Request) {
+// changes streams an experiment; with runs=true also the runs that have ended.
+func (e *experimentHandlers) changes(w http.ResponseWriter, r *http.Request) {
 	runs := false
 	if err := protocol.ReadQuery(r.URL.Query(), "a stream", protocol.Flag("runs", &runs)); err != nil {
 		respond(w, nil, wrong(err))
 		return
 	}
-	p, err := f.find(r)
+	p, err := e.find(r)
 	if err != nil {
 		respond(w, nil, err)
 		return
@@ -432,7 +397,7 @@ func (f *Folder) streamExperiment(w http.ResponseWriter, r *http.Request) {
 		if runs {
 			look = func(s *skeleton, ends *experiment.Ends) { news = s.news(ends, told) }
 		}
-		d, err := f.describe(r.Context(), p, look)
+		d, err := e.describe(r.Context(), p, look)
 		if err != nil {
 			return nil, false, err
 		}
@@ -447,18 +412,18 @@ func (f *Folder) streamExperiment(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// getGrid counts the runs of an experiment by method and dataset.
-func (f *Folder) getGrid(r *http.Request) (any, error) {
+// grid counts the runs of an experiment by method and dataset.
+func (e *experimentHandlers) grid(r *http.Request) (any, error) {
 	var q protocol.GridQuery
 	if err := protocol.ReadQuery(r.URL.Query(), "a grid", q.Params()); err != nil {
 		return nil, wrong(err)
 	}
-	p, err := f.find(r)
+	p, err := e.find(r)
 	if err != nil {
 		return nil, err
 	}
 	var why map[[2]int32][]protocol.FailedRun
-	d, err := f.describe(r.Context(), p, func(s *skeleton, ends *experiment.Ends) { why = s.failures(ends, q) })
+	d, err := e.describe(r.Context(), p, func(s *skeleton, ends *experiment.Ends) { why = s.failures(ends, q) })
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package served
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -12,73 +11,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
-	"github.com/coppice-ldl/coppice/engine/outcome/measures"
-	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// heldOut is EvaluatedOn of a training with test samples.
-const heldOut = "test samples"
+// jobHandlers answer requests about the trainings of model files, as jobs that have ended.
+type jobHandlers struct{ *trainings }
 
-// evaluation has what trainings may be sorted by.
-type evaluation struct {
-	measures map[string]float64
-	held     bool
-}
-
-// jobOf describes the training of a model file as a job that is done.
-func jobOf(p *place, h *modelfile.Head, made *pipeline.Provenance) (*protocol.JobInfo, error) {
-	o := pipeline.Outcome{ModelDigest: h.Digest, Steps: made.Steps, BestStep: made.BestStep, RefitSteps: made.RefitSteps,
-		Loss: made.Loss, Group: made.Group, EvaluatedOn: made.EvaluatedOn, Rows: made.Rows, Measures: made.Measures,
-		Baselines: made.Baselines, Added: made.Added, Counters: made.Counters, Mixture: made.Mixture}
-	given := protocol.Spec{Algorithm: made.Job.Algorithm, Dataset: made.Job.Dataset, Seed: &made.Job.Seed,
-		TestFraction: made.Job.Split.TestFraction, Set: make(map[string]string)}
-	for _, s := range spec.Settings(made.Job.Params) {
-		given.Set[s.Key] = s.Value
-	}
-	b, err := json.Marshal(&o)
-	if err != nil {
-		return nil, err
-	}
-	j := waiting(p)
-	if j.Spec, err = json.Marshal(&given); err != nil {
-		return nil, err
-	}
-	j.State, j.Dataset, j.Job, j.Rounds, j.Outcome = protocol.Done, made.Job.Dataset, made.Job, made.Steps, b
-	j.Models = []protocol.ModelRef{{Digest: h.Digest, Bytes: uint64(p.file.size)}}
-	j.EvaluatedOn, j.Measures = made.EvaluatedOn, make(map[string]float64)
-	for i := range measures.All {
-		name := measures.All[i].Name
-		if s, ok := measures.Value(name, made.Measures, nil); ok && !math.IsNaN(s.Mean) && !math.IsInf(s.Mean, 0) {
-			j.Measures[name] = s.Mean
-		}
-	}
-	return j, nil
-}
-
-// waiting describes a training of which nothing is known but its file.
-func waiting(p *place) *protocol.JobInfo {
-	return &protocol.JobInfo{ID: p.id, Index: index(stamp{}, p.file), Name: p.name, Submitted: p.file.seconds(),
-		Ended: p.file.seconds(), Job: new(round.Job)}
-}
-
-// jobAt is training, with an error as the error of a job.
-func (f *Folder) jobAt(p *place) *protocol.JobInfo {
-	j, err := f.training(p)
-	if err != nil {
-		j = waiting(p)
-		j.State, j.Error = protocol.Failed, fmt.Sprintf("%s: %v", p.path, err)
-	}
-	return j
-}
-
-// findJob returns the training that a request names, by the name of its model file or by its number.
-func (f *Folder) findJob(r *http.Request) (*place, *contents, error) {
-	c, err := f.contents(r.Context())
+// find returns the training that a request names, by the name of its model file or by its number.
+func (j *jobHandlers) find(r *http.Request) (*place, *contents, error) {
+	c, err := j.contents(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,29 +36,29 @@ func (f *Folder) findJob(r *http.Request) (*place, *contents, error) {
 	return c.models[at], c, nil
 }
 
-func (f *Folder) getJob(r *http.Request) (any, error) {
-	p, _, err := f.findJob(r)
+func (j *jobHandlers) get(r *http.Request) (any, error) {
+	p, _, err := j.find(r)
 	if err != nil {
 		return nil, err
 	}
-	return f.jobAt(p), nil
+	return j.job(p), nil
 }
 
-// streamJob streams a training, which has ended.
-func (f *Folder) streamJob(w http.ResponseWriter, r *http.Request) {
+// changes streams a training, which has ended.
+func (j *jobHandlers) changes(w http.ResponseWriter, r *http.Request) {
 	stream(w, r, func() (any, bool, error) {
-		j, err := f.getJob(r)
-		return j, true, err
+		v, err := j.get(r)
+		return v, true, err
 	})
 }
 
-// listJobs lists the trainings of model files. The runs of experiments are not among them.
-func (f *Folder) listJobs(r *http.Request) (any, error) {
+// list lists the trainings of model files. The runs of experiments are not among them.
+func (j *jobHandlers) list(r *http.Request) (any, error) {
 	q, err := protocol.ParseJobQuery(r.URL.Query())
 	if err != nil {
 		return nil, wrong(err)
 	}
-	c, err := f.contents(r.Context())
+	c, err := j.contents(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +75,7 @@ func (f *Folder) listJobs(r *http.Request) (any, error) {
 		if r.Context().Err() != nil {
 			return protocol.Element{Keys: map[string]any{key: 0.0}}
 		}
-		return jobElement(p, f.head(p), &q, key, descending)
+		return jobElement(p, j.head(p), &q, key, descending)
 	})
 	if err != nil {
 		return nil, noElement(list.After)
@@ -144,11 +86,11 @@ func (f *Folder) listJobs(r *http.Request) (any, error) {
 		if err := r.Context().Err(); err != nil {
 			return nil, err
 		}
-		j := f.jobAt(p)
+		info := j.job(p)
 		if !q.Full {
-			abridge(j)
+			abridge(info)
 		}
-		answer.Jobs = append(answer.Jobs, *j)
+		answer.Jobs = append(answer.Jobs, *info)
 	}
 	return answer, r.Context().Err()
 }
@@ -204,15 +146,15 @@ const (
 	maxPoints = 2048
 )
 
-// getCurve answers with the learning curve of a training, if coppice train --curve-out has written it to a file with the
+// curve answers with the learning curve of a training, if coppice train --curve-out has written it to a file with the
 // name of the model file: for m.model, that is m.csv, m-curve.csv or m.model.csv. The model of a fold, m-fold2.model, has
 // its part of the curve of all folds.
-func (f *Folder) getCurve(r *http.Request) (any, error) {
-	p, c, err := f.findJob(r)
+func (j *jobHandlers) curve(r *http.Request) (any, error) {
+	p, c, err := j.find(r)
 	if err != nil {
 		return nil, err
 	}
-	answer := &protocol.JobCurve{ID: p.id, Name: p.name, State: f.jobAt(p).State, Points: []curve.Point{}}
+	answer := &protocol.JobCurve{ID: p.id, Name: p.name, State: j.job(p).State, Points: []curve.Point{}}
 	base := strings.TrimSuffix(p.path, path.Ext(p.path))
 	of, fold := base, -1
 	if at := strings.LastIndex(base, "-fold"); at > 0 {
@@ -224,7 +166,7 @@ func (f *Folder) getCurve(r *http.Request) (any, error) {
 		if at, ok := c.curves[name]; !ok || at.size > maxCurve {
 			continue
 		}
-		points, err := f.readCurve(name, fold)
+		points, err := j.readCurve(name, fold)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -238,8 +180,8 @@ func (f *Folder) getCurve(r *http.Request) (any, error) {
 
 // readCurve reads the learning curve of a file, of one fold if the file has folds. It returns nil if the file is not of a
 // learning curve.
-func (f *Folder) readCurve(name string, fold int) ([]curve.Point, error) {
-	in, err := f.root.Open(name)
+func (j *jobHandlers) readCurve(name string, fold int) ([]curve.Point, error) {
+	in, err := j.root.Open(name)
 	if err != nil {
 		return nil, err
 	}

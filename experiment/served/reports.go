@@ -20,10 +20,19 @@ import (
 // maxKeptReports bounds the bytes of the reports that are kept.
 const maxKeptReports = 32 << 20
 
-// keptReports keeps the reports that were made last.
-type keptReports struct {
-	mu  sync.Mutex
+// reportHandlers answer requests for reports, and keep the reports that were made last.
+type reportHandlers struct {
+	*experimentHandlers
+	turn chan struct{} // has a value while no report is made
+
+	mu  sync.Mutex // guards all
 	all map[reportKey]*keptReport
+}
+
+func newReports(of *experimentHandlers) *reportHandlers {
+	k := &reportHandlers{experimentHandlers: of, turn: make(chan struct{}, 1), all: make(map[reportKey]*keptReport)}
+	k.turn <- struct{}{}
+	return k
 }
 
 // reportKey says which report it is.
@@ -40,9 +49,9 @@ type keptReport struct {
 	took       time.Duration
 }
 
-// of returns a report that is as new as the files of the experiment, or nearly so: if the files change all the time, a
+// recent returns a report that is as new as the files of the experiment, or nearly so: if the files change all the time, a
 // report is kept for ten times as long as it took to make.
-func (k *keptReports) of(key reportKey, plan, runs stamp) *keptReport {
+func (k *reportHandlers) recent(key reportKey, plan, runs stamp) *keptReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.all[key]
@@ -52,12 +61,9 @@ func (k *keptReports) of(key reportKey, plan, runs stamp) *keptReport {
 	return nil
 }
 
-func (k *keptReports) put(key reportKey, r *keptReport) {
+func (k *reportHandlers) put(key reportKey, r *keptReport) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.all == nil {
-		k.all = make(map[reportKey]*keptReport)
-	}
 	k.all[key] = r
 	sum := 0
 	for _, r := range k.all {
@@ -76,8 +82,8 @@ func (k *keptReports) put(key reportKey, r *keptReport) {
 	}
 }
 
-// writeReport answers with the report of an experiment, of the runs that have ended.
-func (f *Folder) writeReport(w http.ResponseWriter, r *http.Request) {
+// get answers with the report of an experiment, of the runs that have ended.
+func (k *reportHandlers) get(w http.ResponseWriter, r *http.Request) {
 	q := protocol.ReportQuery{Format: "table"}
 	err := protocol.ReadQuery(r.URL.Query(), "a report", q.Params())
 	if err == nil {
@@ -87,10 +93,10 @@ func (f *Folder) writeReport(w http.ResponseWriter, r *http.Request) {
 		respond(w, nil, wrong(err))
 		return
 	}
-	p, err := f.find(r)
+	p, err := k.find(r)
 	var made *keptReport
 	if err == nil {
-		made, err = f.report(r.Context(), p, q)
+		made, err = k.build(r.Context(), p, q)
 	}
 	if err != nil {
 		respond(w, nil, err)
@@ -105,17 +111,17 @@ func optionsOf(q *protocol.ReportQuery) report.Options {
 	return report.Options{NoTimes: q.NoTimes, Sample: q.Sample, AllTests: q.AllTests, Level: q.Level}
 }
 
-// report makes a report, one at a time.
-func (f *Folder) report(ctx context.Context, p *place, q protocol.ReportQuery) (*keptReport, error) {
+// build makes a report, one at a time.
+func (k *reportHandlers) build(ctx context.Context, p *place, q protocol.ReportQuery) (*keptReport, error) {
 	key := reportKey{p.path, q}
 	stamps := func() (plan, runs stamp) {
-		return f.stamp(path.Join(p.path, planFile)), f.stamp(path.Join(p.path, runsFile))
+		return k.stamp(path.Join(p.path, planFile)), k.stamp(path.Join(p.path, runsFile))
 	}
 	plan, runs := stamps()
-	if r := f.reports.of(key, plan, runs); r != nil {
+	if r := k.recent(key, plan, runs); r != nil {
 		return r, nil
 	}
-	d, err := f.describe(ctx, p, nil)
+	d, err := k.describe(ctx, p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -126,17 +132,17 @@ func (f *Folder) report(ctx context.Context, p *place, q protocol.ReportQuery) (
 		return nil, wrong(err)
 	}
 	select {
-	case f.reporting <- struct{}{}:
+	case <-k.turn:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-f.reporting }()
+	defer func() { k.turn <- struct{}{} }()
 	plan, runs = stamps()
-	if r := f.reports.of(key, plan, runs); r != nil { // it was made meanwhile
+	if r := k.recent(key, plan, runs); r != nil { // it was made meanwhile
 		return r, nil
 	}
 	began := time.Now()
-	e, err := local.Read(ctx, f.path(p.path), "")
+	e, err := local.Read(ctx, k.path(p.path), "")
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +156,6 @@ func (f *Folder) report(ctx context.Context, p *place, q protocol.ReportQuery) (
 		return nil, err
 	}
 	made := &keptReport{plan: plan, runs: runs, text: b.Bytes(), made: time.Now(), took: time.Since(began)}
-	f.reports.put(key, made)
+	k.put(key, made)
 	return made, nil
 }

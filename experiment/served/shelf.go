@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
@@ -31,6 +33,7 @@ const (
 	lockFile  = "lock"
 	modelsDir = "models"
 	folderEnd = ".experiment" // of the name of a folder that coppice experiment run makes
+	modelEnd  = ".model"      // of the name of the file of a run's model
 )
 
 // stamp says which version of a file was read: another version has another stamp. The zero stamp is of no file.
@@ -77,6 +80,8 @@ type contents struct {
 
 // shelf scans a folder, at most once a second.
 type shelf struct {
+	dir  string        // absolute, without symbolic links
+	root *os.Root      // of dir
 	turn chan struct{} // has a value while nobody scans
 
 	mu    sync.Mutex // guards the fields below
@@ -86,21 +91,60 @@ type shelf struct {
 	ids   map[string]uint64 // of the trainings of model files, by path: a number stays
 }
 
+// openShelf returns the shelf of a folder.
+func openShelf(dir string) (*shelf, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{dir: dir, root: root, turn: make(chan struct{}, 1), ids: make(map[string]uint64)}
+	s.turn <- struct{}{}
+	return s, nil
+}
+
+// path returns the path of something that a scan has found.
+func (s *shelf) path(at string) string { return filepath.Join(s.dir, filepath.FromSlash(at)) }
+
+// stamp returns the stamp of a regular file in the folder, or the zero stamp.
+func (s *shelf) stamp(name string) stamp {
+	info, err := s.root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return stamp{}
+	}
+	return stampOf(info)
+}
+
+// begun is when an experiment was begun, by the times of its files, in Unix seconds.
+func begun(plan, runs stamp) int64 {
+	if plan.of == nil || runs.of != nil && runs.modified < plan.modified {
+		return runs.seconds()
+	}
+	return plan.seconds()
+}
+
+// index grows with each change of an experiment.
+func index(plan, runs stamp) uint64 {
+	return uint64(max(0, plan.modified, runs.modified)) / uint64(time.Millisecond)
+}
+
 // file is what is known of a file.
 type file struct {
 	stamp
 	isModel bool
 }
 
-func (s *shelf) begin() {
-	s.turn = make(chan struct{}, 1)
-	s.turn <- struct{}{}
-	s.ids = make(map[string]uint64)
-}
-
 // contents returns what the folder has. The answer may be a second old, or as old as ten scans take.
-func (f *Folder) contents(ctx context.Context) (*contents, error) {
-	s := &f.shelf
+func (s *shelf) contents(ctx context.Context) (*contents, error) {
 	fresh := func() *contents {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -122,12 +166,12 @@ func (f *Folder) contents(ctx context.Context) (*contents, error) {
 		return c, nil
 	}
 	began := time.Now()
-	w := &walk{ctx: ctx, root: f.root, before: s.known, known: make(map[string]file), found: &contents{
+	w := &walk{ctx: ctx, root: s.root, before: s.known, known: make(map[string]file), found: &contents{
 		curves: make(map[string]stamp)}}
 	if err := w.folder(".", 0); err != nil {
 		return nil, err
 	}
-	w.found.nameAll(f.dir)
+	w.found.nameAll(s.dir)
 	s.number(w.found.models)
 	s.mu.Lock()
 	defer s.mu.Unlock()
