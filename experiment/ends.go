@@ -3,6 +3,7 @@ package experiment
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -113,4 +115,24 @@ func decodeEnd(line []byte) (key string, end End, ok bool) {
 		return "", End{}, false
 	}
 	return r.Key, End{r.Seconds, protocol.Brief(r.Outcome.Error)}, true
+}
+
+// Working says which runs of a folder a process computes now: for each key, since when, in Unix seconds. works is
+// false if no process has the folder open to write to. Nothing in the folder is locked or changed.
+func Working(dir string, now time.Time) (running map[string]float64, works bool) {
+	f, err := os.Open(filepath.Join(dir, lockFile))
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 || now.Sub(info.ModTime()) > worksKept {
+		return nil, false
+	}
+	var v worksJSON
+	b, err := io.ReadAll(io.LimitReader(f, maxWorks))
+	if err != nil || json.Unmarshal(b, &v) != nil {
+		return nil, true // it is being written
+	}
+	return v.Running, true
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestEndsFollow: what is new is read after each record, also behind a piece that a crash has left, in a new file, and in
-// a file that is shorter than before.
+// TestEndsFollow: what is new is read after each record, also behind a piece that a crash has left, in a new file,
+// and in a file that is shorter than before.
 func TestEndsFollow(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "e")
 	var e Ends

@@ -121,8 +121,8 @@ func ReadFolder(dir string) (*FolderContent, error) {
 	return c, nil
 }
 
-// FillFolder reads a folder as ReadFolder does, and fills the table of the layout with the records. It does not keep the
-// outcomes, which take several times as much memory as the table.
+// FillFolder reads a folder as ReadFolder does, and fills the table of the layout with the records. It does not keep
+// the outcomes, which take several times as much memory as the table.
 func FillFolder(ctx context.Context, dir string) (l *Layout, damaged []int, err error) {
 	if l, err = FolderLayout(dir); err != nil {
 		return nil, nil, err

@@ -2,10 +2,8 @@ package experiment
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -13,8 +11,8 @@ import (
 // lockFile is the file with the lock of a folder.
 const lockFile = "lock"
 
-// The process that has the lock of a folder writes into the file of the lock, every worksEvery, which runs it computes.
-// If the file is older than worksKept, the process has ended. So a reader needs no lock.
+// The process that has the lock of a folder writes into the file of the lock, every worksEvery, which runs it
+// computes. If the file is older than worksKept, the process has ended. So a reader needs no lock.
 const (
 	worksEvery = time.Second
 	worksKept  = 10 * time.Second
@@ -34,8 +32,8 @@ type worksJSON struct {
 	Running map[string]float64 `json:"running"`
 }
 
-// startWorks writes to a file until end is called. An error is ignored: a reader of the folder then takes the process for
-// one that has ended.
+// startWorks writes to a file until end is called. An error is ignored: a reader of the folder then takes the process
+// for one that has ended.
 func startWorks(file *os.File) *works {
 	w := &works{stop: make(chan struct{}), stopped: make(chan struct{}), running: make(map[string]float64)}
 	go func() {
@@ -77,24 +75,4 @@ func (w *works) set(key string, computed bool) {
 	} else {
 		w.running[key] = float64(time.Now().UnixMilli()) / 1000
 	}
-}
-
-// Working says which runs of a folder a process computes now: for each key, since when, in Unix seconds. works is false if
-// no process has the folder open to write to. Nothing in the folder is locked or changed.
-func Working(dir string, now time.Time) (running map[string]float64, works bool) {
-	f, err := os.Open(filepath.Join(dir, lockFile))
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 || now.Sub(info.ModTime()) > worksKept {
-		return nil, false
-	}
-	var v worksJSON
-	b, err := io.ReadAll(io.LimitReader(f, maxWorks))
-	if err != nil || json.Unmarshal(b, &v) != nil {
-		return nil, true // it is being written
-	}
-	return v.Running, true
 }

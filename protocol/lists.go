@@ -16,8 +16,8 @@ type Element struct {
 // ErrNoElement is the error of Part if no element has the name ListQuery.After.
 var ErrNoElement = errors.New("the list has no such element")
 
-// Part returns the elements of a list that a query asks for, in its order, and how many there are without its
-// bounds Limit and After. usual is the order of the list; elements that are equal in an order stay in the list's. next is
+// Part returns the elements of a list that a query asks for, in its order, and how many there are without its bounds
+// Limit and After. usual is the order of the list; elements that are equal in an order stay in the list's. next is
 // After of the next list, or empty.
 func Part[T any](all []T, q *ListQuery, usual string, of func(*T) Element) (chosen []T, total int, next string,
 	err error) {

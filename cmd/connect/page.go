@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/page"
 )
 
-// PageURL returns the address of a view of the page of a cluster, which must answer. It has the public URL of the cluster
-// if there is one. path is the path below the root of the page.
+// PageURL returns the address of a view of the page of a cluster, which must answer. It has the public URL of the
+// cluster if there is one. path is the path below the root of the page.
 func PageURL(ctx context.Context, cl *client.Client, path string) (string, error) {
 	c, err := cl.Cluster(ctx)
 	if err != nil {

@@ -39,8 +39,8 @@ func viewPath(view []string) (string, error) {
 	case len(view) == 2 && things[view[0]] != "" && view[1] != "":
 		return "/" + things[view[0]] + "/" + escapeName(view[1]), nil
 	}
-	return "", cli.Usagef("%q is no view of the page: want the number or name of a job, or job, experiment, dataset, model "+
-		"or worker and a name, or one of %s", strings.Join(view, " "), strings.Join(sections, ", "))
+	return "", cli.Usagef("%q is no view of the page: want the number or name of a job; job, experiment, dataset, model "+
+		"or worker and a name; or one of %s", strings.Join(view, " "), strings.Join(sections, ", "))
 }
 
 // escapeName escapes a name for a path. The name of a model of a fold has a slash.

@@ -150,7 +150,8 @@ func TestUIRefuses(t *testing.T) {
 		{"@ --port -1", cli.ExitUsage, []string{"--port"}},
 		{"@ @", cli.ExitUsage, []string{"unexpected argument"}},
 	} {
-		e := cmdtest.Run(t, append([]string{"ui", "--no-browser"}, strings.Fields(strings.ReplaceAll(c.args, "@", dir))...)...)
+		args := strings.Fields(strings.ReplaceAll(c.args, "@", dir))
+		e := cmdtest.Run(t, append([]string{"ui", "--no-browser"}, args...)...)
 		if e.Code != c.code || e.Stdout != "" || strings.Count(e.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %s", c.args, e.Code, e.Stderr)
 		}
@@ -174,8 +175,8 @@ func opener(t *testing.T, script string) (env []string) {
 	return []string{"DISPLAY=:9", "PATH=" + dir + ":" + os.Getenv("PATH")}
 }
 
-// TestBrowser: the address is opened by the program of the desktop. If that fails, the command says what to do, and goes
-// on.
+// TestBrowser: the address is opened by the program of the desktop. If that fails, the command says what to do, and
+// goes on.
 func TestBrowser(t *testing.T) {
 	opened := filepath.Join(t.TempDir(), "opened")
 	s := show(t, opener(t, "echo \"$@\" > "+opened+".tmp && mv "+opened+".tmp "+opened), t.TempDir())
@@ -215,7 +216,9 @@ func TestOpen(t *testing.T) {
 	testkit.WithoutRace(t)
 	server := cmdtest.Start(t, 1, 0).Servers()
 	for view, path := range map[string]string{
-		"": "", "17": "/jobs/17", "a.b": "/jobs/a.b", "jobs": "/jobs", "audit": "/audit", "experiment study": "/experiments/study", "job x": "/jobs/x", "model cv/3": "/models/cv/3", "worker w?": "/workers/w%3F",
+		"": "", "17": "/jobs/17", "a.b": "/jobs/a.b", "jobs": "/jobs", "audit": "/audit",
+		"experiment study": "/experiments/study", "job x": "/jobs/x", "model cv/3": "/models/cv/3",
+		"worker w?": "/workers/w%3F",
 	} {
 		args := append([]string{"open", "--print", "--server", server}, strings.Fields(view)...)
 		if text := cmdtest.Works(t, args...); text != "http://"+server+"/ui"+path+"\n" {
@@ -229,8 +232,8 @@ func TestOpen(t *testing.T) {
 		t.Error(v)
 	}
 	for _, view := range []string{"experiment", "job x y", "tree x", "jobs x"} {
-		if e := cmdtest.Run(t, append([]string{"open", "--server", server}, strings.Fields(view)...)...); e.Code != cli.ExitUsage ||
-			!strings.Contains(e.Stderr, "is no view of the page") {
+		e := cmdtest.Run(t, append([]string{"open", "--server", server}, strings.Fields(view)...)...)
+		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "is no view of the page") {
 			t.Errorf("%s: exit code %d, %s", view, e.Code, e.Stderr)
 		}
 	}

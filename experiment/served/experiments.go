@@ -97,9 +97,10 @@ type described struct {
 	recorded          bool // as in a skeleton
 }
 
-// describe says how far an experiment is. Only what has changed since the last call is read. look, if not nil, is called
-// with what was read, if that is possible.
-func (e *experimentHandlers) describe(ctx context.Context, p *place, look func(*skeleton, *experiment.Ends)) (*described, error) {
+// describe says how far an experiment is. Only what has changed since the last call is read. look, if not nil, is
+// called with what was read, if that is possible.
+func (e *experimentHandlers) describe(ctx context.Context, p *place,
+	look func(*skeleton, *experiment.Ends)) (*described, error) {
 	r, err := e.enter(ctx, p.path)
 	if err != nil {
 		return nil, err
@@ -292,7 +293,9 @@ func (e *experimentHandlers) leave(r *reading) {
 	if e.kept += r.kept; e.kept <= maxKept && len(e.all) <= maxReadings {
 		return
 	}
-	paths := slices.SortedFunc(maps.Keys(e.all), func(a, b string) int { return cmp.Compare(e.all[a].used, e.all[b].used) })
+	paths := slices.SortedFunc(maps.Keys(e.all), func(a, b string) int {
+		return cmp.Compare(e.all[a].used, e.all[b].used)
+	})
 	for _, path := range paths {
 		if e.kept <= maxKept/2 && len(e.all) <= maxReadings/2 {
 			return
@@ -430,8 +433,8 @@ func (e *experimentHandlers) grid(r *http.Request) (any, error) {
 	if why == nil { // the files cannot be read
 		return nil, errors.New(cmp.Or(d.Errors...))
 	}
-	g := protocol.ExperimentGrid{Name: d.Name, Datasets: append([]string{}, d.datasets...), Methods: []protocol.GridMethod{},
-		Total: len(d.methods), Index: d.Index}
+	g := protocol.ExperimentGrid{Name: d.Name, Datasets: append([]string{}, d.datasets...),
+		Methods: []protocol.GridMethod{}, Total: len(d.methods), Index: d.Index}
 	for m, datasets := range d.counts {
 		method := protocol.GridMethod{Name: d.methods[m]}
 		for k, n := range datasets {

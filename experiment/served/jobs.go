@@ -147,8 +147,8 @@ const (
 )
 
 // curve answers with the learning curve of a training, if coppice train --curve-out has written it to a file with the
-// name of the model file: for m.model, that is m.csv, m-curve.csv or m.model.csv. The model of a fold, m-fold2.model, has
-// its part of the curve of all folds.
+// name of the model file: for m.model, that is m.csv, m-curve.csv or m.model.csv. The model of a fold, m-fold2.model,
+// has its part of the curve of all folds.
 func (j *jobHandlers) curve(r *http.Request) (any, error) {
 	p, c, err := j.find(r)
 	if err != nil {
@@ -178,8 +178,8 @@ func (j *jobHandlers) curve(r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// readCurve reads the learning curve of a file, of one fold if the file has folds. It returns nil if the file is not of a
-// learning curve.
+// readCurve reads the learning curve of a file, of one fold if the file has folds. It returns nil if the file is not
+// of a learning curve.
 func (j *jobHandlers) readCurve(name string, fold int) ([]curve.Point, error) {
 	in, err := j.root.Open(name)
 	if err != nil {

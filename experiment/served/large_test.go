@@ -43,8 +43,8 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFolder measures the CPU time of the first and later lists of a folder with an experiment of 100,000 runs and
-// with 3,000 small experiments, and of the report of the large one.
+// BenchmarkFolder measures the CPU time of the first and later lists of a folder with an experiment of 100,000 runs
+// and with 3,000 small experiments, and of the report of the large one.
 func BenchmarkFolder(b *testing.B) {
 	dir := b.TempDir()
 	large := planOf("large", 500, 100)

@@ -159,7 +159,8 @@ func TestCurves(t *testing.T) {
 		return c.Points
 	}
 	a := points("a")
-	if len(a) != 2 || a[0].Training != 0.5 || a[0].Millis != 250 || a[1].Validation != 0.75 || a[1].Millis != curve.Unknown {
+	if len(a) != 2 || a[0].Training != 0.5 || a[0].Millis != 250 || a[1].Validation != 0.75 ||
+		a[1].Millis != curve.Unknown {
 		t.Errorf("%+v", a)
 	}
 	if c := points("c-fold1"); len(c) != 2 || c[1].Training != 7 {
@@ -168,7 +169,8 @@ func TestCurves(t *testing.T) {
 	if d := points("d"); len(d) != 0 {
 		t.Errorf("%+v", d)
 	}
-	if e := points("e"); len(e) > maxPoints || len(e) < maxPoints/2 || e[0].Step != 1 || e[1].Step-e[0].Step != e[2].Step-e[1].Step {
+	if e := points("e"); len(e) > maxPoints || len(e) < maxPoints/2 || e[0].Step != 1 ||
+		e[1].Step-e[0].Step != e[2].Step-e[1].Step {
 		t.Errorf("%d points, %+v", len(e), e[:3])
 	}
 	refuse(t, s, 500, "/v1/jobs/b/curve", "b-curve.csv", "line 2")

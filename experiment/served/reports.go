@@ -49,8 +49,8 @@ type keptReport struct {
 	took       time.Duration
 }
 
-// recent returns a report that is as new as the files of the experiment, or nearly so: if the files change all the time, a
-// report is kept for ten times as long as it took to make.
+// recent returns a report that is as new as the files of the experiment, or nearly so: if the files change all the
+// time, a report is kept for ten times as long as it took to make.
 func (k *reportHandlers) recent(key reportKey, plan, runs stamp) *keptReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package served answers the requests of the HTTP API that make sense for a folder of this machine: about its
 // experiments, which were run with --local, and about its model files and the trainings that made them.
 //
-// It only reads: another process may write the folder meanwhile. What was read is kept in memory while the files have the
-// same size and time. No path leads out of the folder, also not by a symbolic link.
+// It only reads: another process may write the folder meanwhile. What was read is kept in memory while the files have
+// the same size and time. No path leads out of the folder, also not by a symbolic link.
 package served
 
 import (
@@ -12,8 +12,8 @@ import (
 
 // Folder answers requests about a folder.
 type Folder struct {
-	shelf *shelf
-	mux   *http.ServeMux
+	*shelf
+	mux *http.ServeMux
 }
 
 // Open returns a handler for a folder. The caller closes it.
@@ -54,12 +54,6 @@ func Open(dir string) (*Folder, error) {
 	})
 	return f, nil
 }
-
-// Close lets go of the folder.
-func (f *Folder) Close() error { return f.shelf.root.Close() }
-
-// Dir returns the absolute path of the folder.
-func (f *Folder) Dir() string { return f.shelf.dir }
 
 // ServeHTTP implements http.Handler.
 func (f *Folder) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.mux.ServeHTTP(w, r) }

@@ -193,7 +193,8 @@ func TestExperiments(t *testing.T) {
 	}
 	var x protocol.Experiment
 	get(t, s, "/v1/experiments/sub:half", &x)
-	if x.Name != "sub:half" || !strings.Contains(x.Waiting, "7 runs") || time.Since(time.Unix(x.Submitted, 0)) > time.Hour {
+	if x.Name != "sub:half" || !strings.Contains(x.Waiting, "7 runs") ||
+		time.Since(time.Unix(x.Submitted, 0)) > time.Hour {
 		t.Errorf("%+v", x)
 	}
 	get(t, s, "/v1/experiments/damaged", &x)
@@ -346,7 +347,8 @@ func TestRunningExperiment(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "secret.experiment"), planOf("s", 1, 1), 2, 0)
-	names := []string{"<img src=x onerror=alert(1)>", "a b%2F..", "..x", "ö\n\x1b[31m", "bad\xff", "same", "same.experiment"}
+	names := []string{"<img src=x onerror=alert(1)>", "a b%2F..", "..x", "ö\n\x1b[31m", "bad\xff", "same",
+		"same.experiment"}
 	for _, name := range names {
 		write(t, filepath.Join(dir, "in", name), planOf("n", 1, 1), 2, 0)
 	}

@@ -112,6 +112,12 @@ func openShelf(dir string) (*shelf, error) {
 	return s, nil
 }
 
+// Close lets go of the folder.
+func (s *shelf) Close() error { return s.root.Close() }
+
+// Dir returns the absolute path of the folder.
+func (s *shelf) Dir() string { return s.dir }
+
 // path returns the path of something that a scan has found.
 func (s *shelf) path(at string) string { return filepath.Join(s.dir, filepath.FromSlash(at)) }
 
@@ -303,8 +309,8 @@ func (w *walk) file(name string, info fs.FileInfo, of map[string]stamp) {
 	}
 }
 
-// nameAll gives each experiment and each model file a name, which no other has: its path without the usual end, and with
-// a colon in place of each slash, since a name is one element of a path in the API. dir is the folder.
+// nameAll gives each experiment and each model file a name, which no other has: its path without the usual end, and
+// with a colon in place of each slash, since a name is one element of a path in the API. dir is the folder.
 func (c *contents) nameAll(dir string) {
 	without := func(end string) func(*place) string {
 		return func(p *place) string {

@@ -30,8 +30,8 @@ func IsModel(r io.ReaderAt) bool {
 	return (err == nil || err == io.EOF) && string(b) == magic
 }
 
-// ReadHead reads the head of a model file of size bytes. The tensors are neither read nor compared with the digest. Errors
-// wrap ErrCorrupt, or are of r.
+// ReadHead reads the head of a model file of size bytes. The tensors are neither read nor compared with the digest.
+// Errors wrap ErrCorrupt, or are of r.
 func ReadHead(r io.ReaderAt, size int64) (*Head, error) {
 	w := &window{from: r, size: size, at: int64(len(magic))}
 	if !IsModel(r) {

@@ -8,7 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
-// TestReadHead: the head of the golden file is what Decode finds in the file, and a file that is cut or longer has none.
+// TestReadHead: the head of the golden file is what Decode finds in the file, and a file that is cut or longer has
+// none.
 func TestReadHead(t *testing.T) {
 	file, digest := Encode("ldlf", goldenTensors, goldenProvenance)
 	h, err := ReadHead(bytes.NewReader(file), int64(len(file)))
