@@ -217,6 +217,7 @@ type Filling struct {
 	layout *Layout
 	runs   map[string][]int32 // the numbers of the runs with a key
 	kept   map[string]filled  // of the runs that have a record
+	latest bool               // true if each record counts, also if it has less than an earlier one
 }
 
 // Filling returns the table of the layout, which it fills: there is no copy.
@@ -235,7 +236,7 @@ func (l *Layout) Filling() *Filling {
 func (f *Filling) Put(r *Record) (counts, has bool) {
 	runs, has := f.runs[r.Key]
 	before, again := f.kept[r.Key]
-	if counts = !again || r.content().betterThan(before.content); counts {
+	if counts = f.latest || !again || r.content().betterThan(before.content); counts {
 		before.content = r.content()
 	}
 	before.attempts++

@@ -124,6 +124,7 @@ func (c *runCmd) runThere(a *cli.App, s *experiment.Spec) error {
 		return printPlan(a, p)
 	}
 	a.Note("%s of experiment %s submitted", units.Plural(p.Runs, "run"), s.Name)
+	connect.NotePage(a, cl, "/experiments/"+s.Name)
 	return watchAndReport(a, cl, s.Name, c.Spec, &c.ServerFlags, &c.reportFlags)
 }
 

@@ -461,10 +461,10 @@ func (h *modelHandlers) list(r *http.Request) (any, error) {
 		return nil, err
 	}
 	all := modelsOf(h.store.State())
-	answer, err := partOf(r, all, &q.ListQuery, "submitted", func(m *protocol.ModelInfo) element {
-		return element{name: m.Name, chosen: q.Has(m.Name, m.Owner, m.Time) &&
+	answer, err := partOf(r, all, &q.ListQuery, "submitted", func(m *protocol.ModelInfo) protocol.Element {
+		return protocol.Element{Name: m.Name, Chosen: q.Has(m.Name, m.Owner, m.Time) &&
 			(q.Algorithm == "" || q.Algorithm == m.Algorithm) && (q.Dataset == "" || q.Dataset == m.Dataset),
-			keys: map[string]any{"submitted": float64(m.Job), "time": float64(m.Time), "name": m.Name,
+			Keys: map[string]any{"submitted": float64(m.Job), "time": float64(m.Time), "name": m.Name,
 				"algorithm": m.Algorithm, "dataset": m.Dataset}}
 	})
 	if list, ok := answer.list.([]protocol.ModelInfo); ok && q.Newest > 0 {

@@ -142,7 +142,7 @@ func TestCommandsWithoutHarness(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"cmd/traincmd", "cmd/jobcmd", "cmd/modelcmd", "cmd/datasetcmd", "cmd/experimentcmd",
-		"cmd/clustercmd"} {
+		"cmd/clustercmd", "cmd/uicmd"} {
 		if len(imports[command]) == 0 {
 			t.Errorf("%s imports nothing", command)
 		}
