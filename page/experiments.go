@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 const (
