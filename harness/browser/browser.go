@@ -89,7 +89,7 @@ func (b *Browser) Open(t *testing.T, url string) *Tab {
 	if err := chromedp.Listen(ctx, tab.hear); err != nil {
 		t.Fatal(err)
 	}
-	tab.Go(url)
+	tab.Visit(url)
 	return tab
 }
 
@@ -139,8 +139,8 @@ func (tab *Tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Go shows another page.
-func (tab *Tab) Go(url string) {
+// Visit shows another page.
+func (tab *Tab) Visit(url string) {
 	tab.t.Helper()
 	tab.do(chromedp.Navigate(url))
 }

@@ -51,7 +51,7 @@ console.error("a message"); setTimeout(() => { none.of.this; alert("a dialog"); 
 			t.Errorf("%q is not found:\n%s", want, all)
 		}
 	}
-	tab.Go(server.URL + "/right")
+	tab.Visit(server.URL + "/right")
 	for _, width := range []int{360, 1920} {
 		tab.Look(width, false)
 		if found := tab.Findings(); len(found) > 0 {

@@ -54,7 +54,7 @@ func TestKeyboard(t *testing.T) {
 	tab.TabTo("Log out")
 	tab.Press(kb.Enter)
 	tab.Await("the login again", `document.querySelector("input[name=token]")`)
-	tab.Go("https://" + c.Servers() + "/ui/jobs")
+	tab.Visit("https://" + c.Servers() + "/ui/jobs")
 	tab.Await("the login in place of the jobs", `document.querySelector("input[name=token]")`)
 	for _, f := range tab.Findings() {
 		t.Error(f)

@@ -111,7 +111,7 @@ func TestViews(t *testing.T) {
 			continue
 		}
 		seen[pattern(path)] = true
-		tab.Go(root + path)
+		tab.Visit(root + path)
 		for i, width := range []int{360, 768, 1920} {
 			for _, dark := range []bool{false, true} {
 				tab.Look(width, dark)
