@@ -35,8 +35,11 @@ type mark struct {
 	Label string // one or two characters
 }
 
-// eventMark is the kind of marks whose labels are numbers.
-const eventMark = "event"
+// eventMark is the kind of marks whose labels are numbers, bestMark the kind of the best step.
+const (
+	eventMark = "event"
+	bestMark  = "best"
+)
 
 // chart is a picture of lines, as a template draws it. Positions are in units of the view box.
 type chart struct {
@@ -59,6 +62,7 @@ type line struct {
 type placed struct {
 	At, Y             float64 // Y is of the label
 	Text, Kind, Label string
+	Side              string // of the line on which the label is: "", "left" or "right"
 }
 
 // newChart returns a chart, or nil if no series has two points. Values above the plot are drawn at its edge: the first
@@ -127,13 +131,19 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 }
 
 // mark draws a mark at a place. An event that would cover the one before becomes a part of it. Labels of events are
-// above the lines, and others at the bottom.
+// above the lines. The label of the best step is at the top, because the curve is low there, and the label of a second
+// training at the bottom.
 func (c *chart) mark(m mark, at float64) {
 	p := placed{At: at, Y: marginTop - 5, Text: m.Text, Kind: m.Kind, Label: m.Label}
-	if n := len(c.Marks) - 1; m.Kind != eventMark {
-		p.Y = marginTop + plotHeight - 5
-		if n >= 0 && c.Marks[n].Kind != eventMark && at-c.Marks[n].At < 2*markApart {
-			p.Y -= 15
+	if n := len(c.Marks) - 1; m.Kind == bestMark {
+		p.Y, p.Side = marginTop+12, "left"
+		if at < marginLeft+2*markApart {
+			p.Side = "right"
+		}
+	} else if m.Kind != eventMark {
+		p.Y, p.Side = marginTop+plotHeight-5, "right"
+		if at > chartWidth-marginRight-2*markApart {
+			p.Side = "left"
 		}
 	} else if n >= 0 && c.Marks[n].Kind == eventMark && at-c.Marks[n].At < markApart {
 		last := &c.Marks[n]

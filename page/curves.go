@@ -79,7 +79,7 @@ func (a axis) marks(j *protocol.JobInfo, c *protocol.JobCurve, r *steps) (all []
 		switch x := a.at(p); {
 		case math.IsNaN(x):
 		case p.Step == r.Best && p.Step > 0:
-			all = append(all, mark{X: x, Kind: "best", Label: "best", Text: fmt.Sprintf("best step: %s, validation loss %s",
+			all = append(all, mark{X: x, Kind: bestMark, Label: "best", Text: fmt.Sprintf("best step: %s, validation loss %s",
 				formatNumber(p.Step), formatNumber(p.Validation))})
 		case r.Refit > 0 && p.Step > r.All-r.Refit && !refit:
 			refit = true

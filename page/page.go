@@ -11,6 +11,7 @@ package page
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
@@ -297,6 +298,9 @@ func (s *site) functions() template.FuncMap {
 			}
 			return text
 		},
+		// folder reports whether the page is about a folder: it has no requests that change something.
+		"folder":  func() bool { return s.Folder != "" },
+		"dataset": s.nameDataset,
 		"static":  func(file string) string { return s.Prefix + Root + "/static/" + s.static[file].hash + "/" + file },
 		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
 		"endlive": func() template.HTML { return liveEnd },
@@ -307,6 +311,19 @@ func (s *site) functions() template.FuncMap {
 		"digest":   func(text string) string { return text[:min(len(text), 12)] },
 		"fraction": func(j protocol.JobInfo) float64 { return fractionOf(&j) },
 	}
+}
+
+// nameDataset names a dataset: on a cluster, by a link to its page. Model files in a folder know only its digest.
+func (s *site) nameDataset(name string) template.HTML {
+	text := template.HTMLEscapeString(name)
+	switch isDigest := len(name) == 2*sha256.Size && strings.Trim(name, "0123456789abcdef") == ""; {
+	case s.Folder == "":
+		return template.HTML(`<a href="` + template.HTMLEscapeString(s.Prefix+Root+"/datasets/"+escapePath(name)) + `">` +
+			text + `</a>`)
+	case isDigest:
+		return template.HTML(`<code title="` + text + `">` + text[:12] + `</code>`)
+	}
+	return template.HTML(text)
 }
 
 // dict returns a map of names and values, for templates with several arguments.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var pictures = flag.String("pictures", "", "folder for pictures of all views")
+var looks = flag.String("looks", "", "folder for pictures of all views, each at all widths and in both themes")
 
 // maxViews bounds the pages that a test looks at.
 const maxViews = 60
@@ -93,7 +94,25 @@ measures: [kl, chebyshev]
 	await("running", protocol.Running)
 }
 
-// TestViews: every view that links of the page lead to is in order in Chromium, at each width, light and dark: nothing
+// look is a way to look at a view.
+type look struct {
+	width int
+	dark  bool
+}
+
+// looksAt returns how a test looks at a view: at the sections in all ways, at the other views in two.
+func looksAt(path string) []look {
+	if *looks == "" && (testing.Short() || !slices.Contains(sections, path)) {
+		return []look{{360, false}, {1920, true}}
+	}
+	return []look{{360, false}, {360, true}, {768, false}, {768, true}, {1920, false}, {1920, true}}
+}
+
+// sections are views that links must lead to.
+var sections = []string{"/ui", "/ui/jobs", "/ui/workers", "/ui/coordinators", "/ui/audit", "/ui/experiments",
+	"/ui/datasets", "/ui/models", "/ui/submit"}
+
+// TestViews: every view that links of the page lead to is in order in Chromium, narrow and wide, light and dark: nothing
 // is wider than the window, no texts overlap, every control has a label, no script or request fails, the policy is
 // kept, and axe-core, where it is installed, finds nothing. Texts of strangers are texts.
 func TestViews(t *testing.T) {
@@ -103,7 +122,7 @@ func TestViews(t *testing.T) {
 	fill(t, c)
 	root := "http://" + c.HTTP(cmdtest.Leader(t, c))
 	tab := b.Open(t, root+"/ui")
-	next := []string{"/ui", "/ui/compare?job=1&job=2", "/ui/no/such/page", "/ui/jobs?state=nonsense"}
+	next := []string{"/ui", "/ui/compare?job=first&job=second", "/ui/no/such/page", "/ui/jobs?state=nonsense"}
 	seen, axed := make(map[string]bool), false
 	for len(next) > 0 && len(seen) < maxViews {
 		path := next[0]
@@ -112,21 +131,19 @@ func TestViews(t *testing.T) {
 		}
 		seen[pattern(path)] = true
 		tab.Visit(root + path)
-		for i, width := range []int{360, 768, 1920} {
-			for _, dark := range []bool{false, true} {
-				tab.Look(width, dark)
-				found := tab.Findings()
-				if (i == 0) != dark { // axe-core takes long, and sees both themes so
-					more, ok := tab.Axe()
-					found, axed = append(found, more...), axed || ok
-				}
-				for _, f := range found {
-					t.Errorf("%s, %d px, dark %v: %s", path, width, dark, f)
-				}
-				if *pictures != "" {
-					name := fmt.Sprintf("%s-%d-%v.png", strings.Trim(strings.ReplaceAll(pattern(path), "/", "-"), "-"), width, dark)
-					tab.Picture(filepath.Join(*pictures, name))
-				}
+		for _, l := range looksAt(path) {
+			tab.Look(l.width, l.dark)
+			found := tab.Findings()
+			if l == (look{360, false}) || l == (look{1920, true}) { // axe-core takes long, and sees both themes so
+				more, ok := tab.Axe()
+				found, axed = append(found, more...), axed || ok
+			}
+			for _, f := range found {
+				t.Errorf("%s, %d px, dark %v: %s", path, l.width, l.dark, f)
+			}
+			if *looks != "" {
+				name := strings.Trim(strings.ReplaceAll(pattern(path), "/", "-"), "-")
+				tab.Picture(filepath.Join(*looks, fmt.Sprintf("%s-%d-%v.png", name, l.width, l.dark)))
 			}
 		}
 		for _, link := range browser.Eval[[]string](tab, "[...document.querySelectorAll('a[href]')].map((a) => a.href)") {
@@ -136,8 +153,7 @@ func TestViews(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"/ui", "/ui/jobs", "/ui/workers", "/ui/coordinators", "/ui/audit", "/ui/experiments",
-		"/ui/datasets", "/ui/models", "/ui/submit"} {
+	for _, want := range sections {
 		if !seen[want] {
 			t.Errorf("no link leads to %s", want)
 		}
@@ -148,13 +164,21 @@ func TestViews(t *testing.T) {
 	}
 }
 
-var queryValue = regexp.MustCompile(`=[^&]*`)
+var (
+	queryValue = regexp.MustCompile(`=[^&]*`)
+	question   = regexp.MustCompile(`/[^/]+/(delete|cancel|share|transfer)$`)
+)
 
-// pattern returns what pages have in common that differ only in the values of a query. The states of jobs are kept.
+// pattern returns what pages have in common that differ only in the values of a query, or in the thing that a question
+// is about. The states of jobs are kept.
 func pattern(path string) string {
 	path, query, _ := strings.Cut(path, "?")
-	if path = strings.TrimSuffix(path, "/"); query == "" || strings.HasPrefix(query, "state=") {
+	path = question.ReplaceAllString(strings.TrimSuffix(path, "/"), "/any/$1")
+	switch {
+	case query == "":
 		return path
+	case strings.HasPrefix(query, "state="):
+		return path + "?" + query
 	}
 	return path + "?" + queryValue.ReplaceAllString(query, "")
 }
