@@ -10,8 +10,8 @@ import (
 // The size of a chart in units of its view box, and of its margins.
 const (
 	chartWidth, chartHeight = 720, 300
-	marginLeft, marginRight = 56, 12
-	marginTop, marginBottom = 34, 40
+	marginLeft, marginRight = 56, 24
+	marginTop, marginBottom = 40, 40
 	plotWidth, plotHeight   = chartWidth - marginLeft - marginRight, chartHeight - marginTop - marginBottom
 	ticksAcross, ticksUp    = 6, 5
 	seriesClasses           = 6  // the style sheet has so many

@@ -27,7 +27,8 @@ var pictures = flag.String("pictures", "", "folder for the pictures of the docum
 // maxPicture bounds the bytes of a picture.
 const maxPicture = 120 << 10
 
-// TestPictures makes the pictures of the documentation from real runs: a job that lost a worker, an experiment with its report, and the overview.
+// TestPictures makes the pictures of the documentation from real runs: a job that lost a worker, and an experiment with
+// its report.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("pictures are made with -args -pictures FOLDER")
@@ -56,14 +57,12 @@ func TestPictures(t *testing.T) {
 	tab := b.Open(t, root)
 	for _, p := range []struct {
 		name, path string
-		dark       bool
 	}{
-		{"job", "/jobs/forest", false},
-		{"experiment", "/experiments/study", false},
-		{"overview", "", true},
+		{"job", "/jobs/forest"},
+		{"experiment", "/experiments/study"},
 	} {
 		tab.Visit(root + p.path)
-		tab.Look(1100, p.dark)
+		tab.Look(1100, false)
 		tab.Await("the grid", `document.querySelectorAll("details").forEach((d) => { d.open = /^Runs by/.test(d.innerText) }) || true`)
 		for _, f := range tab.Findings() {
 			t.Errorf("%s: %s", p.name, f)
@@ -79,14 +78,19 @@ func study(t *testing.T, c *proc.Cluster, dir string) {
 	t.Helper()
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	t.Chdir(dir) // the report says where the files are
-	cmdtest.ArtificialFile(t, dir, "ages.csv", 400, 2)
-	cmdtest.ArtificialFile(t, dir, "moods.csv", 300, 3)
+	for i, name := range []string{"ages", "films", "genes", "moods", "scenes", "skies"} {
+		cmdtest.ArtificialFile(t, dir, name+".csv", 300, uint64(i))
+	}
 	cmdtest.Write(t, dir, "study.yaml", `name: study
 seed: 1
 datasets:
   - ages.csv
+  - films.csv
+  - genes.csv
   - moods.csv
-folds: {k: 10}
+  - scenes.csv
+  - skies.csv
+folds: {k: 5}
 methods:
   - ldlf
   - structrf

@@ -112,9 +112,9 @@ func looksAt(path string) []look {
 var sections = []string{"/ui", "/ui/jobs", "/ui/workers", "/ui/coordinators", "/ui/audit", "/ui/experiments",
 	"/ui/datasets", "/ui/models", "/ui/submit"}
 
-// TestViews: every view that links of the page lead to is in order in Chromium, narrow and wide, light and dark: nothing
-// is wider than the window, no texts overlap, every control has a label, no script or request fails, the policy is
-// kept, and axe-core, where it is installed, finds nothing. Texts of strangers are texts.
+// TestViews: every view that links of the page lead to is in order in Chromium, narrow and wide, light and dark.
+// Nothing is wider than the window, no texts overlap, every control has a label, no script or request fails, the policy
+// is kept, and axe-core, where it is installed, finds nothing. Texts of strangers are texts.
 func TestViews(t *testing.T) {
 	testkit.WithoutRace(t)
 	b := browser.Start(t)
