@@ -38,6 +38,8 @@ type OpenOptions struct {
 	// FeatureColumns lists the columns (of a file that is no CSV: the features) to use, in that order and as
 	// LabelOptions.Columns lists labels; empty: all that are nothing else. Drop lists columns to pass over.
 	FeatureColumns, Drop []string
+	// Columns lists the columns of a table that are read, as LabelOptions.Columns lists labels; empty: all.
+	Columns []string
 	// Shape declares the features as images; the zero value leaves it to the file.
 	Shape dataset.Shape
 	// Missing says what becomes of missing values.
@@ -304,10 +306,16 @@ const (
 	npyFiles
 	csvFiles
 	libsvmFiles
+	arffFiles
+	parquetFiles
 )
 
 // familyNames are the values of Reading.Kind.
-var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
+var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm",
+	arffFiles: "arff", parquetFiles: "parquet"}
+
+// parquetFormat is the format of a folder, too.
+const parquetFormat = "parquet"
 
 // fileKind is a kind of data file.
 type fileKind struct {
@@ -329,6 +337,9 @@ var fileKinds = []fileKind{
 	{"libsvm.gz", libsvmFiles, false},
 	{"svm", libsvmFiles, false},
 	{"svm.gz", libsvmFiles, false},
+	{"arff", arffFiles, false},
+	{"arff.gz", arffFiles, false},
+	{parquetFormat, parquetFiles, false},
 }
 
 // Formats lists the kinds of data files that Open reads, as OpenOptions.Format
@@ -346,7 +357,6 @@ var others = []struct{ format, advice string }{
 	{"xlsm", "save the sheet as CSV"},
 	{"xls", "save the sheet as CSV"},
 	{"ods", "save the sheet as CSV"},
-	{"parquet", "convert the file with pandas: read_parquet(...).to_csv(..., index=False)"},
 	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
 	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
 	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
@@ -354,7 +364,6 @@ var others = []struct{ format, advice string }{
 	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
 	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
 	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"arff", "save it as CSV"},
 	{"json", "save it as CSV"},
 	{"zip", "decompress the file"},
 }
@@ -369,6 +378,9 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 		return &namedKind, nil
 	}
 	lower := strings.ToLower(filepath.Base(path))
+	if info, err := os.Stat(path); err == nil && info.IsDir() && (o.Format == "" || o.Format == parquetFormat) {
+		lower = "." + parquetFormat
+	}
 	for i := range fileKinds {
 		k := &fileKinds[i]
 		if o.Format == k.format || o.Format == "" && strings.HasSuffix(lower, "."+k.format) {
@@ -395,7 +407,9 @@ var namedKind = fileKind{"arrays", npzFiles, false}
 // check refuses options that do not apply to this kind of file.
 func (k *fileKind) check(o *OpenOptions) error {
 	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
-	besides := []fileFamily{csvFiles, matFiles, npzFiles}
+	tables := []fileFamily{csvFiles, arffFiles, parquetFiles}
+	besides := append([]fileFamily{matFiles, npzFiles}, tables...)
+	const tableNames = "CSV, ARFF and Parquet files"
 	for _, option := range []struct {
 		flag  string
 		given bool
@@ -403,22 +417,23 @@ func (k *fileKind) check(o *OpenOptions) error {
 		what  string
 	}{
 		{"--delimiter", o.CSV.Delimiter != 0, csv, "CSV files"},
-		{"--thousands", o.CSV.Thousands != 0, csv, "CSV files"},
-		{"--decimal", o.CSV.Decimal != "", csv, "CSV files"},
-		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles}, "text files: CSV and libsvm"},
-		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
-		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
+		{"--thousands", o.CSV.Thousands != 0, tables, tableNames},
+		{"--decimal", o.CSV.Decimal != "", tables, tableNames},
+		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles, arffFiles}, "text files: CSV, libsvm and ARFF"},
+		{"--label-columns", len(o.Labels.Columns) > 0, tables, tableNames},
+		{"--label-prefix", len(o.Labels.Prefixes) > 0, tables, tableNames},
+		{"--columns", len(o.Columns) > 0, tables, tableNames},
 		{"--header", o.CSV.Header != dataset.HeaderAuto, csv, "CSV files"},
-		{"--categories", len(o.CSV.Categories) > 0, csv, "CSV files"},
-		{"--row-names", o.CSV.RowNames != "", csv, "CSV files"},
+		{"--categories", len(o.CSV.Categories) > 0, tables, tableNames},
+		{"--row-names", o.CSV.RowNames != "", tables, tableNames},
 		{"--features-variable", o.Arrays.FeaturesVariable != "", variables, ".mat and .npz files"},
 		{"--labels-variable", o.Arrays.LabelsVariable != "", variables, ".mat and .npz files"},
 		{"--images", o.CSV.Images != "", csv, "CSV files"},
-		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
-		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
-		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
+		{"--values", o.Beside.Values != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
+		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, ARFF, Parquet, .mat and .npz files"},
+		{"--groups", o.Beside.Groups != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
 		{"--zero-based", o.Libsvm.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
-		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
+		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles, arffFiles}, ".npy and ARFF files"},
 	} {
 		if option.given && !slices.Contains(option.of, k.family) {
 			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)

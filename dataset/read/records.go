@@ -104,11 +104,15 @@ func (b *bounded) Read(p []byte) (int, error) {
 type csvRecords struct {
 	*csvReader
 	file   string
-	from   *measuredFile
+	from   dataset.Measured
 	before int // lines before the first record
 	header bool
 	width  int
 	cut    bool // records may have empty fields after the last column
+
+	numbers  []float64 // of a table: by column, if isNumber says so
+	isNumber []bool    // nil: all columns are texts
+	line     int       // of a table
 
 	n       int // rows read
 	pending int // blank records before next
@@ -180,6 +184,9 @@ func (r *csvRecords) Next() (record []string, err error) {
 func (r *csvRecords) lineOf(column int) int {
 	if r.inBlank {
 		return 0
+	}
+	if r.csvReader == nil {
+		return r.line
 	}
 	line, _ := r.FieldPos(column)
 	return line + r.before
