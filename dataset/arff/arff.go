@@ -377,7 +377,7 @@ func (r *Reader) sparse(text string) error {
 		}
 		if rest = after; strings.HasPrefix(rest, ",") {
 			rest = strings.TrimLeft(rest[1:], " \t")
-		} else if !strings.HasPrefix(rest, "}") {
+		} else if rest != "" && rest[0] != '}' {
 			return r.errorf("found %.40q, want a comma or }", rest)
 		}
 	}

@@ -37,8 +37,9 @@ func unpack(codec int32, dst, src []byte, size int) (out []byte, err error) {
 	case codecNone:
 		out = src
 	case codecSnappy:
+		const most = 22 // times the size: three bytes stand for at most 64
 		n, failed := snappy.DecodedLen(src)
-		if failed == nil && n == size {
+		if failed == nil && n == size && size/most <= len(src) {
 			out, failed = snappy.Decode(grown(), src)
 		}
 		err = failed

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -351,21 +352,47 @@ func Formats() (all []string) {
 	return all
 }
 
-// others are kinds of files that Open does not read, with advice for messages.
+// others are kinds of files that Open does not read, with what converts them: IN is the file and OUT its name without
+// its ending.
 var others = []struct{ format, advice string }{
-	{"xlsx", "save the sheet as CSV"},
-	{"xlsm", "save the sheet as CSV"},
-	{"xls", "save the sheet as CSV"},
-	{"ods", "save the sheet as CSV"},
-	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
+	{"xlsx", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"xlsm", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"xls", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"ods", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"feather", inPandas + `pandas.read_feather(IN).to_parquet(OUT.parquet)`},
+	{"arrow", inPandas + `pandas.read_feather(IN).to_parquet(OUT.parquet)`},
+	{"orc", inPandas + `pandas.read_orc(IN).to_parquet(OUT.parquet)`},
+	{"jsonl", inPandas + `pandas.read_json(IN, lines=True).to_csv(OUT.csv, index=False)`},
+	{"ndjson", inPandas + `pandas.read_json(IN, lines=True).to_csv(OUT.csv, index=False)`},
+	{"json", inPandas + `pandas.read_json(IN).to_csv(OUT.csv, index=False)`},
+	{"dta", inPandas + `pandas.read_stata(IN).to_csv(OUT.csv, index=False)`},
+	{"sas7bdat", inPandas + `pandas.read_sas(IN).to_csv(OUT.csv, index=False)`},
+	{"sav", inPandas + `pandas.read_spss(IN).to_csv(OUT.csv, index=False)`},
 	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
 	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"h5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"json", "save it as CSV"},
+	{"h5", inHDF5},
+	{"hdf5", inHDF5},
+	{"rds", `convert the file in R with write.csv(readRDS(IN), OUT.csv, row.names=FALSE), or in Python with ` +
+		`import pyreadr; pyreadr.read_r(IN)[None].to_csv(OUT.csv, index=False)`},
+	{"rdata", `convert the file in R with load(IN) and write.csv(X, OUT.csv, row.names=FALSE) for the data frame X in it`},
 	{"zip", "decompress the file"},
+}
+
+// What converts a file in Python.
+const (
+	inPandas = "convert the file in Python with import pandas; "
+	inHDF5   = `convert the file in Python with import h5py, numpy; f = h5py.File(IN); numpy.savez(OUT.npz, ` +
+		`features=f["features"][()], labels=f["labels"][()]); "features" and "labels" are the names in the file, which ` +
+		`list(f) lists; pandas.read_hdf(IN).to_csv(OUT.csv, index=False) converts what pandas wrote`
+)
+
+// adviceFor puts the names of a file into advice.
+func adviceFor(path, format, advice string) string {
+	base := path[:len(path)-len(format)-1]
+	for _, ending := range []string{".csv", ".parquet", ".npz"} {
+		advice = strings.ReplaceAll(advice, "OUT"+ending, strconv.Quote(base+ending))
+	}
+	return strings.ReplaceAll(advice, "IN", strconv.Quote(path))
 }
 
 // kindOf returns the kind of a file: o.Format, or what its name ends in.
@@ -393,7 +420,7 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	}
 	for _, k := range others {
 		if strings.HasSuffix(lower, "."+k.format) {
-			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, adviceFor(path, k.format, k.advice))
 		}
 	}
 	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the "+

@@ -1,5 +1,5 @@
-// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and NumPy
-// archives.
+// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and Parquet
+// files and NumPy archives.
 package write
 
 import (
@@ -28,13 +28,15 @@ const (
 	CSV   Format = "csv"
 	CSVGZ Format = "csv.gz"
 	NPZ   Format = "npz"
+
+	Parquet Format = "parquet"
 )
 
 // FormatOf returns the format that a file's name ends in; ok is false for any other
 // ending.
 func FormatOf(path string) (f Format, ok bool) {
 	name := strings.ToLower(path)
-	for _, f := range []Format{CSV, CSVGZ, NPZ} {
+	for _, f := range []Format{CSV, CSVGZ, NPZ, Parquet} {
 		if strings.HasSuffix(name, "."+string(f)) {
 			return f, true
 		}
@@ -60,8 +62,10 @@ func Write(w io.Writer, f Format, src dataset.Source, o importer.Options, how NP
 	case NPZ:
 		_, err := WriteNPZ(w, src, o, how)
 		return err
+	case Parquet:
+		return WriteParquet(w, src, o)
 	}
-	return fmt.Errorf("dataset: format %q is unknown; want csv, csv.gz or npz", f)
+	return fmt.Errorf("dataset: format %q is unknown; want csv, csv.gz, npz or parquet", f)
 }
 
 // What files call what rows have beside features and label distributions.
