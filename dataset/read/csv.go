@@ -215,7 +215,7 @@ func (s *csvSource) open(o *OpenOptions) (dataset.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := len(first)
+	width, index := len(first), like.CSV.RowNames != o.CSV.RowNames
 	if o = like; o.set.schema != nil {
 		o = o.columnsLikeTraining(s.names, width)
 	}
@@ -267,6 +267,10 @@ func (s *csvSource) open(o *OpenOptions) (dataset.Source, error) {
 	s.describe(o)
 	if s.table != nil {
 		s.info.Rows = s.rows
+	}
+	if index {
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %q, the index of pandas, has the names of the samples",
+			o.CSV.RowNames))
 	}
 	s.info.Notes = append(s.notes(), notes...)
 	return s, nil
