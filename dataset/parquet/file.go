@@ -32,14 +32,17 @@ const (
 const (
 	// maxColumns bounds the columns of a file, lists counted by their items.
 	maxColumns = 1 << 20
-	// maxValues is how many values a file may have for each of its bytes, if they are more than freeValues.
-	maxValues  = 4096
-	freeValues = 1 << 24
+	// maxValues is how many values a file may have for each of its bytes, if they are more than freeValues: runs of equal
+	// values take hardly any bytes, but time.
+	maxValues  = 1024
+	freeValues = 1 << 26
 	// Pages that are in memory may have freeUnpacked bytes together, or maxRatio times the bytes of the file.
 	freeUnpacked = 64 << 20
 	maxRatio     = 200
 	// maxText bounds one text, in bytes.
 	maxText = 1 << 16
+	// maxLeading bounds the missing lists before the first one.
+	maxLeading = 1 << 20
 	// maxList bounds the items of a list.
 	maxList = 1 << 16
 	// maxPageHeader bounds the header of a page, in bytes.
@@ -545,7 +548,7 @@ func (f *File) check(end int64) error {
 	if len(f.Columns) == 0 {
 		return errDamaged("the file has no columns")
 	}
-	rows := int64(0)
+	rows, values, most := int64(0), int64(0), max(freeValues, maxValues*f.size)
 	for i := range f.groups {
 		g := &f.groups[i]
 		if len(g.chunks) != f.leaves {
@@ -569,6 +572,11 @@ func (f *File) check(end int64) error {
 			case c.values < 0 || !column.List && c.values != g.rows || c.values < g.rows:
 				return errDamaged("column %.100q of row group %d has %d values for %d rows", column.Name, i, c.values, g.rows)
 			}
+			if c.values > most-values {
+				return fmt.Errorf("the file has more than %d values and more than %d for each of its bytes: %w", freeValues,
+					maxValues, ErrFormat)
+			}
+			values += c.values
 			// What older writers leave out of the size, as Arrow does.
 			const padding = 100
 			c.size = min(c.size+padding, end-c.from)
@@ -576,9 +584,6 @@ func (f *File) check(end int64) error {
 	}
 	if rows != f.Rows {
 		return errDamaged("the row groups have %d rows, the file says %d", rows, f.Rows)
-	}
-	if most := max(freeValues, maxValues*f.size); rows > most {
-		return errDamaged("the file has %d rows in %d bytes, at most %d are read for each byte", rows, f.size, maxValues)
 	}
 	return nil
 }
@@ -605,17 +610,18 @@ func (f *File) measureLists() error {
 // firstList returns the number of items of the first list of a column that is not missing.
 func (f *File) firstList(c *Column) (int, error) {
 	r := &columnReader{file: f, column: c, asText: false, pool: &pool{most: f.mostUnpacked()}}
-	n := 0
+	n, seen := 0, 0
 	for {
 		if r.at == r.n {
 			err := r.fill()
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) || seen > maxLeading {
 				break
 			}
 			if err != nil {
 				return 0, err
 			}
 		}
+		seen += r.n - r.at
 		for ; r.at < r.n; r.at++ {
 			if r.reps[r.at] == 0 && n > 0 {
 				return n, nil

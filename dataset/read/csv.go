@@ -222,11 +222,6 @@ func (s *csvSource) open(o *OpenOptions) (dataset.Source, error) {
 	if o, err = o.only(s.names, width); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
-	if s.table != nil {
-		if err := s.firstRows(); err != nil {
-			return nil, err
-		}
-	}
 	records, c, m := s.head, &s.columns, s.dialect.marks
 	if !s.header {
 		records = append([][]string{first}, records...)
@@ -236,6 +231,9 @@ func (s *csvSource) open(o *OpenOptions) (dataset.Source, error) {
 	}
 	if err == nil {
 		*c, err = chooseColumns(s.names, width, o)
+	}
+	if err == nil && s.table != nil && c.rowNameFound {
+		records, err = s.firstNames()
 	}
 	var notes []errtext.Text
 	if err == nil {

@@ -389,10 +389,11 @@ const (
 // adviceFor puts the names of a file into advice.
 func adviceFor(path, format, advice string) string {
 	base := path[:len(path)-len(format)-1]
+	names := []string{"IN", strconv.Quote(path)}
 	for _, ending := range []string{".csv", ".parquet", ".npz"} {
-		advice = strings.ReplaceAll(advice, "OUT"+ending, strconv.Quote(base+ending))
+		names = append(names, "OUT"+ending, strconv.Quote(base+ending))
 	}
-	return strings.ReplaceAll(advice, "IN", strconv.Quote(path))
+	return strings.NewReplacer(names...).Replace(advice)
 }
 
 // kindOf returns the kind of a file: o.Format, or what its name ends in.

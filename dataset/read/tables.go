@@ -84,23 +84,21 @@ func (s *csvSource) start(o *OpenOptions) (like *OpenOptions, first []string, er
 	return like, s.names, err
 }
 
-// firstRows reads the first records of a table, as far as its columns can be read as texts.
-func (s *csvSource) firstRows() error {
+// firstNames reads the first records of a table, of which only the names of the rows are read.
+func (s *csvSource) firstNames() (records [][]string, err error) {
 	used := make([]bool, len(s.names))
-	for i := range used {
-		used[i] = s.table.refuses(i, true) == ""
-	}
-	err := s.table.each(used, used, func(n int, record []string, _ *csvRecords) error {
+	used[s.columns.rowName] = s.table.refuses(s.columns.rowName, true) == ""
+	err = s.table.each(used, used, func(n int, record []string, _ *csvRecords) error {
 		if n == sniffRecords {
 			return errFound
 		}
-		s.head = append(s.head, slices.Clone(record))
+		records = append(records, slices.Clone(record))
 		return nil
 	})
 	if errors.Is(err, errFound) {
 		err = nil
 	}
-	return err
+	return records, err
 }
 
 // checkColumns refuses a table with a column that is used and cannot be read.
