@@ -17,7 +17,7 @@ import (
 )
 
 type maskCmd struct {
-	Data       string  `required:"" placeholder:"FILE" help:"Data file with complete label distributions: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format)."`
+	Data       string  `required:"" placeholder:"FILE" help:"Data file with complete label distributions: .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet; - for stdin (see --data-format)."`
 	Out        string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz, .npz or .parquet; - for stdout."`
 	Rate       float64 `placeholder:"F" help:"Fraction of the degrees to hide. Papers call the rest, 1 - F, the observed rate."`
 	Unlabelled float64 `placeholder:"F" help:"Fraction of the samples that lose all of their degrees."`

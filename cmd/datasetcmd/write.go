@@ -27,7 +27,7 @@ import (
 )
 
 type convertCmd struct {
-	Data  string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Data  string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Out   string `required:"" placeholder:"FILE.npz" help:"File to write: .npz; - for stdout."`
 	Store bool   `seldom:"" help:"Write the arrays uncompressed."`
 

@@ -25,8 +25,11 @@ const (
 	codecLZ4Raw = 7
 )
 
+// unpacker decompresses pages, one after the other.
+type unpacker struct{ zstd *zstd.Decoder }
+
 // unpack decompresses src, which must unpack to size bytes. The result is in dst if that has room, and may be src.
-func unpack(codec int32, dst, src []byte, size int) (out []byte, err error) {
+func (u *unpacker) unpack(codec int32, dst, src []byte, size int) (out []byte, err error) {
 	grown := func() []byte {
 		if cap(dst) < size {
 			dst = make([]byte, size)
@@ -52,13 +55,16 @@ func unpack(codec int32, dst, src []byte, size int) (out []byte, err error) {
 	case codecBrotli:
 		out, err = readUpTo(brotli.NewReader(bytes.NewReader(src)), dst, size)
 	case codecZstd:
-		z, failed := zstd.NewReader(bytes.NewReader(src), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(64<<20))
-		if failed == nil {
-			out, failed = readUpTo(z, dst, size)
-			z.Close()
+		if u.zstd == nil {
+			u.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(64<<20))
 		}
-		err = failed
+		if err == nil {
+			err = u.zstd.Reset(bytes.NewReader(src))
+		}
+		if err == nil {
+			out, err = readUpTo(u.zstd, dst, size)
+		}
 	case codecLZ4Raw:
 		out, err = unpackLZ4(dst[:0], src, size)
 	case codecLZ4:

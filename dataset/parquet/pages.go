@@ -21,8 +21,11 @@ const maxBatchText = 8 << 20
 var errTooLong = fmt.Errorf("a text has more than %d bytes, or the texts of %d rows more than %d: %w", maxText, batch,
 	maxBatchText, ErrFormat)
 
-// pool counts the bytes of the pages that are in memory.
-type pool struct{ held, most int64 }
+// pool unpacks the pages of all columns and counts the bytes that are in memory.
+type pool struct {
+	unpacker
+	held, most int64
+}
 
 // take changes what is held by a column from before to now bytes.
 func (p *pool) take(before, now int) error {
@@ -277,7 +280,7 @@ func (r *columnReader) unpackPage(src []byte, size int, stored bool) ([]byte, er
 		return nil, err
 	}
 	r.held = held
-	out, err := unpack(codec, r.page[:0], src, size)
+	out, err := r.pool.unpack(codec, r.page[:0], src, size)
 	if err == nil && codec != codecNone {
 		r.page = out
 	}

@@ -183,7 +183,7 @@ func TestClaims(t *testing.T) {
 	})
 	for codec := range int32(8) {
 		allocs.AtMost(t, 1<<25, "a page", func() {
-			if out, err := unpack(codec, nil, []byte("\xff\xff\xff\xff\x07abcdefgh"), math.MaxInt32); err == nil {
+			if out, err := new(unpacker).unpack(codec, nil, []byte("\xff\xff\xff\xff\x07abcdefgh"), math.MaxInt32); err == nil {
 				t.Errorf("codec %d: %d bytes", codec, len(out))
 			}
 		})
