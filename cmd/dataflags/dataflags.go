@@ -108,7 +108,7 @@ type DataFlags struct {
 	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
 	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person; --folds groups needs it."`
 	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
-	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features, or the XML file with the list of labels of an ARFF file (default: the file of the same name that ends in .xml, if there is one)."`
+	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features. For an ARFF file, the XML file that lists its labels (default: the file of the same name with .xml, if there is one)."`
 	Normalize      bool     `group:"data" help:"Divide the labels of each sample by their sum."`
 	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How much the sum of a sample's labels may differ from 1 (default: 0.0001)."`
 }

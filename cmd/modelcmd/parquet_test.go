@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestParquetPredictions: a Parquet file of predictions has the columns and the values of the CSV file, for classes with
-// names of samples and for ordinal labels.
+// TestParquetPredictions: a Parquet file of predictions has the columns and the values of the CSV file, for classes
+// with names of samples and for ordinal labels.
 func TestParquetPredictions(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -23,8 +23,11 @@ func TestParquetPredictions(t *testing.T) {
 		content string
 		flags   []string
 	}{
-		"classes": {"name,x,class\nann,1,ash\nbob,2,oak\ncat,3,ash\ndan,4,oak\neve,5,ash\nfay,6,oak\n", []string{"--labels", "class"}},
-		"ages":    {"x,age\n1,3\n2,4\n3,5\n4,3\n5,4\n6,5\n", []string{"--labels", "age", "--sigma", "1", "--range", "0:9"}},
+		"classes": {
+			"name,x,class\nann,1,ash\nbob,2,oak\ncat,3,ash\ndan,4,oak\neve,5,ash\nfay,6,oak\n",
+			[]string{"--labels", "class"},
+		},
+		"ages": {"x,age\n1,3\n2,4\n3,5\n4,3\n5,4\n6,5\n", []string{"--labels", "age", "--sigma", "1", "--range", "0:9"}},
 	} {
 		data, model := cmdtest.Write(t, dir, name+".csv", c.content), filepath.Join(dir, name)
 		cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--algorithm", "aa-knn", "--set", "k=1",
@@ -64,7 +67,8 @@ func TestParquetPredictions(t *testing.T) {
 			for i, got := range texts {
 				a, isNumber := strconv.ParseFloat(got, 64)
 				b, _ := strconv.ParseFloat(records[n+1][i], 64)
-				if f.Columns[i].Name != records[0][i] || isNumber == nil && a != b || isNumber != nil && got != records[n+1][i] {
+				if f.Columns[i].Name != records[0][i] || isNumber == nil && a != b ||
+					isNumber != nil && got != records[n+1][i] {
 					t.Errorf("%s, row %d: %s is %q, want %s %q", name, n, f.Columns[i].Name, got, records[0][i], records[n+1][i])
 				}
 			}

@@ -199,14 +199,14 @@ func attribute(text string) (*Attribute, error) {
 	case "relational":
 		a.Kind = Relational
 	default:
-		return nil, fmt.Errorf("attribute %.100q has the type %.40q, want numeric, real, integer, string, date or levels in {}",
-			name, kind)
+		return nil, fmt.Errorf("attribute %.100q has the type %.40q, want numeric, real, integer, string, date "+
+			"or levels in {}", name, kind)
 	}
 	return a, nil
 }
 
-// token reads a text at the beginning of text, which ends at a blank or at one of stops unless it is quoted, and returns
-// what follows without blanks.
+// token reads a text at the beginning of text, which ends at a blank or at one of stops unless it is quoted. It
+// returns what follows without blanks.
 func token(text, stops string) (value, rest string, err error) {
 	if text == "" || text[0] != '\'' && text[0] != '"' {
 		i := strings.IndexAny(text, stops+" \t")
@@ -411,7 +411,8 @@ func (r *Reader) Labels() ([]int, error) {
 
 // ReadLabels reads a list of labels of Mulan: an XML file with an element <label name="..."> for each. Labels may be in
 // labels. in is not read further than maxLine bytes.
-func ReadLabels(in io.Reader, decode func(charset string, in io.Reader) (io.Reader, error)) (names []string, err error) {
+func ReadLabels(in io.Reader, decode func(charset string, in io.Reader) (io.Reader, error)) (names []string,
+	err error) {
 	bounded := &io.LimitedReader{R: in, N: maxLine}
 	d := xml.NewDecoder(bounded)
 	d.CharsetReader = decode

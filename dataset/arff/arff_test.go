@@ -122,7 +122,8 @@ func TestReadLabels(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"amazed", "sad", "very & sad"}) {
 		t.Errorf("%q, %v", names, err)
 	}
-	for _, text := range []string{"", "<labels></labels>", "<label name='x'/>", "<labels><label/></labels>", "<labels><x/></labels>",
+	for _, text := range []string{"", "<labels></labels>", "<label name='x'/>", "<labels><label/></labels>",
+		"<labels><x/></labels>",
 		"<labels><label name='x'></labels>"} {
 		if _, err := ReadLabels(strings.NewReader(text), nil); !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: %v", text, err)

@@ -1,9 +1,8 @@
 // Package parquet reads and writes Parquet files of flat tables. It decodes a page of each chosen column at a time, so
 // that memory does not grow with the rows of a file, and it trusts no length that a file claims.
 //
-// The container, the levels and the encodings of values are decoded here. Snappy, zstd and brotli are decoded by
-// libraries. The libraries github.com/parquet-go/parquet-go and github.com/apache/arrow-go would allocate what a damaged
-// footer claims, and take several MB of the binary.
+// The container, the levels and the encodings of values are decoded here, because github.com/parquet-go/parquet-go
+// allocates what a damaged footer claims. Snappy, zstd and Brotli are decoded by libraries.
 package parquet
 
 import (
@@ -15,38 +14,10 @@ import (
 	"strings"
 )
 
-// ErrFormat is wrapped by errors about damaged files and about files of another format.
-var ErrFormat = errors.New("the file is damaged or has another format")
-
-func errDamaged(format string, args ...any) error {
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrFormat)
-}
-
 // magic is at the beginning and at the end of each file. A file with an encrypted footer has magicEncrypted.
 const (
 	magic          = "PAR1"
 	magicEncrypted = "PARE"
-)
-
-// Bounds of files.
-const (
-	// maxColumns bounds the columns of a file, lists counted by their items.
-	maxColumns = 1 << 20
-	// maxValues is how many values a file may have for each of its bytes, if they are more than freeValues: runs of equal
-	// values take hardly any bytes, but time.
-	maxValues  = 1024
-	freeValues = 1 << 26
-	// Pages that are in memory may have freeUnpacked bytes together, or maxRatio times the bytes of the file.
-	freeUnpacked = 64 << 20
-	maxRatio     = 200
-	// maxText bounds one text, in bytes.
-	maxText = 1 << 16
-	// maxLeading bounds the missing lists before the first one.
-	maxLeading = 1 << 20
-	// maxList bounds the items of a list.
-	maxList = 1 << 16
-	// maxPageHeader bounds the header of a page, in bytes.
-	maxPageHeader = 1 << 24
 )
 
 // physical is how values of a column are stored.
@@ -129,8 +100,8 @@ type File struct {
 	leaves int
 }
 
-// Open reads the metadata of a file of size bytes. The file stays open: the caller closes it after the last read.
-func Open(in io.ReaderAt, size int64) (*File, error) {
+// readMetadata reads the metadata of a file of size bytes.
+func readMetadata(in io.ReaderAt, size int64) (*File, error) {
 	f := &File{in: in, size: size}
 	const ends = 12 // a magic at both ends and a length
 	if size < ends {
@@ -161,7 +132,7 @@ func Open(in io.ReaderAt, size int64) (*File, error) {
 	if err := f.check(size - 8 - n); err != nil {
 		return nil, err
 	}
-	return f, f.measureLists()
+	return f, nil
 }
 
 // readAt fills b. The end of the file is an error.
@@ -475,8 +446,8 @@ func (w *schemaReader) renamed(name string, at level) error {
 
 // leaf adds a column.
 func (w *schemaReader) leaf(name string, e *element, at level) error {
-	c := Column{Name: name, List: at.rep > 0, Width: 1, physical: e.kind, size: e.size, scale: int(e.scale), maxDef: at.def,
-		maxRep: at.rep, itemDef: at.itemDef, nullList: at.nullList, leaf: w.leaves}
+	c := Column{Name: name, List: at.rep > 0, Width: 1, physical: e.kind, size: e.size, scale: int(e.scale),
+		maxDef: at.def, maxRep: at.rep, itemDef: at.itemDef, nullList: at.nullList, leaf: w.leaves}
 	if c.Kind, c.Why = e.kindOf(); at.why != "" {
 		c.Kind, c.Why = Unreadable, at.why
 	}
@@ -586,54 +557,6 @@ func (f *File) check(end int64) error {
 		return errDamaged("the row groups have %d rows, the file says %d", rows, f.Rows)
 	}
 	return nil
-}
-
-// measureLists finds the widths of lists.
-func (f *File) measureLists() error {
-	width := 0
-	for i := range f.Columns {
-		c := &f.Columns[i]
-		if c.List && c.Kind != Unreadable && f.Rows > 0 {
-			n, err := f.firstList(c)
-			if err != nil {
-				return err
-			}
-			c.Width = n
-		}
-		if width += c.Width; width > maxColumns {
-			return errDamaged("the file has more than %d columns, with the items of lists", maxColumns)
-		}
-	}
-	return nil
-}
-
-// firstList returns the number of items of the first list of a column that is not missing.
-func (f *File) firstList(c *Column) (int, error) {
-	r := &columnReader{file: f, column: c, asText: false, pool: &pool{most: f.mostUnpacked()}}
-	n, seen := 0, 0
-	for {
-		if r.at == r.n {
-			err := r.fill()
-			if errors.Is(err, io.EOF) || seen > maxLeading {
-				break
-			}
-			if err != nil {
-				return 0, err
-			}
-		}
-		seen += r.n - r.at
-		for ; r.at < r.n; r.at++ {
-			if r.reps[r.at] == 0 && n > 0 {
-				return n, nil
-			}
-			if int(r.defs[r.at]) >= c.itemDef {
-				if n++; n > maxList {
-					return 0, fmt.Errorf("column %.100q has lists of more than %d items: %w", c.Name, maxList, ErrFormat)
-				}
-			}
-		}
-	}
-	return max(n, 1), nil
 }
 
 // mostUnpacked bounds the bytes of the pages in memory.

@@ -7,19 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"math/big"
-	"strconv"
-	"strings"
 )
-
-// batch is how many values are decoded at a time.
-const batch = 512
-
-// maxBatchText bounds the texts of a batch, in bytes.
-const maxBatchText = 8 << 20
-
-var errTooLong = fmt.Errorf("a text has more than %d bytes, or the texts of %d rows more than %d: %w", maxText, batch,
-	maxBatchText, ErrFormat)
 
 // pool unpacks the pages of all columns and counts the bytes that are in memory.
 type pool struct {
@@ -44,31 +32,50 @@ type columnReader struct {
 	pool   *pool
 	buffer int // bytes that are read of the file at a time
 
-	group   int // the next row group
-	in      *bufio.Reader
-	left    int64 // values of the chunk
-	bytes   int64 // of the chunk that were not read
-	codec   int32
-	raw     []byte // the page as the file has it
-	page    []byte // decompressed
-	held    int    // bytes that the pool counts
-	inPage  int    // values of the page that were not decoded
-	levels  struct{ def, rep levelReader }
-	values  values
-	indices *runs // of the dictionary, in the place of values
+	chunkReader
+	page
+	dictionary
+	decoded
 
-	numbers []float64 // the dictionary
+	// what conversions need
+	bits [batch]uint64
+	refs [batch][]byte
+	ids  [batch]uint32
+}
+
+// chunkReader is where in the file a column is read.
+type chunkReader struct {
+	group  int // the next row group
+	in     *bufio.Reader
+	left   int64 // values of the chunk
+	unread int64 // bytes of the chunk
+	codec  int32
+}
+
+// page is the page that is being decoded.
+type page struct {
+	raw      []byte // as the file has it
+	unpacked []byte
+	held     int // bytes that the pool counts
+	inPage   int // values that were not decoded
+	levels   struct{ def, rep levelReader }
+	values   values
+	indices  *runs // of the dictionary, in the place of values
+}
+
+// dictionary has the values that pages number.
+type dictionary struct {
+	numbers []float64
 	texts   []string
 	hasDict bool
+}
 
-	// the values that were decoded: n, of which at were taken
+// decoded are the values that were decoded: n, and at were taken.
+type decoded struct {
 	n, at      int
 	defs, reps [batch]uint32
 	outNumbers []float64
 	outTexts   []string
-	bits       [batch]uint64
-	refs       [batch][]byte
-	ids        [batch]uint32
 }
 
 // levelReader reads the levels of a page.
@@ -137,7 +144,7 @@ func (r *columnReader) begin() error {
 	} else {
 		r.in.Reset(section)
 	}
-	r.left, r.bytes, r.codec, r.hasDict = c.values, c.size, c.codec, false
+	r.left, r.unread, r.codec, r.hasDict = c.values, c.size, c.codec, false
 	return nil
 }
 
@@ -166,7 +173,7 @@ func (r *columnReader) readHeader() (h pageHeader, err error) {
 		h = decodePageHeader(t)
 		if t.err == nil {
 			_, err = r.in.Discard(t.at)
-			r.bytes -= int64(t.at)
+			r.unread -= int64(t.at)
 			return h, err
 		}
 		switch {
@@ -230,8 +237,8 @@ func (r *columnReader) nextPage() error {
 	if err != nil {
 		return err
 	}
-	if h.packed < 0 || h.unpacked < 0 || h.values < 0 || int64(h.packed) > r.bytes || h.kind < 0 {
-		return errDamaged("a page has a wrong header: %d bytes, of which %d are in the file, and %d values", h.unpacked,
+	if h.packed < 0 || h.unpacked < 0 || h.values < 0 || int64(h.packed) > r.unread || h.kind < 0 {
+		return errDamaged("a page has a wrong header: %d bytes, %d in the file, and %d values", h.unpacked,
 			h.packed, h.values)
 	}
 	if int64(h.unpacked) > max(freeUnpacked, maxRatio*int64(h.packed)) {
@@ -251,7 +258,7 @@ func (r *columnReader) nextPage() error {
 		}
 		return err
 	}
-	r.bytes -= int64(h.packed)
+	r.unread -= int64(h.packed)
 	if h.hasCRC && crc32.ChecksumIEEE(r.raw) != uint32(h.crc) {
 		return errDamaged("a page has a wrong checksum")
 	}
@@ -259,7 +266,7 @@ func (r *columnReader) nextPage() error {
 	case 0:
 		return r.dataPage(&h)
 	case 2:
-		return r.dictionary(&h)
+		return r.readDictionary(&h)
 	case 3:
 		return r.dataPage2(&h)
 	}
@@ -274,21 +281,21 @@ func (r *columnReader) unpackPage(src []byte, size int, stored bool) ([]byte, er
 	}
 	held := cap(r.raw)
 	if codec != codecNone {
-		held += max(cap(r.page), size)
+		held += max(cap(r.unpacked), size)
 	}
 	if err := r.pool.take(r.held, held); err != nil {
 		return nil, err
 	}
 	r.held = held
-	out, err := r.pool.unpack(codec, r.page[:0], src, size)
+	out, err := r.pool.unpack(codec, r.unpacked[:0], src, size)
 	if err == nil && codec != codecNone {
-		r.page = out
+		r.unpacked = out
 	}
 	return out, err
 }
 
-// dictionary reads the values that pages of data number.
-func (r *columnReader) dictionary(h *pageHeader) error {
+// readDictionary reads the values that pages of data number.
+func (r *columnReader) readDictionary(h *pageHeader) error {
 	if r.hasDict || h.encoding != encodingPlain && h.encoding != encodingPlainDictionary {
 		return errDamaged("a dictionary has the encoding %d, or there are two", h.encoding)
 	}
@@ -534,188 +541,4 @@ func (r *columnReader) decodeTexts(n, there int) error {
 		}
 	}
 	return nil
-}
-
-// inBytes reports whether values are read as bytes.
-func (c *Column) inBytes() bool { return c.physical == physicalBytes || c.physical == physicalFixed }
-
-// convertNumbers reads values as numbers.
-func (r *columnReader) convertNumbers(from values, dst []float64) error {
-	c := r.column
-	switch {
-	case c.Kind == Nothing:
-		if len(dst) > 0 {
-			return errDamaged("a column of missing values has a value")
-		}
-		return nil
-	case c.inBytes():
-		refs := r.refs[:len(dst)]
-		if err := from.bytes(refs); err != nil {
-			return err
-		}
-		for i, b := range refs {
-			switch {
-			case c.physical == physicalFixed && len(b) != c.size:
-				return errDamaged("a value has %d bytes, want %d", len(b), c.size)
-			case c.Kind == Half:
-				dst[i] = half(uint16(b[0]) | uint16(b[1])<<8)
-			case len(b) > 64:
-				return errDamaged("a decimal has %d bytes", len(b))
-			default:
-				dst[i] = decimal(bigOf(b), c.scale)
-			}
-		}
-		return nil
-	}
-	all := r.bits[:len(dst)]
-	if err := from.bits(all); err != nil {
-		return err
-	}
-	for i, v := range all {
-		switch c.Kind {
-		case Bool:
-			dst[i] = float64(v & 1)
-		case Float:
-			dst[i] = float64(math.Float32frombits(uint32(v)))
-		case Double:
-			dst[i] = math.Float64frombits(v)
-		case Uint:
-			dst[i] = float64(c.unsigned(v))
-		case Decimal:
-			dst[i] = decimalOf(c.signed(v), c.scale)
-		default:
-			dst[i] = float64(c.signed(v))
-		}
-	}
-	return nil
-}
-
-func (c *Column) signed(v uint64) int64 {
-	if c.physical == physicalInt32 {
-		return int64(int32(v))
-	}
-	return int64(v)
-}
-
-func (c *Column) unsigned(v uint64) uint64 {
-	if c.physical == physicalInt32 {
-		return uint64(uint32(v))
-	}
-	return v
-}
-
-// convertTexts reads values as texts, as a CSV file of the table would have them.
-func (r *columnReader) convertTexts(from values, dst []string) error {
-	c := r.column
-	if c.inBytes() && c.IsNumber() || !c.inBytes() && (c.Kind == Float || c.Kind == Double || c.Kind == Decimal) ||
-		c.Kind == Nothing {
-		var all [batch]float64
-		if err := r.convertNumbers(from, all[:len(dst)]); err != nil {
-			return err
-		}
-		for i, v := range all[:len(dst)] {
-			dst[i] = r.numberText(v)
-		}
-		return nil
-	}
-	if c.inBytes() {
-		refs := r.refs[:len(dst)]
-		if err := from.bytes(refs); err != nil {
-			return err
-		}
-		all := 0
-		for i, b := range refs {
-			if all += len(b); len(b) > maxText || all > maxBatchText {
-				return errTooLong
-			}
-			if c.physical == physicalFixed && len(b) != c.size {
-				return errDamaged("a value has %d bytes, want %d", len(b), c.size)
-			}
-			if dst[i] = string(b); c.Kind == UUID {
-				dst[i] = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-			}
-		}
-		return nil
-	}
-	all := r.bits[:len(dst)]
-	if err := from.bits(all); err != nil {
-		return err
-	}
-	for i, v := range all {
-		switch {
-		case c.Kind == Bool && v&1 != 0: // as pandas writes bools in CSV
-			dst[i] = "True"
-		case c.Kind == Bool:
-			dst[i] = "False"
-		case c.Kind == Uint:
-			dst[i] = strconv.FormatUint(c.unsigned(v), 10)
-		default:
-			dst[i] = strconv.FormatInt(c.signed(v), 10)
-		}
-	}
-	return nil
-}
-
-// numberText writes a number as the shortest text that is read as the same.
-func (r *columnReader) numberText(v float64) string {
-	if math.IsNaN(v) {
-		return ""
-	}
-	bits := 64
-	if r.column.Kind == Float || r.column.Kind == Half {
-		bits = 32
-	}
-	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(v, 'g', -1, bits)
-}
-
-// half reads a number of 16 bits.
-func half(b uint16) float64 {
-	sign, exponent, fraction := 1.0, int(b>>10&31), float64(b&1023)
-	if b>>15 != 0 {
-		sign = -1
-	}
-	switch exponent {
-	case 0:
-		return sign * math.Ldexp(fraction, -24)
-	case 31:
-		if fraction != 0 {
-			return math.NaN()
-		}
-		return sign * math.Inf(1)
-	}
-	return sign * math.Ldexp(1+fraction/1024, exponent-15)
-}
-
-// decimalOf returns v / 10^scale, rounded once as a CSV file's text of it is.
-func decimalOf(v int64, scale int) float64 {
-	if exact := int64(1) << 53; scale <= 22 && v > -exact && v < exact {
-		return float64(v) / math.Pow10(scale)
-	}
-	return decimal(big.NewInt(v), scale)
-}
-
-// decimal is decimalOf for any integer.
-func decimal(v *big.Int, scale int) float64 {
-	text := new(big.Int).Abs(v).String()
-	if n := scale + 1 - len(text); n > 0 {
-		text = strings.Repeat("0", n) + text
-	}
-	text = text[:len(text)-scale] + "." + text[len(text)-scale:]
-	f, _ := strconv.ParseFloat(text, 64) // out of range: infinity, which no dataset takes
-	if v.Sign() < 0 {
-		return -f
-	}
-	return f
-}
-
-// bigOf reads an integer in two's complement, the highest byte first.
-func bigOf(b []byte) *big.Int {
-	v := new(big.Int).SetBytes(b)
-	if len(b) > 0 && b[0]&0x80 != 0 {
-		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
-	}
-	return v
 }

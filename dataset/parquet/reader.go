@@ -7,6 +7,63 @@ import (
 	"math"
 )
 
+// Open opens a file of size bytes. The caller closes in after the last read.
+func Open(in io.ReaderAt, size int64) (*File, error) {
+	f, err := readMetadata(in, size)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.measureLists()
+}
+
+// measureLists finds the widths of lists.
+func (f *File) measureLists() error {
+	width := 0
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		if c.List && c.Kind != Unreadable && f.Rows > 0 {
+			n, err := f.firstList(c)
+			if err != nil {
+				return err
+			}
+			c.Width = n
+		}
+		if width += c.Width; width > maxColumns {
+			return errDamaged("the file has more than %d columns, with the items of lists", maxColumns)
+		}
+	}
+	return nil
+}
+
+// firstList returns the number of items of the first list of a column that is not missing.
+func (f *File) firstList(c *Column) (int, error) {
+	r := &columnReader{file: f, column: c, asText: false, pool: &pool{most: f.mostUnpacked()}}
+	n, seen := 0, 0
+	for {
+		if r.at == r.n {
+			err := r.fill()
+			if errors.Is(err, io.EOF) || seen > maxLeading {
+				break
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		seen += r.n - r.at
+		for ; r.at < r.n; r.at++ {
+			if r.reps[r.at] == 0 && n > 0 {
+				return n, nil
+			}
+			if int(r.defs[r.at]) >= c.itemDef {
+				if n++; n > maxList {
+					return 0, fmt.Errorf("column %.100q has lists of more than %d items: %w", c.Name, maxList, ErrFormat)
+				}
+			}
+		}
+	}
+	return max(n, 1), nil
+}
+
 // Use says that a column of File.Columns is read, and as what.
 type Use struct {
 	Column int
@@ -72,7 +129,7 @@ func (r *Reader) Next(numbers []float64, texts []string) error {
 	return nil
 }
 
-// fill decodes more of a column, of which there must be more.
+// fill decodes more of a column, which must have more.
 func (r *Reader) fill(c *columnReader) error {
 	err := c.fill()
 	if errors.Is(err, io.EOF) {

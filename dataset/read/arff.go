@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/arff"
@@ -97,8 +98,8 @@ func (t *arffTable) readLabels(o *OpenOptions) error {
 	for _, name := range names {
 		i, ok := at[name]
 		if !ok {
-			return dataset.Errorf(dataset.ErrFormat, "the list of labels %s has %.100q, which is no attribute of the file", path,
-				name)
+			return dataset.Errorf(dataset.ErrFormat, "the list of labels %s has %.100q, which is no attribute of the "+
+				"file", path, name)
 		}
 		if slices.Contains(t.labels, i) {
 			return dataset.Errorf(dataset.ErrFormat, "the list of labels %s has %.100q twice", path, name)
@@ -147,20 +148,15 @@ func (t *arffTable) prepare(o *OpenOptions) (*OpenOptions, int) {
 		taken = c
 	}
 	like.CSV.Categories = slices.Clone(o.CSV.Categories)
+	listed, _ := findColumns(names, len(names), o.CSV.Categories) // errors come later
 	for _, i := range taken.features {
 		a := &t.attributes[i]
-		if a.Kind == arff.Nominal && !slices.ContainsFunc(taken.listedCategories(names, o), func(k int) bool { return k == i }) &&
+		if a.Kind == arff.Nominal && !slices.Contains(listed, i) &&
 			slices.ContainsFunc(a.Levels, func(level string) bool { return !numbers.Is(level) }) {
 			like.CSV.Categories = append(like.CSV.Categories, flagColumn(names, i))
 		}
 	}
 	return &like, -1
-}
-
-// listedCategories lists the columns that {categories} names.
-func (c *csvColumns) listedCategories(names []string, o *OpenOptions) []int {
-	found, _ := findColumns(names, c.width, o.CSV.Categories) // errors come later
-	return found
 }
 
 func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecords) error) error {
@@ -176,8 +172,8 @@ func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecor
 			return nil
 		}
 		if at := (*arff.Error)(nil); errors.As(err, &at) {
-			return &dataset.RowError{File: t.called, Row: n, Line: at.Line, Column: -1, Reason: errtext.Sprintf("%s", at.Reason),
-				Err: dataset.ErrFormat}
+			return &dataset.RowError{File: t.called, Row: n, Line: at.Line, Column: -1,
+				Reason: errtext.Sprintf("%s", at.Reason), Err: dataset.ErrFormat}
 		}
 		if err != nil {
 			return pathError(t.called, t.failed(err))
@@ -187,4 +183,17 @@ func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecor
 			return err
 		}
 	}
+}
+
+// pathOfLabels returns the file with the list of labels of an ARFF file: the one that was given, or the one with the
+// same name that ends in .xml; empty: there is none.
+func pathOfLabels(path string, o *OpenOptions) string {
+	if o.Arrays.LabelsFile != "" {
+		return o.Arrays.LabelsFile
+	}
+	base := strings.TrimSuffix(path, ".gz")
+	if lower := strings.ToLower(base); strings.HasSuffix(lower, ".arff") {
+		return base[:len(base)-len(".arff")] + ".xml"
+	}
+	return ""
 }

@@ -260,7 +260,8 @@ func (o *OpenOptions) chooseLikeTraining(p *pipeline) *pipeline {
 func (o *OpenOptions) chooseAsTrained() {
 	r := &o.set.schema.Reading
 	o.Columns, o.FeatureColumns, o.Drop = r.ReadColumns, r.FeatureColumns, r.Drop
-	for _, option := range (&dataset.Reading{ReadColumns: r.ReadColumns, FeatureColumns: r.FeatureColumns, Drop: r.Drop}).Options() {
+	chosen := dataset.Reading{ReadColumns: r.ReadColumns, FeatureColumns: r.FeatureColumns, Drop: r.Drop}
+	for _, option := range chosen.Options() {
 		o.took(option.Name, option.Value)
 	}
 }

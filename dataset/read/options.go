@@ -315,6 +315,15 @@ const (
 var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm",
 	arffFiles: "arff", parquetFiles: "parquet"}
 
+// isTable reports whether files of this family have named columns.
+func (f fileFamily) isTable() bool { return f == csvFiles || f == arffFiles || f == parquetFiles }
+
+// IsTable reports whether files of a format, as FormatOf returns it, have named columns.
+func IsTable(format string) bool {
+	i := slices.Index(familyNames[:], format)
+	return i >= 0 && fileFamily(i).isTable()
+}
+
 // parquetFormat is the format of a folder, too.
 const parquetFormat = "parquet"
 

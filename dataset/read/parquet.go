@@ -64,8 +64,8 @@ func openParquet(path string, o *OpenOptions) (table, error) {
 	return t, nil
 }
 
-// parquetFilesOf lists the files of a folder that end in .parquet, sorted by name; but for those that begin with a point
-// or an underscore, which other programs hide. A file is itself.
+// parquetFilesOf lists the files of a folder that end in .parquet, sorted by name. It leaves out names that begin with
+// a point or an underscore, which other programs hide. The list of a file has the file.
 func parquetFilesOf(path string) (files []string, err error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return []string{path}, err
@@ -93,8 +93,8 @@ func parquetFilesOf(path string) (files []string, err error) {
 		return nil, dataset.Errorf(dataset.ErrFormat, "the folder has no .parquet files, but the folder %q: folders in "+
 			"folders are not read; with pandas, read_parquet(FOLDER).to_parquet(FILE) writes one file", folder)
 	case len(files) == 0:
-		return nil, dataset.Errorf(dataset.ErrFormat, "this is a folder without .parquet files, want a data file or a folder "+
-			"of .parquet files")
+		return nil, dataset.Errorf(dataset.ErrFormat, "this is a folder without .parquet files, want a data file or a "+
+			"folder of .parquet files")
 	}
 	slices.Sort(files)
 	return files, nil
@@ -204,7 +204,8 @@ func (t *parquetTable) prepare(o *OpenOptions) (*OpenOptions, int) {
 
 func (t *parquetTable) each(used, asText []bool, f func(n int, record []string, r *csvRecords) error) error {
 	done := new(share)
-	r := &csvRecords{file: t.called, from: done, numbers: make([]float64, len(t.names)), isNumber: make([]bool, len(t.names))}
+	r := &csvRecords{file: t.called, from: done, numbers: make([]float64, len(t.names)),
+		isNumber: make([]bool, len(t.names))}
 	record, n := make([]string, len(t.names)), 0
 	for _, name := range t.files {
 		if err := t.eachOf(name, used, asText, r, record, &n, done, f); err != nil {
@@ -255,3 +256,9 @@ func (t *parquetTable) eachOf(name string, used, asText []bool, r *csvRecords, r
 		*n++
 	}
 }
+
+// share is the share of a table that was read.
+type share float64
+
+// ReadShare implements dataset.Measured.
+func (s *share) ReadShare() float64 { return float64(*s) }

@@ -330,3 +330,24 @@ func commentMark(line string) string {
 
 // commentMarks begin the lines of comments that may stand before the first record.
 var commentMarks = []string{"#", "%", "//"}
+
+// table is a file with named columns that is no CSV file. What its columns are is decided as for a CSV file.
+type table interface {
+	// columns returns the names of the columns.
+	columns() []string
+	// refuses says why a column cannot be read, or cannot be read as texts; empty: it can.
+	refuses(column int, asText bool) errtext.Text
+	// each calls f with the number of each row and its record. The record has the columns that are used as texts; but
+	// numbers that are not needed as texts may be in csvRecords.numbers.
+	each(used, asText []bool, f func(n int, record []string, r *csvRecords) error) error
+	// prepare returns o with what the file says of its columns, and the number of rows or -1.
+	prepare(o *OpenOptions) (*OpenOptions, int)
+}
+
+// isMissing reports whether a field of a row is missing.
+func isMissing(record []string, r *csvRecords, i int) bool {
+	if r.isNumber != nil && r.isNumber[i] {
+		return r.numbers[i] != r.numbers[i]
+	}
+	return numbers.IsMissing(record[i])
+}

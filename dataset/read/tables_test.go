@@ -98,7 +98,8 @@ func (t *drawnTable) parquet(r *rapid.T) *written {
 		w.o.Beside.Groups = "person"
 		identities("person", t.groups)
 	}
-	w.content, w.refused = parquetOf(columns, len(t.features), func(row, column int) any { return cells[column][row] }), s.refused
+	w.content = parquetOf(columns, len(t.features), func(row, column int) any { return cells[column][row] })
+	w.refused = s.refused
 	return w
 }
 
@@ -145,7 +146,8 @@ func (t *drawnTable) arff(r *rapid.T) *written {
 		if rapid.Bool().Draw(r, "sparse") {
 			var entries []string
 			for i, cell := range cells {
-				if numeric := i < len(t.names) || t.class == nil && i < len(t.names)+len(t.labels[row]); !numeric || cell != "'0'" {
+				numeric := i < len(t.names) || t.class == nil && i < len(t.names)+len(t.labels[row])
+				if !numeric || cell != "'0'" {
 					entries = append(entries, fmt.Sprintf("%d %s", i, cell))
 				}
 			}
@@ -183,8 +185,8 @@ func TestParquetColumns(t *testing.T) {
 	_, err := Open(arrowFile, OpenOptions{Labels: labels})
 	datasettest.MustContain(t, err, arrowFile, `column 16 "when"`, "timestamps", "--drop when", "astype")
 	datasettest.MustBe(t, err, dataset.ErrFormat)
-	o := OpenOptions{Labels: labels, Missing: dataset.Missing{Drop: true}, Columns: []string{"real", "single", "list_0:list_1",
-		"point.x", "cents"}}
+	o := OpenOptions{Labels: labels, Missing: dataset.Missing{Drop: true}, Columns: []string{"real", "single",
+		"list_0:list_1", "point.x", "cents"}}
 	src, err := Open(arrowFile, o)
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +207,10 @@ func TestParquetColumns(t *testing.T) {
 	o.Labels.Columns = []string{"int"}
 	_, err = Open(arrowFile, o)
 	datasettest.MustContain(t, err, "--columns", `"int"`)
-	o = OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"text"}}, Missing: dataset.Missing{Drop: true},
-		Columns: []string{"word", "text", "real", "bool"}, CSV: CSVOptions{RowNames: "word", Categories: []string{"bool"}}}
+	o = OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"text"}},
+		Missing: dataset.Missing{Drop: true},
+		Columns: []string{"word", "text", "real", "bool"},
+		CSV:     CSVOptions{RowNames: "word", Categories: []string{"bool"}}}
 	if src, err = Open(arrowFile, o); err != nil {
 		t.Fatal(err)
 	}

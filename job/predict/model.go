@@ -259,7 +259,8 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (r
 	return rows, buffer.Flush()
 }
 
-// WriteParquet writes the columns of WriteCSV: predictions as float32, and the numbers of rows that have no names as int64.
+// WriteParquet writes the columns of WriteCSV: predictions as float32, and the numbers of rows that have no names as
+// int64.
 func (m *Model) WriteParquet(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
 	names, derived, width := m.Header(), m.derives(), m.outputWidth()
 	columns := make([]parquet.WriteColumn, len(names))
