@@ -134,6 +134,9 @@ func (o *OpenOptions) check() error {
 
 // sizeOf returns the size of the file that Open reads, or of all files of a JSON object.
 func sizeOf(path, called string) (fileSize, error) {
+	if info, err := os.Stat(path); !IsNamedArrays(path) && err == nil && info.IsDir() {
+		return parquetSize(path)
+	}
 	if !IsNamedArrays(path) {
 		return regularSize(path, called, "pass the data on stdin (-), with --data-format")
 	}
@@ -165,7 +168,7 @@ func regularSize(path, called, advice string) (fileSize, error) {
 	case err != nil:
 		return 0, err
 	case info.IsDir():
-		return parquetSize(path)
+		return 0, fmt.Errorf("%s: this is a folder, want a data file", called)
 	case info.Mode().IsRegular():
 		return fileSize(info.Size()), nil
 	}
