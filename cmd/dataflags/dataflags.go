@@ -26,15 +26,15 @@ import (
 // FileFlags say which columns or variables of a data file are what.
 type FileFlags struct {
 	Labels       string   `enum:",distributions,incomplete,age,class,counts,bounded" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age (see --sigma); class; counts; or bounded, real numbers (default: distributions; for predict and evaluate, as for training)."`
-	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV, ARFF or Parquet file: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
+	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a table: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
 	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV, ARFF or Parquet file (default: label_, y_)."`
 	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
 	RowNames     string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV, ARFF or Parquet file with the names of the samples."`
 	Header       string   `seldom:"" enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
 
-	Columns        []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV, ARFF or Parquet file to read, listed as for --label-columns; all others are left out (default: all). Of a Parquet file only these are read from disk."`
-	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, listed as for --label-columns (default: all columns that have no other use). For formats without columns, such as libsvm: the features to use."`
-	Drop           []string `placeholder:"C" group:"data" help:"Columns to leave out, listed as for --label-columns. For formats without columns, such as libsvm: the features to leave out."`
+	Columns        []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV, ARFF or Parquet file to read, listed as for --label-columns (default: all). Of a Parquet file only these are read from disk."`
+	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, listed as for --label-columns (default: all columns that have no other use); in other formats, features."`
+	Drop           []string `placeholder:"C" group:"data" help:"Columns, or features of other formats, to leave out, listed as for --label-columns."`
 	Delimiter      string   `seldom:"" placeholder:"D" group:"data" help:"Delimiter between the columns of a CSV file: one character, or tab (default: , ; | or tab, detected in the first lines)."`
 	Decimal        string   `seldom:"" placeholder:"M" group:"data" help:"Decimal mark of a CSV file: . or , (default: detected in the first lines)."`
 	Thousands      string   `seldom:"" placeholder:"M" group:"data" help:"Thousands separator in the numbers of a CSV file: , or . or ' or a blank (default: none)."`
