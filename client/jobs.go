@@ -249,6 +249,16 @@ func (e Experiments) Delete(ctx context.Context, name string) (*protocol.Deletio
 	return send[protocol.Deletion](ctx, e.c, http.MethodDelete, at("experiments", name), nil)
 }
 
+// Grid counts the runs of an experiment by method and dataset.
+func (e Experiments) Grid(ctx context.Context, name string, q protocol.GridQuery) (*protocol.ExperimentGrid, error) {
+	path := withQuery(at("experiments", name, "grid"), q.Params())
+	g, err := send[protocol.ExperimentGrid](ctx, e.c, http.MethodGet, path, nil)
+	if err == nil {
+		err = g.Check()
+	}
+	return g, err
+}
+
 // Report returns the report of the runs that have ended. The keys of options are format, no_times, sample, all_tests
 // and level; see GET /v1/experiments/{name}/report.
 func (e Experiments) Report(ctx context.Context, name string, options url.Values) ([]byte, error) {

@@ -342,7 +342,7 @@ func TestSurvey(t *testing.T) {
 func TestSurveyOfOthers(t *testing.T) {
 	starts := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/self" {
-			answer(w, http.StatusOK, protocol.Self{Phase: "new", Problem: "the disk is full"})
+			answer(w, http.StatusOK, protocol.Self{Phase: "new", Condition: protocol.Condition{Problem: "the disk is full"}})
 			return
 		}
 		answer(w, http.StatusServiceUnavailable, protocol.Problem{Error: "the disk is full"})

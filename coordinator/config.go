@@ -72,8 +72,9 @@ type Exposure struct {
 	Hosts []string
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
-	// Prefix is the path below which a proxy has the API, such as /coppice; empty: the proxy removes it, or there is none.
-	Prefix string
+	// PublicURL is where people reach the cluster through a proxy, such as https://example.org/coppice; empty: there is no
+	// proxy. Requests may have its path before theirs.
+	PublicURL string
 }
 
 // Config describes a coordinator.
@@ -217,7 +218,8 @@ type settings struct {
 	kept     memberFile // in the folder when the process started
 	process  string     // drawn at random for this process
 	asker    *asker
-	exposed  bool // true if connections with other machines are in the clear
+	exposed  bool     // true if connections with other machines are in the clear
+	public   *url.URL // PublicURL; empty: there is none
 }
 
 // patience is how long another coordinator may take to describe itself.
@@ -232,6 +234,9 @@ func (c Config) prepared(runs bool) (*settings, error) {
 	}
 	if err := s.TLS.Belongs(s.ID, certs.Coordinator); err != nil {
 		return nil, fmt.Errorf("%w: --tls-dir: %w", ErrUsage, err)
+	}
+	if err := s.preparePublic(); err != nil {
+		return nil, fmt.Errorf("%w: --public-url: %w", ErrUsage, err)
 	}
 	if err := checkFolder(s.Dir); err != nil {
 		return nil, err
@@ -280,6 +285,17 @@ func (c Config) prepared(runs bool) (*settings, error) {
 	}
 	s.Quotas.Message = s.Budget.parts().largest()
 	return s, err
+}
+
+// preparePublic reads PublicURL.
+func (s *settings) preparePublic() (err error) {
+	if s.public = new(url.URL); s.PublicURL == "" {
+		return nil
+	}
+	if s.public, err = protocol.ParsePublicURL(s.PublicURL); err == nil && s.TLS != nil && s.public.Scheme != "https" {
+		err = errors.New("want https:// on a cluster with TLS: browsers send the cookie of a login over TLS only")
+	}
+	return err
 }
 
 // preparePlace completes and checks the addresses.

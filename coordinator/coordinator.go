@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
+	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/leadership"
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/replica"
@@ -51,6 +52,7 @@ type node struct {
 
 	refusals refusals
 	leading  atomic.Pointer[dispatch.Dispatcher] // nil while this coordinator does not lead
+	journal  atomic.Pointer[jobs.Journal]        // likewise
 	turns    chan struct{}                       // a value is received in each turn of followLeadership that has no event
 	closers  []func()
 }
@@ -109,7 +111,7 @@ func (n *node) open(ctx context.Context) error {
 			return err
 		}
 	}
-	n.http.handle(api.Starting(n.start.answer, n.start.waits))
+	n.http.handle(api.Starting(n.cfg.public.Path, n.start.answer, n.start.waits, n.cfg.Log))
 	n.http.start()
 	n.onClose(n.http.stop)
 	n.onClose(n.start.close)
@@ -140,9 +142,10 @@ func (n *node) open(ctx context.Context) error {
 			Live:    func(job uint64) (dispatch.Live, bool) { return n.leading.Load().Live(job) },
 			Workers: func(job uint64) []string { return n.leading.Load().WorkersOf(job) },
 			Waits:   n.status.jobWaits,
+			Journal: n.journal.Load,
 		},
-		Prefix: n.cfg.Prefix,
-		Count:  n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
+		Prefix: n.cfg.public.Path, Open: n.cfg.exposed,
+		Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil
@@ -210,8 +213,9 @@ func (n *node) openData(ctx context.Context) error {
 			n.cfg.Log.Warn("Raft was not closed cleanly", "error", err)
 		}
 	})
-	n.http.know(&registry{n.store, n.isLeading})
-	n.cfg.TLS.Revoked((&registry{n.store, n.isLeading}).Revoked)
+	known := &registry{n.store, n.isLeading, n.subjects.Cluster}
+	n.http.know(known)
+	n.cfg.TLS.Revoked(known.Revoked)
 	n.nats.admit()
 	n.cfg.TLS.OnChange(n.store.CloseStreams)
 	if n.folder, err = holdFolder(n.cfg.Dir, folder); err != nil {
@@ -335,7 +339,7 @@ func (n *node) lead(ctx context.Context) (end func()) {
 		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
-			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
+			Members: n.start.book.known, Leading: n.setLeading, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
 			Secure:  n.cfg.TLS != nil,
 			Metrics: n.metrics, Log: n.cfg.Log,
 		})
@@ -348,6 +352,13 @@ func (n *node) lead(ctx context.Context) (end func()) {
 
 // isLeading reports whether this coordinator leads.
 func (n *node) isLeading() bool { return n.leading.Load() != nil }
+
+// setLeading takes in who gives work to workers, and the events that the log does not have yet: nil
+// if this coordinator does not lead any longer.
+func (n *node) setLeading(d *dispatch.Dispatcher, journal *jobs.Journal) {
+	n.journal.Store(journal)
+	n.leading.Store(d)
+}
 
 // leader returns the leader that Raft hears, or "".
 func (n *node) leader() string {

@@ -64,19 +64,24 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	if own, _, err := net.SplitHostPort(cfg.entry().HTTP); err == nil { // the last start may have stated it
 		hosts = append(hosts, own)
 	}
-	s.gate = access.Gate{TLS: cfg.TLS, Hosts: hosts, OpenMetrics: cfg.OpenMetrics, Registry: func() access.Registry {
-		if r := s.registry.Load(); r != nil {
-			return *r
-		}
-		return nil
-	}}
+	origin := ""
+	if cfg.public.Host != "" {
+		hosts, origin = append(hosts, cfg.public.Hostname()), cfg.public.Scheme+"://"+cfg.public.Host
+	}
+	s.gate = access.Gate{TLS: cfg.TLS, Hosts: hosts, Origin: origin, Prefix: cfg.public.Path, OpenMetrics: cfg.OpenMetrics,
+		Registry: func() access.Registry {
+			if r := s.registry.Load(); r != nil {
+				return *r
+			}
+			return nil
+		}}
 	requests := requestShare * float64(b.Connections)
 	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: int(b.parts().bodies)}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		ConnState: s.follow, ConnContext: certs.ConnContext,
-		Handler:  simplePaths(cfg.Prefix, s.gate.Identify(api.Guard(handler, limits))),
+		Handler:  simplePaths(cfg.public.Path, s.gate.Identify(api.Guard(handler, limits))),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s
@@ -215,6 +220,7 @@ const catchUp = 300 * time.Millisecond
 type registry struct {
 	store   *store.Store
 	leading func() bool
+	id      string // of the cluster
 }
 
 var _ access.Registry = (*registry)(nil)
@@ -254,6 +260,9 @@ func (r *registry) CatchUp(ctx context.Context, done func() bool) {
 		}
 	}
 }
+
+// ClusterID implements access.Registry.
+func (r *registry) ClusterID() string { return r.id }
 
 // Member implements access.Registry.
 func (r *registry) Member(name string) bool {

@@ -386,7 +386,7 @@ func (p *peers) answer(a store.Answer) protocol.Self {
 	s := protocol.Self{
 		MemberEntry: p.book.self, Cluster: a.Cluster, Process: p.cfg.process,
 		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(p.cfg.Heartbeat / time.Millisecond),
-		External: p.cfg.NATS, Contact: -1,
+		External: p.cfg.NATS, Condition: protocol.Condition{Contact: -1},
 		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers,
 		Founders: a.Founders, Servers: a.Members,
 	}

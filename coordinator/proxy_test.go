@@ -32,29 +32,9 @@ func TestProxy(t *testing.T) {
 	}
 	text, token := s.token(ctx, protocol.TokenRequest{Owner: "tom", Role: "submit"})
 	edge := s.authority.Source(certs.Proxy, "edge")
-	// proxy starts a proxy for coordinator i, and returns its address.
-	proxy := func(i int, caller string) string {
-		to := &url.URL{Scheme: "https", Host: s.port(i, 0)}
-		web := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1,
-			Transport: edge.Transport(new(http.Transport)), Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(to)
-				if r.Out.Header.Del("Coppice-Caller"); caller != "" {
-					r.Out.Header.Set("Coppice-Caller", caller)
-				}
-			}})
-		dir := s.authority.FolderOf(certs.Proxy, "edge")
-		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
-		web.StartTLS()
-		t.Cleanup(web.Close)
-		return strings.TrimPrefix(web.URL, "https://")
-	}
 	want := make(map[string]protocol.AuditRecord)
 	for i := range s.peers {
-		c, err := client.NewWithToken(proxy(i, ""), s.trust(), text)
+		c, err := client.NewWithToken(s.proxy(edge, i, ""), s.trust(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +44,8 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, j, err)
 		}
 		want[name] = protocol.AuditRecord{Caller: "tom", Token: token.ID, Via: "edge"}
-		if c, err = client.NewWith(proxy(i, `{"role":"submit","name":"ana","from":"192.0.2.7:1"}`), s.trust()); err != nil {
+		named := s.proxy(edge, i, `{"role":"submit","name":"ana","from":"192.0.2.7:1"}`)
+		if c, err = client.NewWith(named, s.trust()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)
@@ -95,4 +76,26 @@ func TestProxy(t *testing.T) {
 	if found != len(want) {
 		t.Errorf("%d records of %d submissions: %+v", found, len(want), list)
 	}
+}
+
+// proxy starts a proxy for coordinator i that names a caller, and returns its address.
+func (s *secured) proxy(edge *certs.Source, i int, caller string) string {
+	s.t.Helper()
+	to := &url.URL{Scheme: "https", Host: s.port(i, 0)}
+	web := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1,
+		Transport: edge.Transport(new(http.Transport)), Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			if r.Out.Header.Del("Coppice-Caller"); caller != "" {
+				r.Out.Header.Set("Coppice-Caller", caller)
+			}
+		}})
+	dir := edge.Dir()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certs.CertFile), filepath.Join(dir, certs.KeyFile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	web.StartTLS()
+	s.t.Cleanup(web.Close)
+	return strings.TrimPrefix(web.URL, "https://")
 }

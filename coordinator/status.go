@@ -18,9 +18,11 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/members"
+	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
@@ -44,18 +46,24 @@ type status struct {
 
 // describeSelf returns what this coordinator says of itself.
 func (st *status) describeSelf() protocol.Self {
-	stats := st.store.Stats()
 	s := st.peers.answer(st.store.Answer())
-	s.Applied = stats.AppliedIndex
-	if stats.LastContact >= 0 {
-		s.Contact = stats.LastContact.Milliseconds()
-	}
+	s.Applied = st.store.Stats().AppliedIndex
 	s.Leader, _ = st.store.Leader()
-	s.Problem, s.Warning = st.health.problem(), st.health.warning()
-	s.Host, s.Load = machine.Name(), machine.Load()
-	short := st.copies.Look() // now, so that it is about a state at least as recent as Applied
-	s.Missing, s.Lost, s.MissingFor = short.Count, short.Lost, short.Oldest.Seconds()
+	s.Condition = st.condition(st.copies.Look()) // now, so that it is about a state at least as recent as Applied
 	return s
+}
+
+// condition returns how this coordinator is, which lacks these blobs.
+func (st *status) condition(lacks replica.Shortage) protocol.Condition {
+	c := protocol.Condition{Contact: -1, Missing: lacks.Count, Lost: lacks.Lost, MissingFor: lacks.Oldest.Seconds(),
+		Host: machine.Name(), Load: machine.Load(), Problem: st.health.problem(), Warning: st.health.warning()}
+	if contact := st.store.Stats().LastContact; contact >= 0 {
+		c.Contact = contact.Milliseconds()
+	}
+	if free, size, err := blobs.Space(st.cfg.Dir); err == nil {
+		c.DiskFree, c.DiskSize = free, size
+	}
+	return c
 }
 
 // cluster describes the cluster as this coordinator knows it.
@@ -64,7 +72,7 @@ func (st *status) cluster() protocol.Cluster {
 	c := st.describe(s)
 	if d := st.leading(); d != nil {
 		c.Workers, c.Members = d.Workers(), st.coordinators()
-		jobs.AddIdle(c.Workers, d.Idle(), s.Jobs(), st.jobWaits(s))
+		jobs.Explain(c.Workers, d.Idle(), s.Jobs(), st.jobWaits(s), d.WorkersOf)
 	} else if c.Leader == st.cfg.ID {
 		c.Leader = "" // elected, but the epoch has not begun
 	}
@@ -92,7 +100,7 @@ func (st *status) describe(s *state.State) protocol.Cluster {
 		ID: st.peers.clusterID, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
 		Epoch: s.Epoch(), Heartbeat: int(st.cfg.Heartbeat / time.Millisecond),
 		Coordinators: s.Members(), NATS: st.nats.urls(), Quarantined: s.QuarantinedWorkers(), Problem: st.health.problem(),
-		Warning: st.health.warning(), Insecure: st.cfg.exposed,
+		Warning: st.health.warning(), Insecure: st.cfg.exposed, PublicURL: st.cfg.public.String(),
 	}
 	c.Leader, _ = st.store.Leader()
 	return c
@@ -119,14 +127,14 @@ func (st *status) coordinators() (list []protocol.Coordinator) {
 			c.Role = protocol.RoleVoter
 		}
 		if m.ID == st.cfg.ID {
-			c.Role, c.Host, c.Load, c.Problem = protocol.RoleLeader, machine.Name(), machine.Load(), st.health.problem()
+			c.Role, c.Alive, c.Condition = protocol.RoleLeader, true, st.condition(st.copies.Shortage())
 		} else {
 			s := st.reports.get(m.Server)
-			c.Lag, c.LastSeen, c.Problem = behind(last, s.Last), -1, s.other
+			c.Lag, c.LastSeen, c.Condition = behind(last, s.Last), -1, protocol.Condition{Contact: -1}
 			if !s.at.IsZero() {
-				c.Host, c.Load, c.Version, c.Problem = s.Host, s.Load, s.Version, cmp.Or(s.other, s.Problem)
-				c.LastSeen = max(0, now.Sub(s.at).Milliseconds())
+				c.Version, c.Condition, c.LastSeen = s.Version, s.Condition, max(0, now.Sub(s.at).Milliseconds())
 			}
+			c.Alive, c.Problem = s.silent == "" && !s.at.IsZero(), cmp.Or(s.silent, c.Problem)
 		}
 		list = append(list, c)
 	}
@@ -254,8 +262,8 @@ func behind(leader, last uint64) uint64 { return leader - min(leader, last) }
 // report is what a coordinator said of itself at a time.
 type report struct {
 	protocol.Self
-	at    time.Time // zero if it has not answered yet
-	other string    // what answers at its address instead, or ""
+	at     time.Time // zero if it has not answered yet
+	silent string    // why it has not answered the last question, or ""
 }
 
 // reports asks the other coordinators how they are while this coordinator leads.
@@ -327,15 +335,19 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 		return next
 	}
 	self, err := s.peers.cfg.asker.askSelf(ctx, at.HTTP)
-	next.other = ""
+	if err == nil {
+		err = members.Other(&self, m, s.peers.clusterID, at.HTTP)
+	}
 	if peer, refused := errors.AsType[*certs.PeerError](err); refused {
-		next.other = peer.Error()
-	} else if err == nil {
-		if other := members.Other(&self, m, s.peers.clusterID, at.HTTP); other != nil {
-			next.other = other.Error()
-		} else {
-			next = report{Self: self, at: time.Now()}
-		}
+		err = peer // without the URL
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		next.silent = "it gives no answer"
+	case err != nil:
+		next.silent = cause(err).Error()
+	default:
+		next = report{Self: self, at: time.Now()}
 	}
 	return next
 }

@@ -300,7 +300,7 @@ func TestAnswersOfHTTP(t *testing.T) {
 		return response.StatusCode == http.StatusOK
 	})
 	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/v1/cluster": 401,
-		"/v1/self": 401, "/v1/backup": 401, "/": 401, "/debug/pprof/": 401} {
+		"/v1/self": 401, "/v1/backup": 401, "/ui": 401, "/x": 401, "/debug/pprof/": 401} {
 		response, err := anonymous.Get("https://" + s.at(0) + path)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package experiment
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ import (
 const (
 	runsFile   = "cells.log"
 	layoutFile = "plan.json"
-	lockFile   = "lock"
 	modelsDir  = "models"
 )
 
@@ -32,6 +32,8 @@ const (
 type Folder struct {
 	dir  string
 	lock *os.File
+
+	works *works // says on the disk which runs are computed
 
 	mu   sync.Mutex
 	file *os.File // nil: for reading only
@@ -73,6 +75,7 @@ func OpenFolder(dir string) (_ *Folder, err error) {
 	if err := f.file.Truncate(f.end); err != nil {
 		return nil, err
 	}
+	f.works = startWorks(f.lock)
 	return f, nil
 }
 
@@ -103,6 +106,47 @@ type FolderContent struct {
 
 // ReadFolder reads a folder, which another process may be writing.
 func ReadFolder(dir string) (*FolderContent, error) {
+	l, err := FolderLayout(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &FolderContent{Layout: l}
+	err = readRuns(dir, func(in io.Reader) error {
+		c.Records, _, c.Damaged, err = readRecords(in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// FillFolder reads a folder as ReadFolder does, and fills the table of the layout with the records. It does not keep
+// the outcomes, which take several times as much memory as the table.
+func FillFolder(ctx context.Context, dir string) (l *Layout, damaged []int, err error) {
+	if l, err = FolderLayout(dir); err != nil {
+		return nil, nil, err
+	}
+	f := l.Filling()
+	f.latest = true
+	err = readRuns(dir, func(in io.Reader) error {
+		_, damaged, err = eachLine(ctx, in, func(line []byte) bool {
+			r, err := decodeRecord(line)
+			if err == nil {
+				f.Put(r)
+			}
+			return err == nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, damaged, nil
+}
+
+// FolderLayout reads the layout of a folder, which another process may be writing.
+func FolderLayout(dir string) (*Layout, error) {
 	l, err := readLayout(filepath.Join(dir, layoutFile))
 	if errors.Is(err, fs.ErrNotExist) && Begun(dir) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoPlan)
@@ -110,22 +154,24 @@ func ReadFolder(dir string) (*FolderContent, error) {
 	if errors.Is(err, ErrFolder) {
 		err = fmt.Errorf("%w; coppice experiment run writes plan.json again and keeps the runs that have ended", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	c, path := &FolderContent{Layout: l}, filepath.Join(dir, runsFile)
+	return l, err
+}
+
+// readRuns calls read with the records in a folder, if there are any.
+func readRuns(dir string, read func(io.Reader) error) error {
+	path := filepath.Join(dir, runsFile)
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer in.Close()
-	if c.Records, _, c.Damaged, err = readRecords(in); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := read(in); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return c, nil
+	return nil
 }
 
 // Begun reports whether a run began in a folder: it has a plan or runs.
@@ -181,6 +227,12 @@ func (f *Folder) Records() map[string]*Record {
 	return maps.Clone(f.have)
 }
 
+// Begin notes that a run is computed from now on, until Put or Drop is called with its key.
+func (f *Folder) Begin(key string) { f.works.set(key, true) }
+
+// Drop notes that a run is not computed any more.
+func (f *Folder) Drop(key string) { f.works.set(key, false) }
+
 // Put records a run. If it has a model, Put writes the file models/DIGEST.model. Both are on the
 // disk when Put returns.
 func (f *Folder) Put(r *Record) error {
@@ -213,6 +265,7 @@ func (f *Folder) Put(r *Record) error {
 		attempts += before.Attempts
 	}
 	f.have[r.Key] = &Record{Key: r.Key, Seconds: r.Seconds, Attempts: attempts, Outcome: &kept}
+	f.Drop(r.Key)
 	return nil
 }
 
@@ -236,6 +289,9 @@ func (f *Folder) PutLayout(l *Layout) error {
 // Close lets go of the folder.
 func (f *Folder) Close() error {
 	var err error
+	if f.works != nil {
+		f.works.end()
+	}
 	if f.file != nil {
 		err = f.file.Close()
 	}
@@ -258,41 +314,77 @@ type recordJSON struct {
 }
 
 // readRecords reads records up to the end of the last whole one. A later record of a run replaces an earlier
-// one: it was run again. Damaged are the numbers of lines between records that cannot be read: their runs
-// have no record. What cannot be read behind the last record is the end of a crash.
+// one: it was run again.
 func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged []int, err error) {
 	records = make(map[string]*Record)
-	r := bufio.NewReaderSize(in, 64<<10)
-	var unread []int // since the last record
-	at := int64(0)
-	for number := 1; ; number++ {
-		line, size, err := readLine(r)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, 0, nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		at += size
+	end, damaged, err = eachLine(context.Background(), in, func(line []byte) bool {
 		record, err := decodeRecord(line)
 		if err != nil {
-			unread = append(unread, number)
-			continue
+			return false
 		}
 		if before := records[record.Key]; before != nil {
 			record.Attempts += before.Attempts
 		}
 		records[record.Key] = record
-		damaged, unread, end = append(damaged, unread...), nil, at
-	}
-	if len(records) > 0 && len(unread) > 1 { // a crash leaves one
-		damaged = append(damaged, unread[:len(unread)-1]...)
-	}
-	if len(records) == 0 && len(unread) > 1 {
-		return nil, 0, nil, fmt.Errorf("%w: none of the %d lines is a record of a run; move the file away to repeat the runs",
-			ErrFolder, len(unread))
+		return true
+	})
+	if err != nil {
+		return nil, 0, nil, err
 	}
 	return records, end, damaged, nil
+}
+
+// eachLine calls take with each line of records. take returns false if the line cannot be read. end is the end of the
+// last line that can be read. Damaged are the numbers of lines between records that cannot be read: their runs have no
+// record. What cannot be read behind the last record is the end of a crash.
+func eachLine(ctx context.Context, in io.Reader, take func(line []byte) bool) (end int64, damaged []int, err error) {
+	var unread []int // since the last record
+	number, records := 0, 0
+	at := int64(0)
+	_, err = eachWholeLine(ctx, in, func(line []byte, size int64) {
+		number, at = number+1, at+size
+		if !take(line) {
+			unread = append(unread, number)
+			return
+		}
+		records++
+		damaged, unread, end = append(damaged, unread...), nil, at
+	})
+	switch n := len(unread); {
+	case err != nil:
+		return 0, nil, fmt.Errorf("line %d: %w", number+1, err)
+	case records == 0 && n > 1:
+		return 0, nil, noRecord(n)
+	case n > 1: // a crash leaves one
+		damaged = append(damaged, unread[:n-1]...)
+	}
+	return end, damaged, nil
+}
+
+// eachWholeLine calls take with each line that has an end, and with the number of its bytes. size is the number of the
+// bytes of all these lines.
+func eachWholeLine(ctx context.Context, in io.Reader, take func(line []byte, size int64)) (size int64, err error) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, n, err := readLine(r)
+		if err == io.EOF {
+			return size, nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return size, err
+		}
+		size += n
+		take(line, n)
+	}
+}
+
+// noRecord is the error about a file whose lines cannot be read.
+func noRecord(lines int) error {
+	return fmt.Errorf("%w: none of the %d lines is a record of a run; move the file away to repeat the runs", ErrFolder,
+		lines)
 }
 
 // readLine reads a line, which it returns without its end, and with at most MaxRecord bytes; size counts all of

@@ -145,29 +145,19 @@ type Counts struct {
 	Missing int `json:"missing"`
 }
 
-// Number returns the number of runs with a state.
-func (n *Counts) Number(state string) *int {
-	switch state {
-	case result.Done:
-		return &n.Done
-	case result.Failed:
-		return &n.Failed
-	case result.Running:
-		return &n.Running
-	}
-	return &n.Missing
-}
-
-// Plus returns the sums of two counts.
-func (n Counts) Plus(m Counts) Counts {
-	return Counts{Done: n.Done + m.Done, Failed: n.Failed + m.Failed, Running: n.Running + m.Running,
-		Missing: n.Missing + m.Missing}
-}
-
 // Count counts the runs of a table.
 func Count(t *result.Table) (n Counts) {
 	for i := range t.Runs {
-		*n.Number(t.Runs[i].State)++
+		switch t.Runs[i].State {
+		case result.Done:
+			n.Done++
+		case result.Failed:
+			n.Failed++
+		case result.Running:
+			n.Running++
+		default:
+			n.Missing++
+		}
 	}
 	return n
 }
@@ -227,6 +217,7 @@ type Filling struct {
 	layout *Layout
 	runs   map[string][]int32 // the numbers of the runs with a key
 	kept   map[string]filled  // of the runs that have a record
+	latest bool               // true if each record counts, also if it has less than an earlier one
 }
 
 // Filling returns the table of the layout, which it fills: there is no copy.
@@ -245,7 +236,7 @@ func (l *Layout) Filling() *Filling {
 func (f *Filling) Put(r *Record) (counts, has bool) {
 	runs, has := f.runs[r.Key]
 	before, again := f.kept[r.Key]
-	if counts = !again || r.content().betterThan(before.content); counts {
+	if counts = f.latest || !again || r.content().betterThan(before.content); counts {
 		before.content = r.content()
 	}
 	before.attempts++

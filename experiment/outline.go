@@ -104,7 +104,7 @@ func DecodeOutline(b []byte) (*Outline, error) {
 
 // Layout returns the layout of the experiment.
 func (o *Outline) Layout() (*Layout, error) {
-	runs, err := o.check()
+	runs, err := o.Runs()
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +123,8 @@ func (o *Outline) Layout() (*Layout, error) {
 	return l, l.Table.Validate()
 }
 
-// check returns the greatest number of runs that the table may have, or an error if the outline has too many.
-func (o *Outline) check() (runs int, err error) {
+// Runs returns the greatest number of runs that the table may have, or an error if the outline has too many.
+func (o *Outline) Runs() (runs int, err error) {
 	t := o.Table
 	if len(o.Sets) != len(t.Datasets) {
 		return 0, fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder,

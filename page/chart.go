@@ -11,11 +11,12 @@ import (
 const (
 	chartWidth, chartHeight = 720, 300
 	marginLeft, marginRight = 56, 12
-	marginTop, marginBottom = 12, 40
+	marginTop, marginBottom = 34, 40
 	plotWidth, plotHeight   = chartWidth - marginLeft - marginRight, chartHeight - marginTop - marginBottom
 	ticksAcross, ticksUp    = 6, 5
-	seriesClasses           = 6 // the style sheet has so many
-	outlier                 = 4 // a first loss above so many times the range of the others leaves the plot
+	seriesClasses           = 6  // the style sheet has so many
+	markApart               = 28 // units between two marks
+	outlier                 = 4  // a first loss above so many times the range of the others leaves the plot
 )
 
 // series is a line of a chart. A NaN interrupts it.
@@ -28,10 +29,14 @@ type series struct {
 
 // mark is an event at a position of the horizontal axis.
 type mark struct {
-	X    float64
-	Text string
-	Kind string // a class of the style sheet
+	X     float64
+	Text  string
+	Kind  string // a class of the style sheet
+	Label string // one or two characters
 }
+
+// eventMark is the kind of marks whose labels are numbers.
+const eventMark = "event"
 
 // chart is a picture of lines, as a template draws it. Positions are in units of the view box.
 type chart struct {
@@ -52,8 +57,8 @@ type line struct {
 }
 
 type placed struct {
-	At         float64
-	Text, Kind string
+	At, Y             float64 // Y is of the label
+	Text, Kind, Label string
 }
 
 // newChart returns a chart, or nil if no series has two points. Values above the plot are drawn at its edge: the first
@@ -97,7 +102,7 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 		}
 		l := line{Name: s.Name, Class: class}
 		var b strings.Builder
-		pen := 'M'
+		pen, drawn := 'M', 0
 		for i := range s.X {
 			if math.IsNaN(s.Y[i]) || math.IsInf(s.Y[i], 0) {
 				pen = 'M'
@@ -105,17 +110,38 @@ func newChart(title, xLabel, yLabel string, all []series, marks []mark) *chart {
 			}
 			fmt.Fprintf(&b, "%c%.1f %.1f", pen, across(s.X[i]), up(s.Y[i]))
 			pen, l.Last = 'L', formatNumber(s.Y[i])
+			drawn++
+		}
+		if drawn == 1 {
+			b.WriteString("h0.1")
+			l.Class += " dot"
 		}
 		if l.Points = b.String(); l.Points != "" {
 			c.Lines = append(c.Lines, l)
 		}
 	}
 	for _, m := range marks {
-		if m.X >= xs.lo && m.X <= xs.hi {
-			c.Marks = append(c.Marks, placed{across(m.X), m.Text, m.Kind})
-		}
+		c.mark(m, across(min(max(m.X, xs.lo), xs.hi)))
 	}
 	return c
+}
+
+// mark draws a mark at a place. An event that would cover the one before becomes a part of it. Labels of events are
+// above the lines, and others at the bottom.
+func (c *chart) mark(m mark, at float64) {
+	p := placed{At: at, Y: marginTop - 5, Text: m.Text, Kind: m.Kind, Label: m.Label}
+	if n := len(c.Marks) - 1; m.Kind != eventMark {
+		p.Y = marginTop + plotHeight - 5
+		if n >= 0 && c.Marks[n].Kind != eventMark && at-c.Marks[n].At < 2*markApart {
+			p.Y -= 15
+		}
+	} else if n >= 0 && c.Marks[n].Kind == eventMark && at-c.Marks[n].At < markApart {
+		last := &c.Marks[n]
+		first, _, _ := strings.Cut(last.Label, "-")
+		last.Text, last.Label = last.Text+"; "+m.Text, first+"-"+m.Label
+		return
+	}
+	c.Marks = append(c.Marks, p)
 }
 
 // span is a range of values.

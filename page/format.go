@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // formatTime returns a time in UTC; "" for 0. unix is in seconds.
@@ -60,4 +62,58 @@ func formatNumber(v any) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// formatBytes returns a size such as 1.5 KiB.
+func formatBytes(n uint64) string { return units.Format(int64(min(n, math.MaxInt64))) }
+
+// formatPercent returns a fraction as a percentage.
+func formatPercent(f float64) string { return strconv.Itoa(int(100*min(max(f, 0), 1))) + " %" }
+
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return formatNumber(n) + " " + noun
+}
+
+// formatRatio returns a ratio with two digits.
+func formatRatio(r float64) string {
+	if r >= 10 {
+		return formatNumber(int(min(r, 1e6)))
+	}
+	return strconv.FormatFloat(r, 'f', 1, 64)
+}
+
+// formatShort returns a time of a task.
+func formatShort(seconds float64) string {
+	switch {
+	case !(seconds > 0):
+		return ""
+	case seconds < 1e-3:
+		return strconv.FormatFloat(seconds*1e6, 'f', 0, 64) + " µs"
+	case seconds < 1:
+		return strconv.FormatFloat(seconds*1e3, 'g', 3, 64) + " ms"
+	}
+	return formatSeconds(seconds)
+}
+
+// since says how long ago something was; ms < 0: never.
+func since(ms int64) string {
+	switch {
+	case ms < 0:
+		return "never"
+	case ms < 3000:
+		return "now" // heartbeats and questions come every few seconds, so smaller differences say nothing
+	}
+	return formatSeconds(math.Round(float64(ms)/1000)) + " ago"
+}
+
+// formatDisk says how much of a disk is free.
+func formatDisk(free, size uint64) string {
+	if size == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s", formatBytes(free), formatBytes(size))
 }

@@ -5,22 +5,36 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
 	"time"
+
+	"github.com/coppice-ldl/coppice/experiment/report"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
-// Handler returns the handler of all paths below Root.
-func Handler(cfg Config) http.Handler {
+// newSite returns a site with its templates and assets.
+func newSite(cfg Config) *site {
 	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
 	s.live.open()
-	for _, file := range entries("static") {
-		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
+	keep := func(file string, b []byte) {
 		sum := sha256.Sum256(b)
 		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}
 	}
+	for _, file := range entries("static") {
+		b, _ := files.ReadFile("static/" + file) // embedded, so it exists
+		keep(file, b)
+	}
+	keep("report.css", []byte(report.Style))
 	s.views = s.parse()
+	return s
+}
+
+// Handler returns the handler of all paths below Root.
+func Handler(cfg Config) http.Handler {
+	s := newSite(cfg)
 	mux := http.NewServeMux()
 	for pattern, v := range s.routes() {
 		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, v) })
@@ -30,22 +44,58 @@ func Handler(cfg Config) http.Handler {
 		mux.HandleFunc("POST "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, act) })
 	}
 	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("GET "+Root+"/login", s.askLogin)
+	mux.HandleFunc("POST "+Root+"/login", s.login)
+	mux.HandleFunc("POST "+Root+"/logout", s.logout)
 	mux.HandleFunc("GET "+Root+"/download/models/{name...}", s.download)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, func(*visit) (*view, error) {
 			return nil, &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is no page %s.", r.URL.Path)}
 		})
 	})
-	return headers(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		access.Protect(w.Header()) // a server without access.Gate has not
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Starting answers for the pages of a coordinator that has no state yet. waits says what it waits for.
+func Starting(prefix string, waits func() string, log *slog.Logger) http.Handler {
+	s := newSite(Config{Prefix: prefix, Log: log})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.turnAway(w, r, http.StatusServiceUnavailable, &gate{Title: "Starting", Error: waits(), Wait: true})
+	})
+	return mux
 }
 
 // routes has the views by pattern, below Root. Each is also a stream of server-sent events below Root/live.
 func (s *site) routes() map[string]viewFunc {
 	all := map[string]viewFunc{
-		"/{$}":        jobsView, // http.ServeMux would redirect /ui otherwise
-		"":            jobsView,
+		"/{$}":        overviewView, // http.ServeMux would redirect /ui otherwise
+		"":            overviewView,
 		"/jobs":       jobsView,
 		"/jobs/{job}": jobView,
+
+		"/jobs/{job}/{change}":                 confirmView,
+		"/compare":                             compareView,
+		"/submit":                              submitView,
+		"/submit/spec":                         specView,
+		"/experiments":                         experimentsView,
+		"/experiments/{name}":                  experimentView,
+		"/experiments/{name}/report":           reportView,
+		"/datasets":                            datasetsView,
+		"/datasets/{name}":                     datasetView,
+		"/models":                              modelsView,
+		"/models/{name...}":                    modelView,
+		"/workers":                             workersView,
+		"/coordinators":                        coordinatorsView,
+		"/coordinators/{coordinator}/transfer": transferView,
+		"/audit":                               auditView,
+	}
+	if first, ok := all["/experiments"]; ok && s.Folder != "" {
+		all["/{$}"], all[""] = first, first
 	}
 	return all
 }
@@ -54,23 +104,15 @@ func (s *site) routes() map[string]viewFunc {
 func (s *site) actions() map[string]action {
 	return map[string]action{
 		"/jobs/{job}/{change}": changeJob,
+		"/submit":              submitJob,
+		"/submit/spec":         submitSpec,
+
+		"/experiments/{name}/{change}": changeExperiment,
+		"/models/{name...}":            deleteModel,
+
+		"/workers/{worker}/trust":              trustWorker,
+		"/coordinators/{coordinator}/transfer": transfer,
 	}
-}
-
-// Policy is the Content-Security-Policy of all pages.
-const Policy = "default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
-
-// headers sets the headers that all pages have.
-func headers(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", Policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
 }
 
 var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",

@@ -1,19 +1,18 @@
 package page
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/job/remaining"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // pageOf is how many elements a list shows at once.
@@ -53,119 +52,121 @@ func (l *list) follow(after string) {
 	}
 }
 
+// Where returns the query of the first part of the list with another value of a parameter; empty: without it.
+func (l *list) Where(key, value string) url.Values {
+	query := maps.Clone(l.Query)
+	query.Del("after")
+	if query.Set(key, value); value == "" {
+		query.Del(key)
+	}
+	return query
+}
+
+// stateCount is how many jobs of a state there are.
+type stateCount struct {
+	State  protocol.JobState
+	Count  int
+	Chosen bool
+}
+
+// jobsPage is what the list of jobs shows.
+type jobsPage struct {
+	list
+	Jobs   []listedJob
+	States []stateCount
+	All    int // jobs of all states
+	May    jobRights
+}
+
+// listedJob is a job of the list.
+type listedJob struct {
+	*protocol.JobInfo
+	Fraction float64 // that is done, of a job that runs; 0: not known
+}
+
 // jobsView lists jobs.
 func jobsView(v *visit) (*view, error) {
-	data := struct {
-		list
-		Jobs   []protocol.JobInfo
-		States []protocol.JobState
-	}{States: protocol.JobStates}
+	p := jobsPage{May: v.rights(nil)}
 	var query url.Values
-	data.list, query = newList(v)
+	p.list, query = newList(v)
 	var answer protocol.JobList
 	if err := v.get("/v1/jobs", query, &answer); err != nil {
 		return nil, err
 	}
-	data.Jobs, data.Total = answer.Jobs, answer.Total
-	if answer.Next != 0 {
-		data.follow(strconv.FormatUint(answer.Next, 10))
-	}
-	return &view{Title: "Jobs", Section: "jobs", Template: "jobs", Data: &data}, nil
-}
-
-// jobPage is what the page of a job shows.
-type jobPage struct {
-	*protocol.JobInfo
-	Chart    *chart
-	Settings []setting
-	Measures []setting
-	Fraction float64 // that is done; 0: not known
-	Curve    *protocol.JobCurve
-}
-
-// setting is a name and a value.
-type setting struct{ Name, Value string }
-
-// jobView shows a job with its learning curve.
-func jobView(v *visit) (*view, error) {
-	path := "/v1/jobs/" + url.PathEscape(v.PathValue("job"))
-	p := jobPage{JobInfo: new(protocol.JobInfo), Curve: new(protocol.JobCurve)}
-	if err := v.get(path, nil, p.JobInfo); err != nil {
-		return nil, err
-	}
-	if p.CellCount == 0 {
-		if err := v.get(path+"/curve", nil, p.Curve); err != nil {
-			return nil, err
+	for i := range answer.Jobs {
+		j := listedJob{JobInfo: &answer.Jobs[i]}
+		if j.State == protocol.Running {
+			j.Fraction = fractionOf(j.JobInfo)
 		}
-		lines, marks := curveSeries(p.Curve, "", 0), jobMarks(p.JobInfo)
-		p.Chart = newChart("Learning curve of "+p.Name, "step", "loss (K-L)", lines, marks)
+		p.Jobs = append(p.Jobs, j)
 	}
-	p.Settings = settingsOf(p.JobInfo)
-	for _, name := range slices.Sorted(maps.Keys(p.JobInfo.Measures)) {
-		p.Measures = append(p.Measures, setting{name, formatNumber(p.JobInfo.Measures[name])})
+	if p.Total = answer.Total; answer.Next != 0 {
+		p.follow(strconv.FormatUint(answer.Next, 10))
 	}
-	switch pr := p.Progress; {
-	case p.Tasks > 0:
-		p.Fraction = float64(p.Gathered) / float64(p.Tasks)
-	case pr != nil && pr.Steps > 0:
-		p.Fraction = float64(pr.Step) / float64(pr.Steps)
-	}
-	return &view{Title: p.Name, Section: "jobs", Template: "job", Data: &p, Follow: path + "/changes",
-		Still: p.State.Final()}, nil
-}
-
-// curveSeries returns the lines of a learning curve. name, if set, comes before their names.
-func curveSeries(c *protocol.JobCurve, name string, colour int) (all []series) {
-	add := func(points []curve.Point, what string, dashed bool, loss func(*curve.Point) float64, colour int) {
-		s := series{Name: strings.TrimSpace(name + " " + what), Dashed: dashed, Colour: colour}
-		for i := range points {
-			if y := loss(&points[i]); !math.IsNaN(y) {
-				s.X, s.Y = append(s.X, float64(points[i].Step)), append(s.Y, y)
-			}
-		}
-		if len(s.X) > 0 {
-			all = append(all, s)
+	for _, state := range protocol.JobStates {
+		if n := answer.States[state]; n > 0 || query.Get("state") == string(state) {
+			p.States = append(p.States, stateCount{state, n, query.Get("state") == string(state)})
+			p.All += n
 		}
 	}
-	training := func(p *curve.Point) float64 { return p.Training }
-	validation := func(p *curve.Point) float64 { return p.Validation }
-	add(c.Points, "training", false, training, colour)
-	add(c.Points, "validation", true, validation, colour)
-	for i, points := range c.Folds {
-		add(points, "fold "+strconv.Itoa(i), false, training, colour+i)
-	}
-	return all
+	return &view{Title: "Jobs", Section: "jobs", Template: "jobs", Data: &p}, nil
 }
 
-// jobMarks returns the events of a job that its curve shows.
-func jobMarks(*protocol.JobInfo) []mark { return nil }
-
-// settingsOf lists the spec of a job as it was given: hyperparameters first, then the rest.
-func settingsOf(j *protocol.JobInfo) (all []setting) {
-	var given map[string]json.RawMessage
-	if json.Unmarshal(j.Spec, &given) != nil {
-		return nil
-	}
-	var set map[string]string
-	if json.Unmarshal(given["settings"], &set) == nil {
-		for _, name := range slices.Sorted(maps.Keys(set)) {
-			all = append(all, setting{name, set[name]})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if name != "settings" {
-			all = append(all, setting{name, string(bytes.Trim(given[name], `"`))})
-		}
-	}
-	return all
+// jobRights says what the caller may do.
+type jobRights struct {
+	Change bool // this job
+	Submit bool // jobs
 }
 
-// changeJob cancels, pauses or resumes a job.
-func changeJob(v *visit) (to string, err error) {
-	job, change := v.PathValue("job"), v.PathValue("change")
-	if !slices.Contains([]string{"cancel", "pause", "resume"}, change) {
-		return "", &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("A job cannot %.40s.", change)}
+// rights says what the caller may do with a job; nil: with none.
+func (v *visit) rights(j *protocol.JobInfo) jobRights {
+	if v.site.Folder != "" {
+		return jobRights{}
 	}
-	path := "/jobs/" + url.PathEscape(job)
-	return path, v.api.post(v.Context(), "/v1"+path+"/"+change, nil, nil, nil)
+	submit := rights.OnHTTP(access.Of(v.Context()).Role, http.MethodPost, "/v1/jobs") != rights.None
+	return jobRights{Submit: submit, Change: submit && j != nil && access.Owns(v.Context(), j.Owner)}
+}
+
+// fractionOf returns the part of a job that is done; 0: not known.
+func fractionOf(j *protocol.JobInfo) float64 {
+	switch p := j.Progress; {
+	case p != nil && p.Steps > 0 && j.CellCount == 0:
+		return min(1, float64(p.Step)/float64(max(p.Steps, p.MostSteps)))
+	case j.Tasks > 0:
+		return min(1, float64(j.Gathered)/float64(j.Tasks))
+	}
+	return 0
+}
+
+// progressText says how far a job is. e may be nil.
+func progressText(j *protocol.JobInfo, e *remaining.Estimate) string {
+	var parts []string
+	if p := j.Progress; p != nil && p.Step > 0 && j.CellCount == 0 {
+		text := "step " + formatNumber(p.Step)
+		switch {
+		case p.MostSteps > 0:
+			text += " of at most " + formatNumber(p.MostSteps)
+		case p.Steps > 0:
+			text += " of " + formatNumber(p.Steps)
+		}
+		if p.Phase != "" {
+			text += " (" + p.Phase + ")"
+		}
+		parts = append(parts, text)
+	}
+	if j.Tasks > 0 {
+		what := " tasks have ended"
+		if j.CellCount > 0 {
+			what = " runs have ended"
+		}
+		parts = append(parts, formatNumber(j.Gathered)+" of "+formatNumber(j.Tasks)+what)
+	}
+	if e != nil && j.WaitingFor == "" {
+		left := cmp.Or(formatSeconds(e.Seconds), "0 s") + " left"
+		if e.AtMost {
+			left = "at most " + left
+		}
+		parts = append(parts, left)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -166,9 +166,12 @@ func (f *feed) publish(now map[string]string, trouble string, over bool) {
 // follow answers with the changes of a view as server-sent events. The event "regions" has the live regions that have
 // changed, by id. The event "trouble" says why the page may be out of date, and is empty once it is not.
 func (s *site) follow(w http.ResponseWriter, r *http.Request, build viewFunc) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
 	f, leave := s.live.join(s, r, build)
 	defer leave()
-	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
 	conn := http.NewResponseController(w)
 	fmt.Fprint(w, "retry: 2000\n\n")

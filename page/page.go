@@ -21,12 +21,14 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // Root is the path of all pages.
-const Root = "/ui"
+const Root = rights.PagePath
 
 // Config is what the pages show.
 type Config struct {
@@ -51,6 +53,8 @@ type site struct {
 	views  map[string]*template.Template // by the name of the view's template
 	static map[string]asset              // by the name of the file
 	live   hub
+
+	reports reports
 }
 
 // asset is a file that browsers keep.
@@ -72,6 +76,21 @@ func (v *visit) get(path string, query url.Values, into any) error {
 	return v.api.get(v.Context(), path, query, into)
 }
 
+// may reports whether the caller may make a request of the API about what owner has made.
+func (v *visit) may(pattern, owner string) bool {
+	if v.site.Folder != "" {
+		return false
+	}
+	method, route, _ := strings.Cut(pattern, " ")
+	switch rights.OnHTTP(access.Of(v.Context()).Role, method, route) {
+	case rights.Full:
+		return true
+	case rights.Own:
+		return access.Owns(access.With(v.Context(), *access.Of(v.Context())), owner)
+	}
+	return false
+}
+
 // view is a page that a template shows.
 type view struct {
 	Title    string
@@ -82,7 +101,8 @@ type view struct {
 	// it, a live view is made again every two seconds.
 	Follow string
 	// Still is true if the view does not change any more.
-	Still bool
+	Still  bool
+	Status int // of the response; 0: 200
 }
 
 // viewFunc makes a view.
@@ -116,17 +136,22 @@ type frame struct {
 // serve answers with a page.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
-	status := http.StatusOK
-	f := frame{view: v, Site: s, Main: template.HTML(main), Caller: access.Of(r.Context()), Path: below(r)}
+	f := frame{view: v, Main: template.HTML(main), Path: below(r)}
 	if err != nil {
 		f.Error = asError(err)
-		status, f.view = f.Error.Status, &view{Title: http.StatusText(f.Error.Status), Still: true}
+		f.view = &view{Title: f.Error.Title(), Still: true, Status: f.Error.Status}
 	}
 	if s.Folder == "" {
 		f.Others = s.others(r)
 	}
+	s.show(w, r, cmp.Or(f.Status, http.StatusOK), &f)
+}
+
+// show answers with the layout, and with what a frame has.
+func (s *site) show(w http.ResponseWriter, r *http.Request, status int, f *frame) {
+	f.Site, f.Caller = s, access.Of(r.Context())
 	var b bytes.Buffer
-	if err := s.views["layout"].ExecuteTemplate(&b, "layout", &f); err != nil {
+	if err := s.views["layout"].ExecuteTemplate(&b, "layout", f); err != nil {
 		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
@@ -159,12 +184,24 @@ func (s *site) act(w http.ResponseWriter, r *http.Request, do action) {
 		to, err = do(&visit{Request: r, site: s, api: s.api})
 	}
 	if err != nil {
-		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
+		form, shown := errors.AsType[*again](err)
+		s.serve(w, r, func(*visit) (*view, error) {
+			if shown {
+				return form.view, nil
+			}
+			return nil, err
+		})
 		return
 	}
 	w.Header().Set("Location", s.Prefix+Root+to)
 	w.WriteHeader(http.StatusSeeOther)
 }
+
+// again is the error of an action that shows its form again, such as with mistakes.
+type again struct{ *view }
+
+// Error implements error.
+func (*again) Error() string { return "the form is shown again" }
 
 // maxForm bounds the bytes of a form.
 const maxForm = 1 << 20
@@ -196,9 +233,9 @@ func (s *site) others(r *http.Request) (all []string) {
 	if err := s.api.get(r.Context(), "/v1/cluster", url.Values{"local": {"true"}}, &c); err != nil {
 		return nil
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
+	scheme := "https"
+	if access.InClear(r.Context()) {
+		scheme = "http"
 	}
 	for _, m := range c.Coordinators {
 		if m.HTTP != r.Host {
@@ -222,9 +259,10 @@ type section struct{ Path, Title string }
 
 // Sections lists the sections of the navigation.
 func (s *site) Sections() []section {
-	all := []section{{"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"}, {"models", "Models"}}
+	all := []section{{"", "Overview"}, {"jobs", "Jobs"}, {"experiments", "Experiments"}, {"datasets", "Datasets"},
+		{"models", "Models"}}
 	if s.Folder != "" {
-		return []section{all[1], all[0], all[3]}
+		return []section{all[2], all[1], all[4]}
 	}
 	return append(all, section{"workers", "Workers"}, section{"coordinators", "Coordinators"}, section{"audit", "Audit"},
 		section{"submit", "Submit"})
@@ -262,8 +300,12 @@ func (s *site) functions() template.FuncMap {
 		"static":  func(file string) string { return s.Prefix + Root + "/static/" + s.static[file].hash + "/" + file },
 		"live":    func(id string) template.HTML { return template.HTML(liveBegin + template.HTMLEscapeString(id) + `">`) },
 		"endlive": func() template.HTML { return liveEnd },
-		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber, "or": cmp.Or[string],
-		"dict": dict,
+		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
+		"dict": dict, "bytes": formatBytes, "moment": func(unix float64) string { return formatTime(int64(unix)) },
+		"inc":   func(i int) int { return i + 1 },
+		"shell": shellword.Quote, "brief": protocol.Brief, "count": counted, "percent": formatPercent,
+		"digest":   func(text string) string { return text[:min(len(text), 12)] },
+		"fraction": func(j protocol.JobInfo) float64 { return fractionOf(&j) },
 	}
 }
 

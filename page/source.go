@@ -11,9 +11,10 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // source asks the API in this process.
@@ -48,6 +49,27 @@ func (s source) send(ctx context.Context, method, path string, query url.Values,
 	return nil
 }
 
+// part asks for a part of a list. after is the name of its last element if others follow; otherwise it is empty.
+func (s source) part(ctx context.Context, path string, query url.Values, into any) (after string, err error) {
+	var answer answer
+	if err := s.serve(ctx, &answer, http.MethodGet, path, query, nil); err != nil {
+		return "", err
+	}
+	if err := answer.problem(); err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(answer.Bytes(), into); err != nil {
+		return "", fmt.Errorf("the answer to GET %s cannot be read: %w", path, err)
+	}
+	_, link, _ := strings.Cut(answer.Header().Get("Link"), "<?")
+	link, _, _ = strings.Cut(link, ">")
+	next, err := url.ParseQuery(link)
+	if err != nil {
+		return "", fmt.Errorf("the header Link of GET %s cannot be read: %w", path, err)
+	}
+	return next.Get("after"), nil
+}
+
 // bytes makes a request and returns its answer. Errors are *Error.
 func (s source) bytes(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	var answer answer
@@ -57,16 +79,19 @@ func (s source) bytes(ctx context.Context, method, path string, query url.Values
 	return answer.Bytes(), answer.problem()
 }
 
-// serve has the API answer a request. The request has a grant of its own, because the API writes into it.
+// serve has the API answer a request for the caller of a context.
 func (s source) serve(ctx context.Context, w http.ResponseWriter, method, path string, query url.Values,
 	body []byte) (err error) {
 	target := path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	r, err := http.NewRequestWithContext(access.With(ctx, *access.Of(ctx)), method, target, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if err := isPlain(r.URL.Path); err != nil {
+		return err
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -83,9 +108,22 @@ func (s source) serve(ctx context.Context, w http.ResponseWriter, method, path s
 	return nil
 }
 
+// isPlain returns an error if a path has an element such as "..", which a name of a browser's request may be. The API
+// would answer with the way to another path.
+func isPlain(text string) error {
+	if path.Clean(text) == text {
+		return nil
+	}
+	return &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is nothing at %s.", text)}
+}
+
 // pass has the API answer a request of a browser, such as for a file.
 func (s source) pass(w http.ResponseWriter, r *http.Request, path string) {
-	out := r.Clone(access.With(r.Context(), *access.Of(r.Context())))
+	if err := isPlain(path); err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	out := r.Clone(r.Context())
 	out.URL, out.RequestURI = &url.URL{Path: path}, ""
 	out.Header.Del("Cookie")
 	s.api.ServeHTTP(w, out)

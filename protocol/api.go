@@ -97,6 +97,8 @@ type Cluster struct {
 	// Insecure is true if the coordinator that answers exchanges data with other machines in
 	// the clear.
 	Insecure bool `json:"insecure,omitempty"`
+	// PublicURL is where people reach the coordinator that answers, as its flag --public-url says; empty: at its address.
+	PublicURL string `json:"public_url,omitempty"`
 	// Quarantined lists the workers that audits found to be wrong, from committed state.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
 }
@@ -132,7 +134,9 @@ type Worker struct {
 	Address string  `json:"address,omitempty"` // from which it is connected to NATS
 	Load    float64 `json:"load,omitempty"`    // of its machine: the load average of a minute, if it tells
 	Busy    int     `json:"busy_slots"`        // tasks that it computes now
-	Tasks   uint64  `json:"tasks"`             // computed for this leader
+	// Jobs are the names of the running jobs that were sent to it.
+	Jobs  []string `json:"jobs,omitempty"`
+	Tasks uint64   `json:"tasks"` // computed for this leader
 	// TaskSeconds are the recent seconds of a task, by kind of task, and MainKind is the
 	// kind that most time went into.
 	TaskSeconds map[string]float64 `json:"task_seconds,omitempty"`
@@ -147,14 +151,38 @@ type Worker struct {
 // Coordinator is a coordinator as the leader sees it.
 type Coordinator struct {
 	MemberEntry
-	Role string  `json:"role"`
-	Host string  `json:"host,omitempty"` // name of its machine
-	Load float64 `json:"load,omitempty"` // of its machine: the load average of a minute, if it tells
+	Role string `json:"role"`
+	// Alive is true if it answered the leader's last question. If not, Problem says why it did not.
+	Alive bool `json:"alive"`
 	// LastSeen is the time since it answered the leader, which asks every two seconds or
-	// so; -1: not yet. What it said of itself is of then.
+	// so; -1: not yet. Its condition is of then.
 	LastSeen int64  `json:"last_seen_ms"`
 	Lag      uint64 `json:"lag_entries"` // entries of the leader's log that it has not
-	Problem  string `json:"problem,omitempty"`
+	Condition
+}
+
+// Condition is how a coordinator is, as it says itself.
+type Condition struct {
+	// Contact is how long ago it heard the leader; 0 on the leader, -1: never.
+	Contact int64 `json:"last_contact_ms"`
+	// Missing is how many blobs its state refers to and it lacks. Lost is how many of them each
+	// other coordinator says it lacks. MissingFor is for how many seconds the first has been missing.
+	Missing    int     `json:"missing_blobs"`
+	Lost       int     `json:"lost_blobs"`
+	MissingFor float64 `json:"missing_blobs_seconds"`
+	// Host is the name of its machine, and Load the load average of a minute; 0: unknown.
+	Host string  `json:"host,omitempty"`
+	Load float64 `json:"load,omitempty"`
+	// DiskFree is how many bytes of the disk of its folder it can still write, and DiskSize the size of the disk;
+	// 0: unknown.
+	DiskFree uint64 `json:"disk_free_bytes,omitempty"`
+	DiskSize uint64 `json:"disk_bytes,omitempty"`
+	// Problem, if set, is why it cannot lead or serve as it should: its disk is
+	// full, NATS is away, a part of its log is being fetched anew.
+	Problem string `json:"problem,omitempty"`
+	// Warning, if set, is what does not suit, though it can lead and serve: a round trip
+	// that is long for the timeouts.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Dataset describes an imported dataset.
@@ -200,22 +228,7 @@ type Self struct {
 	Term     uint64 `json:"term"`    // of Raft
 	Last     uint64 `json:"last"`    // index of its last log entry; 0: it has joined no cluster yet
 	Applied  uint64 `json:"applied"` // index of the last entry that its state has seen
-	// Contact is how long ago it heard the leader; 0 on the leader, -1: never.
-	Contact int64 `json:"last_contact_ms"`
-	// Missing is how many blobs its state refers to and it lacks. Lost is how many of them each
-	// other coordinator says it lacks. MissingFor is for how many seconds the first has been missing.
-	Missing    int     `json:"missing_blobs"`
-	Lost       int     `json:"lost_blobs"`
-	MissingFor float64 `json:"missing_blobs_seconds"`
-	// Host is the name of its machine, and Load the load average of a minute; 0: unknown.
-	Host string  `json:"host,omitempty"`
-	Load float64 `json:"load,omitempty"`
-	// Problem, if set, is why it cannot lead or serve as it should: its disk is
-	// full, NATS is away, a part of its log is being fetched anew.
-	Problem string `json:"problem,omitempty"`
-	// Warning, if set, is what does not suit, though it can lead and serve: a round trip
-	// that is long for the timeouts.
-	Warning string `json:"warning,omitempty"`
+	Condition
 
 	// Process is drawn when the process starts: two processes with one identity differ in it.
 	Process string `json:"process,omitempty"`
@@ -266,13 +279,7 @@ type Member struct {
 	// of itself. If not, Problem says why it did not answer.
 	Alive   bool   `json:"alive"`
 	Applied uint64 `json:"applied"`
-	Contact int64  `json:"last_contact_ms"` // with the leader; -1: never
-	// As Self has them.
-	Missing    int     `json:"missing_blobs"`
-	Lost       int     `json:"lost_blobs"`
-	MissingFor float64 `json:"missing_blobs_seconds"`
-	Problem    string  `json:"problem,omitempty"`
-	Warning    string  `json:"warning,omitempty"` // as Self has it
+	Condition
 }
 
 // AddRequest makes the coordinator ID, which runs and serves HTTP at that address,
@@ -342,6 +349,8 @@ type Experiment struct {
 	Done  int      `json:"runs_done"` // runs that have ended
 	// NotRun is the number of runs that are left out because a budget is used up.
 	NotRun int `json:"runs_not_run,omitempty"`
+	// Running is the number of runs that are computed now. So a line of changes tells of every change of the grid.
+	Running int `json:"runs_running,omitempty"`
 	// Phases has a text for each running job.
 	Phases []string `json:"phases,omitempty"`
 	// Waiting, if set, says what a running job waits for, and the command that helps.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -50,6 +49,9 @@ const (
 type LeadEntry struct {
 	Node  string `json:"coordinator"`
 	Nonce string `json:"nonce"`
+	// Time, in Unix seconds, and Millis are for the events of jobs; 0: the time is not known.
+	Time   int64 `json:"time,omitempty"`
+	Millis int64 `json:"millis,omitempty"`
 }
 
 // MemberRemoveEntry forgets a coordinator's addresses, if they are known.
@@ -142,6 +144,8 @@ type JobStateEntry struct {
 	Time  int64    `json:"time"`
 	// Millis are the milliseconds of Time, so that running times are exact.
 	Millis int64 `json:"millis,omitempty"`
+	// Events are what the leader knows of the job and the log may not have yet.
+	Events []NumberedEvent `json:"events,omitempty"`
 }
 
 // ResultEntry records the part of one collected task as it arrives. Refused
@@ -157,7 +161,8 @@ type ResultEntry struct {
 	// Compute is how long it was computed, in nanoseconds, as its worker says; 0: not known.
 	Compute uint64 `json:"compute,omitempty"`
 	// Failed is true if the result says that the task, a run of an experiment, failed.
-	Failed bool `json:"failed,omitempty"`
+	Failed bool            `json:"failed,omitempty"`
+	Events []NumberedEvent `json:"events,omitempty"` // as in a JobStateEntry
 }
 
 // WithholdEntry records that tasks of a job of runs are not run, since the budget of their rows is
@@ -199,6 +204,8 @@ type FinishEntry struct {
 	Seconds    float64  `json:"seconds"` // of running, for display
 	Time       int64    `json:"time"`
 	Millis     int64    `json:"millis,omitempty"` // of Time
+	// Events are as in a JobStateEntry.
+	Events []NumberedEvent `json:"events,omitempty"`
 }
 
 // RunTimes adds up how long runs of one method were computed.
@@ -224,6 +231,9 @@ type JobEntry struct {
 	Job    uint64 `json:"job"`
 	Time   int64  `json:"time"`
 	Millis int64  `json:"millis,omitempty"` // of Time
+	// Events, of all but ModelDelete, are what the leader of EventsEpoch knows of the job and the log may not have yet.
+	Events      []NumberedEvent `json:"events,omitempty"`
+	EventsEpoch uint64          `json:"events_epoch,omitempty"`
 }
 
 // SuspectEntry distrusts Worker, which answered with bytes that the leader, as
@@ -235,6 +245,7 @@ type SuspectEntry struct {
 	Jobs   []uint64 `json:"jobs"`   // at most MaxSuspects; unknown ones are passed over
 	Reason string   `json:"reason"` // at most MaxReason bytes are kept
 	Time   int64    `json:"time"`
+	Millis int64    `json:"millis,omitempty"` // of Time
 }
 
 // TrustEntry ends the distrust of a worker; the marks of jobs stay.
@@ -256,7 +267,7 @@ type CondemnEntry struct {
 
 // CommitEntry is a chunk of a job's trainer state; it takes effect with the last
 // chunk. Chunks of a state follow each other from offset 0. Refused when Epoch is
-// not current or Round does not grow. Greatest size: 512 KiB.
+// not current or Round does not grow. Greatest size: 520 KiB.
 type CommitEntry struct {
 	Epoch    uint64
 	Job      uint64
@@ -269,6 +280,8 @@ type CommitEntry struct {
 	// before (curve.Extend), at most MaxCurve bytes; empty: nothing.
 	Curve []byte
 	Data  []byte // at most CommitChunk
+	// Events, in the last chunk, are as in a JobStateEntry: at most MaxNewEvents.
+	Events []NumberedEvent
 }
 
 // Append encodes the entry.
@@ -296,6 +309,7 @@ func (e *CommitEntry) code(c coder) coder {
 	c.bytes(&e.Progress)
 	c.bytes(&e.Curve)
 	c.bytes(&e.Data)
+	c.events(&e.Events)
 	return c
 }
 
@@ -356,20 +370,6 @@ func (r *AuditRecord) texts() []recordText {
 		{&r.About, 96}, {&r.Refused, 192},
 		{&r.Via, maxVia},
 	}
-}
-
-// clip returns the first bytes of a text, and marks what is left out.
-func clip(text string, most int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
-		return text
-	}
-	const mark = "..."
-	end := most - len(mark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
 }
 
 // RequestEntry is a change that a caller asks for. The state applies Inner, and keeps Record with
@@ -443,6 +443,7 @@ type AuditQuery struct {
 	Since   int64  // Unix seconds; older records are left out
 	Caller  string // the name of the caller; empty: all
 	Refused bool   // true: only requests that were refused
+	After   uint64 // if not 0, the number of a record: only records that follow it in the list
 }
 
 // Params lists the parameters of the query.
@@ -452,5 +453,6 @@ func (q *AuditQuery) Params() []Param {
 		{Name: "since", Into: &q.Since, Want: wantTime, Least: new(0.0)},
 		{Name: "caller", Into: &q.Caller, Want: "the name of a caller"},
 		{Name: "refused", Into: &q.Refused, Want: wantBool},
+		{Name: "after", Into: &q.After, Want: "the number of the record before the first one"},
 	}
 }

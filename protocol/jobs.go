@@ -133,6 +133,9 @@ type JobInfo struct {
 	Ran     float64 `json:"ran_seconds,omitempty"`
 	Ended   int64   `json:"ended,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of running
+	// Events are the first and the newest events of the job, by time. Lists of jobs leave them out.
+	Events        []JobEvent `json:"events,omitempty"`
+	EventsDropped uint64     `json:"events_dropped,omitempty"` // events between the first and the newest ones
 	Evaluation
 }
 
@@ -208,6 +211,8 @@ type JobList struct {
 	Jobs []JobInfo `json:"jobs"`
 	// Total is how many jobs the query is about, without its bounds Limit and After.
 	Total int `json:"total"`
+	// States is how many jobs of each state the query would be about if it asked for any state.
+	States map[JobState]int `json:"states,omitempty"`
 	// Next is the number of the last listed job if others follow it: JobQuery.After of the next list. 0: none follow.
 	Next uint64 `json:"next,omitempty"`
 }

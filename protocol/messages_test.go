@@ -129,6 +129,7 @@ func codecs() []codec {
 			Data: []byte{9, 8, 7},
 		}),
 		jsonEntry("entry/Lead", EntryLead, LeadEntry{Node: "a", Nonce: "once"}),
+		jsonEntry("entry/Lead/time", EntryLead, LeadEntry{Node: "a", Nonce: "once", Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Member", EntryMember, MemberEntry{ID: "a", HTTP: "h:1", Raft: "h:2", NATS: "nats://h:3",
 			Version: "0.1.0"}),
 		jsonEntry("entry/DatasetPut", EntryDatasetPut, DatasetPutEntry{Name: "movie", Manifest: sampleManifest,
@@ -393,6 +394,7 @@ func drawCommit(t *rapid.T) *CommitEntry {
 	e := &CommitEntry{
 		Epoch: rapid.Uint64().Draw(t, "epoch"), Job: rapid.Uint64().Draw(t, "job"), Round: rapid.Uint64().Draw(t, "round"),
 		Progress: drawBytes(t, "progress", 50), Curve: drawBytes(t, "curve", 50),
+		Events: drawEvents(t),
 	}
 	if rapid.Bool().Draw(t, "blob") {
 		e.Blob, e.Total = sampleText, rapid.Uint64().Draw(t, "total")
@@ -402,6 +404,17 @@ func drawCommit(t *rapid.T) *CommitEntry {
 	e.Total = rapid.Uint64Range(uint64(len(e.Data)), MaxRaftState).Draw(t, "total")
 	e.Offset = rapid.Uint64Range(0, e.Total-uint64(len(e.Data))).Draw(t, "offset")
 	return e
+}
+
+func drawEvents(t *rapid.T) []NumberedEvent {
+	word := rapid.StringN(0, 9, 16)
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) NumberedEvent {
+		return NumberedEvent{Number: rapid.Uint64().Draw(t, "number"), JobEvent: JobEvent{
+			Time: rapid.Float64().Draw(t, "time"), Kind: EventKind(word.Draw(t, "kind")), Text: word.Draw(t, "text"),
+			Worker: word.Draw(t, "worker"), Coordinator: word.Draw(t, "coordinator"), Round: rapid.Uint64().Draw(t, "round"),
+			Step: rapid.Uint64().Draw(t, "step"), Seconds: rapid.Float64().Draw(t, "seconds"),
+		}}
+	}), 0, MaxNewEvents).Draw(t, "events")
 }
 
 func TestEveryKindHasACodec(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -83,10 +84,33 @@ func CheckPrefix(text string) error {
 	switch {
 	case len(text) > 256 || !prefixPattern.MatchString(text):
 		return fmt.Errorf("the path %.80q: want / and a name, such as /coppice, of letters, digits, -, _, . or ~", text)
-	case slices.Contains([]string{"v1", "healthz", "readyz", "metrics"}, first):
-		return fmt.Errorf("the path %.80q begins as a path of the API; choose another one", text)
+	case slices.Contains([]string{"v1", "ui", "healthz", "readyz", "metrics"}, first):
+		return fmt.Errorf("the path %.80q begins as a path of the API or of the page; choose another one", text)
 	}
 	return nil
+}
+
+// ParsePublicURL reads the URL by which people reach a cluster through a proxy, such as https://example.org/coppice.
+// The path is empty, or passes CheckPrefix. The host is as browsers write it: in lower case, without the usual port.
+func ParsePublicURL(text string) (*url.URL, error) {
+	u, err := url.ParseRequestURI(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.ContainsAny(text, "?#") {
+		return nil, fmt.Errorf("%.80q is not the URL of a server: want one such as https://example.org/coppice", text)
+	}
+	usual, port := map[string]string{"http": "80", "https": "443"}[u.Scheme], u.Port()
+	if port == "" {
+		port = usual
+	}
+	if u.Path = strings.TrimSuffix(u.EscapedPath(), "/"); u.Path != "" {
+		if err := CheckPrefix(u.Path); err != nil {
+			return nil, err
+		}
+	}
+	if err := CheckAddress(net.JoinHostPort(u.Hostname(), port)); err != nil {
+		return nil, err
+	}
+	u.Host, u.RawPath = strings.TrimSuffix(strings.ToLower(u.Host), ":"+usual), ""
+	return u, nil
 }
 
 // isHostName reports whether text may be the name of a host. What resolvers read as an IPv4

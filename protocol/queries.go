@@ -257,6 +257,17 @@ func (q *RunQuery) Params() []Param {
 	}
 }
 
+// GridQuery says which methods a grid has: Limit of them, or all for 0, from number From on.
+type GridQuery struct{ From, Limit int }
+
+// Params lists the parameters of the query.
+func (q *GridQuery) Params() []Param {
+	return []Param{
+		{Name: "from", Into: &q.From, Want: "the number of a method, from 0", Least: new(0.0)},
+		{Name: "limit", Into: &q.Limit, Want: "a number of methods (0 means all)", Least: new(0.0)},
+	}
+}
+
 // ReportQuery is the options of a report.
 type ReportQuery struct {
 	Format                    string
@@ -265,7 +276,7 @@ type ReportQuery struct {
 }
 
 // ReportFormats are the formats of reports.
-var ReportFormats = []string{"table", "md", "csv", "json", "latex", "html"}
+var ReportFormats = []string{"table", "md", "csv", "json", "latex", "html", "fragment"}
 
 // Params lists the parameters of the query.
 func (q *ReportQuery) Params() []Param {

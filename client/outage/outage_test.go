@@ -22,8 +22,8 @@ func reports(says ...string) (list []client.Report) {
 		r := client.Report{ID: m.ID, Address: m.HTTP, Err: errors.New("refused")}
 		if leader, problem, _ := strings.Cut(text, ":"); text != "" {
 			r.Err = nil
-			r.Self = &protocol.Self{MemberEntry: m, Phase: phaseMember, Leader: strings.Trim(leader, "-"), Problem: problem,
-				Voters: three()}
+			r.Self = &protocol.Self{MemberEntry: m, Phase: phaseMember, Leader: strings.Trim(leader, "-"),
+				Condition: protocol.Condition{Problem: problem}, Voters: three()}
 		}
 		list = append(list, r)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/jobcmd"
 	"github.com/coppice-ldl/coppice/cmd/progress"
@@ -162,6 +163,7 @@ func (q *quickstart) train(c *QuickstartCmd, file *spec.File, src dataset.Source
 		return err
 	}
 	q.Note("training for at most %s steps; a tenth of the samples are held out for testing", c.Steps)
+	connect.NotePage(q.App, cl, fmt.Sprintf("/jobs/%d", job.ID))
 	m = progress.New(q.App)
 	job, err = cl.Jobs().Watch(q.Ctx, strconv.FormatUint(job.ID, 10), m.Job) // interrupted, the job ends with its cluster
 	m.Clear()
@@ -228,6 +230,9 @@ func (q *quickstart) next(w io.Writer, c *QuickstartCmd, info *protocol.Cluster)
 	}
 	for _, command := range []string{"job show quickstart", "model show quickstart", "dataset list", "train --data FILE"} {
 		fmt.Fprintf(w, "  coppice %s\n", command)
+	}
+	if address, err := connect.PageURL(q.Ctx, q.cluster.Client(), ""); err == nil {
+		fmt.Fprintf(w, "  page     %s\n", address)
 	}
 	fmt.Fprintf(w, "  metrics  %s\n  logs     %s\n", strings.Join(metricsURLs(source.URLScheme(), info), " "),
 		filepath.Join(q.dir, "logs"))

@@ -16,9 +16,10 @@ func TestWriteCluster(t *testing.T) {
 	c := &protocol.Cluster{
 		ID: "c", Leader: "1", Coordinators: []protocol.MemberEntry{member("1"), member("2"), member("3")},
 		Members: []protocol.Coordinator{
-			{MemberEntry: member("1"), Role: protocol.RoleLeader, Host: "alpha", Load: 1.5},
-			{MemberEntry: member("2"), Role: protocol.RoleVoter, Host: "beta", LastSeen: 1500, Lag: 1234,
-				Problem: "the disk is full"},
+			{MemberEntry: member("1"), Role: protocol.RoleLeader,
+				Condition: protocol.Condition{Host: "alpha", Load: 1.5}},
+			{MemberEntry: member("2"), Role: protocol.RoleVoter, LastSeen: 1500, Lag: 1234,
+				Condition: protocol.Condition{Host: "beta", Problem: "the disk is full"}},
 			{MemberEntry: member("3"), Role: protocol.RoleNonvoter, LastSeen: -1},
 		},
 		Workers: []protocol.Worker{

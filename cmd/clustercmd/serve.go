@@ -43,7 +43,7 @@ type CoordinatorCmd struct {
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Address on which NATS listens for clients (default: the second port after HTTP's port)."`
 	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Address on which NATS listens for other coordinators (default: the third port after HTTP's port)."`
 	Proxied    bool          `name:"behind-proxy" help:"This coordinator is behind a proxy or a NAT: other processes reach it at its address in --peers or --address, not at the addresses on which it listens."`
-	Prefix     string        `name:"http-prefix" placeholder:"PATH" help:"Path below which a proxy has the API, such as /coppice, if the proxy does not remove the path. HTTP answers requests with and without the path (default: none)."`
+	Public     string        `name:"public-url" placeholder:"URL" help:"URL by which people reach the cluster through a proxy, such as https://example.org/coppice. Requests for its host are answered, with and without its path. Printed addresses of the page begin with it (default: there is no proxy)."`
 	NATS       string        `name:"nats" placeholder:"URL" help:"NATS server to use instead of the embedded server."`
 	Heartbeat  time.Duration `default:"100ms" help:"Heartbeat interval, 10ms to 1s; every timeout derives from this interval."`
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`
@@ -70,11 +70,6 @@ func (c *CoordinatorCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if c.Prefix != "" {
-		if err := protocol.CheckPrefix(c.Prefix); err != nil {
-			return cli.Usagef("--http-prefix: %w", err)
-		}
-	}
 	if c.Jobs < 1 {
 		return cli.Usagef("--jobs %d: want at least 1", c.Jobs)
 	}
@@ -95,7 +90,7 @@ func (c *CoordinatorCmd) Run(a *cli.App) error {
 		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs,
 		SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source,
 		Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics,
-			Prefix: c.Prefix}, Log: v.log,
+			PublicURL: c.Public}, Log: v.log,
 		Lean: garbage.Lean.Begin,
 		Up: func(ctx context.Context, check func(context.Context) error) {
 			v.manager.tell("READY=1")
@@ -344,7 +339,7 @@ type ServeFlags struct {
 	LogLevel     string   `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
 	Insecure     bool     `help:"Listen at addresses that other machines reach without TLS. Anybody who reaches the ports can then read, change and delete everything."`
 	OpenMetrics  bool     `name:"anonymous-metrics" help:"Anybody who reaches the HTTP port may read /metrics. Otherwise a reader needs a certificate or a token of the role read."`
-	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached without TLS, separated by commas. Requests for other names are refused; addresses, names without a dot and the hosts of --peers are always accepted."`
+	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached without TLS, separated by commas. Requests for other names are refused; addresses, names without a dot, the hosts of --peers and the host of --public-url are always accepted."`
 	DieWithStdin bool     `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
 
 	connect.TLSFlag

@@ -214,6 +214,7 @@ type AuditCmd struct {
 	Since   units.Age `placeholder:"AGE" help:"Show only records that are at most this old, such as 30d, 12h or 1d12h (default: all)."`
 	Caller  string    `placeholder:"NAME" help:"Show only the requests of this user or process (default: all)."`
 	Refused bool      `help:"Show only requests that were refused."`
+	After   uint64    `placeholder:"NUMBER" help:"Show only records that follow the record with this number, which -o json prints (default: all)."`
 
 	connect.ServerFlags
 }
@@ -233,7 +234,7 @@ func (c *AuditCmd) Run(a *cli.App) error {
 	if c.Limit < 1 || c.Limit > maxAuditLimit {
 		return cli.Usagef("--limit: want a number from 1 to %d, got %d", maxAuditLimit, c.Limit)
 	}
-	q := protocol.AuditQuery{Limit: c.Limit, Caller: c.Caller, Refused: c.Refused}
+	q := protocol.AuditQuery{Limit: c.Limit, Caller: c.Caller, Refused: c.Refused, After: c.After}
 	if c.Since > 0 {
 		q.Since = max(0, time.Now().Unix()-c.Since.Seconds())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/jobcmd"
 	"github.com/coppice-ldl/coppice/cmd/modelcmd"
 	"github.com/coppice-ldl/coppice/cmd/traincmd"
+	"github.com/coppice-ldl/coppice/cmd/uicmd"
 )
 
 // Main runs the command line of this process, and ends the process with the exit code of the command.
@@ -72,6 +73,8 @@ type root struct {
 
 	Experiment experimentcmd.Cmd `cmd:"" group:"models" help:"Run methods on datasets and compare their results in a report."`
 
+	pageCommands
+
 	Dataset datasetcmd.Cmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
 	Job     jobcmd.Cmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
 	Model   modelcmd.Cmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
@@ -94,6 +97,12 @@ type modelCommands struct {
 	Train    traincmd.Cmd         `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
 	Predict  modelcmd.PredictCmd  `cmd:"" group:"models" help:"Predict label distributions with a model."`
 	Evaluate modelcmd.EvaluateCmd `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
+}
+
+// pageCommands show the page in a browser.
+type pageCommands struct {
+	UI   uicmd.UICmd   `cmd:"" name:"ui" group:"models" help:"Show the experiments and models of a folder in a browser."`
+	Open uicmd.OpenCmd `cmd:"" group:"things" help:"Show the page of a cluster in a browser, or print its address."`
 }
 
 // serviceCommands run and manage a cluster.

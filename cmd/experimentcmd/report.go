@@ -15,7 +15,7 @@ import (
 
 // reportFlags say how the report of an experiment is written.
 type reportFlags struct {
-	Format   string  `enum:"table,md,csv,json,latex,html" default:"table" placeholder:"F" help:"Format of the report: table, md, csv, json, latex or html. -o json prints the runs instead."`
+	Format   string  `enum:"table,md,csv,json,latex,html,fragment" default:"table" placeholder:"F" help:"Format of the report: table, md, csv, json, latex, html or fragment (HTML to put into a page). -o json prints the runs instead."`
 	Out      string  `placeholder:"FILE" help:"Write the report to FILE instead of stdout."`
 	Figures  string  `placeholder:"DIR" help:"Also draw the figures of the report to folder DIR, each as .svg, .png and .pdf. A report in md or latex then includes the figures."`
 	NoTimes  bool    `help:"Leave out times, so that the reports of two runs of an experiment are equal."`

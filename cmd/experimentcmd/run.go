@@ -124,6 +124,7 @@ func (c *runCmd) runThere(a *cli.App, s *experiment.Spec) error {
 		return printPlan(a, p)
 	}
 	a.Note("%s of experiment %s submitted", units.Plural(p.Runs, "run"), s.Name)
+	connect.NotePage(a, cl, "/experiments/"+s.Name)
 	return watchAndReport(a, cl, s.Name, c.Spec, &c.ServerFlags, &c.reportFlags)
 }
 
@@ -278,15 +279,15 @@ func printPlan(a *cli.App, p *protocol.ExperimentPlan) error {
 
 // watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
 func watchExperiment(a *cli.App, cl *client.Client, name string) (protocol.JobState, error) {
-	m, grid := progress.NewLive(a), remote.NewGrid(cl, name)
+	m, grid := progress.NewLive(a), remote.NewGrid(cl)
 	defer m.Clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
-	x, err := cl.Experiments().Watch(a.Ctx, name, m.Live, func(x *protocol.ExperimentLine) {
+	x, err := cl.Experiments().Watch(a.Ctx, name, false, func(x *protocol.ExperimentLine) {
 		if x.Ended() {
 			return // the report follows
 		}
 		if m.Live {
-			grid.See(a.Ctx, x)
+			grid.See(a.Ctx, &x.Experiment)
 		}
 		m.Experiment(progress.Runs{Runs: x.Runs, Done: x.Done, SecondsLeft: x.SecondsLeft, Waiting: x.Waiting})
 		m.ShowAll(overview.Line(&x.Experiment), grid.Lines)

@@ -263,7 +263,7 @@ func (w *whatArg) here(a *cli.App, at *whereabouts) (*found, error) {
 	if at.is == isSpec && at.spec != nil { // a shipped spec has no folder
 		spec = w.What
 	}
-	e, err := local.Read(at.dir, spec)
+	e, err := local.Read(a.Ctx, at.dir, spec)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, cli.NotFound(fmt.Errorf("%s: no experiment was started in this folder", at.dir))

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
+	"github.com/coppice-ldl/coppice/job/remaining"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -59,11 +60,11 @@ type times struct{ taken, left string }
 // secondsOf returns the times of a job. For a running job they are estimates by the clock of this machine.
 func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	t := times{"-", "-"}
-	seconds := ranOf(j, now)
+	seconds := remaining.Ran(j, now)
 	if j.Started != 0 {
 		t.taken = units.Duration(seconds)
 	}
-	if e := estimateOf(j, nil, seconds); e != nil && j.WaitingFor == "" {
+	if e := remaining.Of(j, nil, seconds); e != nil && j.WaitingFor == "" {
 		t.left = e.Text()
 	}
 	return t
@@ -102,7 +103,7 @@ func (c *showCmd) Run(a *cli.App) error {
 	if r, _, err := results.Finished(j); err == nil && j.Predictions != nil {
 		s.Predictions = &shownPredictions{j.Predictions, r.HeldOut}
 	}
-	s.Estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
+	s.Estimate = remaining.Of(j, line.Points, remaining.Ran(j, time.Now()))
 	return a.Print(s, func(w io.Writer) { writeJob(a, w, j, line) })
 }
 
@@ -110,7 +111,7 @@ func (c *showCmd) Run(a *cli.App) error {
 type shownJob struct {
 	*protocol.JobInfo
 	Predictions *shownPredictions `json:"predictions,omitempty"` // instead of the predictions of JobInfo
-	*progress.Estimate
+	*remaining.Estimate
 }
 
 type shownPredictions struct {
@@ -141,7 +142,7 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	lines = append(lines, [2]string{"submitted", cli.Time(j.Submitted)}, [2]string{"started", cli.Time(j.Started)},
 		[2]string{"ended", cli.Time(j.Ended)})
 	if j.Started != 0 && j.State != protocol.Done {
-		lines = append(lines, [2]string{"time", units.Duration(ranOf(j, time.Now()))})
+		lines = append(lines, [2]string{"time", units.Duration(remaining.Ran(j, time.Now()))})
 	}
 	if !j.State.Final() {
 		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", units.Count(j.Rounds)})
@@ -153,6 +154,7 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	for _, l := range lossLines(line.Points) {
 		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
+	lines = append(lines, eventLines(j)...)
 	if j.CellCount > 0 {
 		cli.WritePairs(w, append(lines, cellLines(a, j)...))
 		return
@@ -171,6 +173,26 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	fmt.Fprintln(w)
 	r.Model = results.ModelHint(a, j)
 	r.Text(w)
+}
+
+// maxEvents bounds the events that job show prints as text.
+const maxEvents = 12
+
+// eventLines lists the newest events of a job, and says how many others there were.
+func eventLines(j *protocol.JobInfo) (lines [][2]string) {
+	first := max(0, len(j.Events)-maxEvents)
+	if others := uint64(first) + j.EventsDropped; others > 0 {
+		text := units.Count(others)
+		if first > 0 {
+			text += "; -o json lists " + units.Count(first)
+		}
+		lines = append(lines, [2]string{"earlier events", text})
+	}
+	for _, e := range j.Events[first:] {
+		lines = append(lines, [2]string{"event", fmt.Sprintf("%s, step %s: %s", cli.Time(int64(e.Time)),
+			units.Count(e.Step), e.Text)})
+	}
+	return lines
 }
 
 type listCmd struct {
@@ -236,58 +258,6 @@ func (c *listCmd) Run(a *cli.App) error {
 	})
 }
 
-// estimateOf estimates how long a running job still runs, by the rate of its curve, or else by the seconds that it has
-// run. It returns nil if nothing is known. A tree is a step.
-func estimateOf(j *protocol.JobInfo, points []curve.Point, seconds float64) *progress.Estimate {
-	if j.State != protocol.Running || j.Progress == nil {
-		return nil
-	}
-	left, atMost := progress.StepsLeft(j.Progress)
-	if left < 0 || seconds <= 0 {
-		return nil
-	}
-	if rate := rateOf(points); rate > 0 {
-		return &progress.Estimate{Rate: rate, Seconds: left / rate, AtMost: atMost}
-	}
-	return &progress.Estimate{Seconds: left * seconds / float64(j.Progress.Step), AtMost: atMost}
-}
-
-// rateOf returns the steps per second over the second half of the time of a curve, or 0 if they are not known.
-func rateOf(points []curve.Point) float64 {
-	var timed []curve.Point
-	for _, p := range points {
-		if p.Millis >= 0 {
-			timed = append(timed, p)
-		}
-	}
-	if len(timed) < 2 {
-		return 0
-	}
-	last := timed[len(timed)-1]
-	from := timed[0]
-	for _, p := range timed {
-		if 2*(last.Millis-p.Millis) >= last.Millis-timed[0].Millis {
-			from = p
-		}
-	}
-	if last.Millis <= from.Millis {
-		return 0
-	}
-	return float64(last.Step-from.Step) * 1000 / float64(last.Millis-from.Millis)
-}
-
-// ranOf returns the seconds that a job has run, without its pauses. For a running job it uses the clock of this
-// machine.
-func ranOf(j *protocol.JobInfo, now time.Time) float64 {
-	switch {
-	case j.State == protocol.Running:
-		return j.Ran + max(0, float64(now.UnixMilli())/1000-j.Since)
-	case j.State.Final():
-		return j.Seconds
-	}
-	return j.Ran
-}
-
 // runningLines describes the progress of a job that has not ended.
 func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lines [][2]string) {
 	if p := j.Progress; p != nil {
@@ -304,7 +274,7 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 	if j.State != protocol.Running {
 		return lines
 	}
-	if e := estimateOf(j, points, ranOf(j, now)); e != nil {
+	if e := remaining.Of(j, points, remaining.Ran(j, now)); e != nil {
 		if e.Rate > 0 {
 			rate := units.Count(uint64(e.Rate+0.5)) + " steps/s"
 			if e.Rate < 1 {

@@ -149,3 +149,24 @@ func TestJobListFlags(t *testing.T) {
 func progressAt(step, of uint64) *round.Progress {
 	return &round.Progress{Step: step, Steps: of, Loss: 0.5}
 }
+
+// TestEventsAreShown: job show prints the newest events of a job, and how many others there were.
+func TestEventsAreShown(t *testing.T) {
+	j := &protocol.JobInfo{ID: 7, Name: "j", State: protocol.Running, EventsDropped: 1000}
+	for i := range maxEvents + 2 {
+		j.Events = append(j.Events, protocol.JobEvent{Time: 1000.5 + float64(i), Kind: protocol.EventLost,
+			Text: "worker w" + strconv.Itoa(i) + " left", Worker: "w" + strconv.Itoa(i), Step: 12_345})
+	}
+	var b bytes.Buffer
+	writeJob(new(cli.App), &b, j, new(protocol.JobCurve))
+	text := b.String()
+	for want, is := range map[string]bool{"1,002; -o json lists 2": true, "worker w1 left": false, "worker w2 left": true,
+		", step 12,345: worker w13 left\n": true, cli.Time(1002): true} {
+		if strings.Contains(text, want) != is {
+			t.Errorf("%q is shown: %v, in\n%s", want, !is, text)
+		}
+	}
+	if j.Events, j.EventsDropped = j.Events[:1], 0; len(eventLines(j)) != 1 {
+		t.Errorf("one event is shown as %q", eventLines(j))
+	}
+}

@@ -251,7 +251,7 @@ func (c *card) frontMatter(w io.Writer) {
 	}
 	fmt.Fprintf(w, "library_name: coppice-ldl\npipeline_tag: %s\ntags:\n- label-distribution-learning\n- coppice\n- %s\n",
 		task, c.Algorithm)
-	_, all := results.Compare(c.Measures, c.MeanPredictor, c.Added)
+	_, all := pipeline.Compare(c.Measures, c.MeanPredictor, c.Added)
 	if !c.HeldOut || len(all) == 0 {
 		fmt.Fprintln(w, "---")
 		return
@@ -412,7 +412,7 @@ func (c *card) measureTable(w io.Writer) {
 	if !c.HeldOut {
 		on = "samples that the model was trained on, because no samples were held out"
 	}
-	baseline, all := results.Compare(c.Measures, c.MeanPredictor, c.Added)
+	baseline, all := pipeline.Compare(c.Measures, c.MeanPredictor, c.Added)
 	fmt.Fprintf(w, "\n## Measures\n\nMean and standard deviation over %s%s.\n\n", on, results.ClipText(c.Spec.Clip))
 	fmt.Fprintf(w, "| measure | model | ± | %s | ± | better is |\n| --- | --: | --: | --: | --: | --- |\n", baseline)
 	for _, m := range all {

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
 	"github.com/coppice-ldl/coppice/job/spec"
 )
@@ -190,8 +191,8 @@ func measuresOf(x, y *modelShown) []measureDifference {
 		}
 		return &v
 	}
-	_, mine := results.Compare(x.Measures, x.MeanPredictor, x.Added)
-	_, others := results.Compare(y.Measures, y.MeanPredictor, y.Added)
+	_, mine := pipeline.Compare(x.Measures, x.MeanPredictor, x.Added)
+	_, others := pipeline.Compare(y.Measures, y.MeanPredictor, y.Added)
 	for _, m := range mine {
 		all = append(all, measureDifference{Name: m.Name, Title: m.Title, A: finite(m.Model.Mean),
 			HigherIsBetter: m.HigherIsBetter})

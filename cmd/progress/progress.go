@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/remaining"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -185,8 +186,8 @@ func (m *Meter) trainingLine(p, first round.Progress, elapsed time.Duration) str
 	}
 	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
 		parts = append(parts, units.Count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
-		if left, atMost := StepsLeft(&p); left > 0 && p.Step > first.Step {
-			e := Estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
+		if left, atMost := remaining.Steps(&p); left > 0 && p.Step > first.Step {
+			e := remaining.Estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
 			parts = append(parts, "ETA "+e.Text())
 		}
 	}
@@ -357,30 +358,6 @@ func readingLine(doing string, p, first importer.Progress, elapsed time.Duration
 		}
 	}
 	return strings.Join(parts, "  ")
-}
-
-// Estimate is how long a job will still run.
-type Estimate struct {
-	Rate    float64 `json:"steps_per_second,omitempty"` // 0 if not known
-	Seconds float64 `json:"seconds_left"`
-	AtMost  bool    `json:"at_most,omitempty"` // true if the job may end earlier
-}
-
-// Text writes the time that is left.
-func (e *Estimate) Text() string {
-	if e.AtMost {
-		return "at most " + units.Duration(e.Seconds)
-	}
-	return units.Duration(e.Seconds)
-}
-
-// StepsLeft returns the number of steps to come, or -1 if it is not known. atMost is true if there may be fewer.
-func StepsLeft(p *round.Progress) (left float64, atMost bool) {
-	most := max(p.Steps, p.MostSteps)
-	if p.Step == 0 || most < p.Step {
-		return -1, false
-	}
-	return float64(most - p.Step), p.MostSteps > 0
 }
 
 // Step writes the step of a progress, and the number of all steps if it is known.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -14,74 +12,21 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// measureLine is a line of a table of measures: a measure of the model and of the baseline.
-type measureLine struct {
-	measure         string
-	model, baseline measures.Stat
-	higher          bool // true if a higher value is better
-}
-
-// Compared is a measure of a model and of its baseline.
-type Compared struct {
-	Name, Title     string // such as kl and K-L
-	Model, Baseline measures.Stat
-	HigherIsBetter  bool
-}
-
-// Compare lists the measures of a model and of its baseline, in the order of WriteMeasures, and names the baseline.
-func Compare(model, mean measures.Report, added *pipeline.Added) (baseline string, all []Compared) {
-	baseline, lines := measureLines(model, mean, added)
-	names := make(map[string]string)
-	for _, m := range slices.Concat(measures.All, measures.More) {
-		names[m.Title] = m.Name
-	}
-	for _, l := range lines {
-		name := names[l.measure]
-		if name == "" {
-			name = strings.NewReplacer(", ", "_", " ", "_", "²", "2").Replace(strings.ToLower(l.measure))
-		}
-		all = append(all, Compared{Name: name, Title: l.measure, Model: l.model, Baseline: l.baseline,
-			HigherIsBetter: l.higher})
-	}
-	return baseline, all
-}
-
-// measureLines returns the lines of a table of measures, and the name of the baseline. A model of numbers has none of
-// the ten measures.
-func measureLines(model, mean measures.Report, added *pipeline.Added) (beat string, lines []measureLine) {
-	beat = "mean baseline"
-	if added != nil && added.MedianPredictor != nil {
-		beat = "median baseline"
-	} else if !gaps(added) {
-		for i, m := range measures.All {
-			lines = append(lines, measureLine{measure: m.Title, model: model[i], baseline: mean[i], higher: m.HigherIsBetter})
-		}
-	}
-	if added != nil && added.Model != nil && added.Baseline() != nil {
-		of := addedLines(added.Model, added.Baseline())
-		if added.Model.Targets != nil { // what the model is for comes first
-			of, lines = lines, of
-		}
-		lines = append(lines, of...)
-	}
-	return beat, lines
-}
-
 // WriteMeasures writes a table of the measures of a model and of its baseline.
 func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added *pipeline.Added) {
 	fmt.Fprintln(w, title)
-	beat, lines := measureLines(model, mean, added)
+	beat, lines := pipeline.Compare(model, mean, added)
 	t := cli.NewTable(w, []string{"", "model", "±", beat, "±", "better is"}, 2, 3, 4, 5)
 	for _, l := range lines {
 		better := "lower"
-		if l.higher {
+		if l.HigherIsBetter {
 			better = "higher"
 		}
-		t.AppendRow(cli.Row(l.measure, cli.Measure(l.model.Mean), cli.Measure(l.model.Std), cli.Measure(l.baseline.Mean),
-			cli.Measure(l.baseline.Std), better))
+		t.AppendRow(cli.Row(l.Title, cli.Measure(l.Model.Mean), cli.Measure(l.Model.Std), cli.Measure(l.Baseline.Mean),
+			cli.Measure(l.Baseline.Std), better))
 	}
 	t.Render()
-	if gaps(added) {
+	if added.Gaps() {
 		o := added.Model.Observed
 		fmt.Fprintf(w, "%s of %s degrees are missing. Measures of distributions need complete labels.\n",
 			units.Count(o.Missing), units.Count(o.Missing+o.Degrees))
@@ -92,11 +37,6 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 			fmt.Fprintln(w, "K-L and what follows compare targets as distributions: divided by their sum, or projected.")
 		}
 	}
-}
-
-// gaps reports whether labels have missing degrees, so that there are only the errors of the others.
-func gaps(a *pipeline.Added) bool {
-	return a != nil && a.Model != nil && a.Model.Observed != nil && a.Model.Observed.Missing > 0
 }
 
 // WriteTargets writes a table of the errors of each target, if a model has such. names has the names of the labels; it
@@ -147,52 +87,6 @@ func WriteLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows
 		fmt.Fprintf(w, "warning: the linear baseline has a lower K-L than %s (%s). Try --algorithm sa-bfgs.\n", algorithm,
 			cli.Measure(model[0].Mean))
 	}
-}
-
-// addedLines returns the measures that follow the ten: measures.More, and the measures of classes, numbers or targets
-// if the labels have this type. b is the baseline.
-func addedLines(m, b *measures.Added) (lines []measureLine) {
-	if m.Distribution != nil && b.Distribution != nil {
-		for i, x := range measures.More {
-			lines = append(lines, measureLine{measure: x.Title, model: m.Distribution[i], baseline: b.Distribution[i],
-				higher: x.HigherIsBetter})
-		}
-	}
-	switch {
-	case m.Observed != nil && b.Observed != nil:
-		lines = append(lines, measureLine{measure: "MAE, observed degrees", model: m.Observed.MAE, baseline: b.Observed.MAE,
-			higher: false})
-	case m.Classes != nil && b.Classes != nil:
-		m, b := m.Classes, b.Classes
-		lines = append(lines, []measureLine{
-			{measure: "Accuracy", model: m.Accuracy, baseline: b.Accuracy, higher: true}, {measure: "Mean recall",
-				model: m.MeanRecall, baseline: b.MeanRecall, higher: true},
-			{measure: "Mean Jaccard", model: m.MeanJaccard, baseline: b.MeanJaccard, higher: true},
-			{measure: "Log loss", model: m.LogLoss, baseline: b.LogLoss, higher: false},
-		}...)
-	case m.Scale != nil && b.Scale != nil:
-		m, b := m.Scale, b.Scale
-		lines = append(lines, []measureLine{
-			{measure: "MAE, expected", model: m.Expected.MAE, baseline: b.Expected.MAE, higher: false}, {measure: "MAE, median",
-				model: m.Median.MAE, baseline: b.Median.MAE, higher: false},
-			{measure: "MAE, mode", model: m.Mode.MAE, baseline: b.Mode.MAE, higher: false},
-		}...)
-	case m.Targets != nil && b.Targets != nil:
-		m, b := m.Targets, b.Targets
-		lines = append(lines, []measureLine{
-			{measure: "MAE", model: m.MAE, baseline: b.MAE, higher: false},
-			{measure: "MSE", model: m.MSE, baseline: b.MSE, higher: false},
-			{measure: "RMSE", model: m.RMSE, baseline: b.RMSE, higher: false},
-			{measure: "R²", model: m.R2, baseline: b.R2, higher: true},
-			{measure: "MAE, scaled", model: m.ScaledMAE, baseline: b.ScaledMAE, higher: false},
-			{measure: "MSE, scaled", model: m.ScaledMSE, baseline: b.ScaledMSE, higher: false},
-		}...)
-	case m.Number != nil && b.Number != nil:
-		m, b := m.Number, b.Number
-		lines = append(lines, measureLine{measure: "MAE", model: m.Number.MAE, baseline: b.Number.MAE, higher: false},
-			measureLine{measure: "MAE, floored", model: m.Floored.MAE, baseline: b.Floored.MAE, higher: false})
-	}
-	return lines
 }
 
 // scoresOf returns the cumulative scores of each predicted number, and their titles.

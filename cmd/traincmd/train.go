@@ -126,6 +126,9 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 	if err != nil {
 		return nil, nil, err
 	}
+	if !submitted.State.Final() {
+		connect.NotePage(a, cl, fmt.Sprintf("/jobs/%d", submitted.ID))
+	}
 	cl.Faithful = true // the cluster keeps the job, however long it is away
 	job, err := jobcmd.Watch(a, cl, submitted)
 	if made && c.CancelInterrupted && errors.Is(err, context.Canceled) {

@@ -125,15 +125,29 @@ func (h *auditHandlers) list(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("%w: want a limit from 0 to %d and a time from 0 on, got %d and %d", errBad, state.MaxAudit,
 			q.Limit, q.Since)
 	}
+	newestFirst := func(a, b protocol.AuditRecord) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Number, a.Number))
+	}
+	st := h.store.State()
+	var before *protocol.AuditRecord // all listed records follow it
+	if q.After != 0 {
+		for one := range st.Audit {
+			if one.Number == q.After {
+				before = one
+			}
+		}
+		if before == nil {
+			return nil, fmt.Errorf("after: audit record %d: %w; list from the newest record on", q.After, state.ErrNotFound)
+		}
+	}
 	list := []protocol.AuditRecord{}
-	for one := range h.store.State().Audit {
-		if one.Time >= q.Since && (q.Caller == "" || one.Caller == q.Caller) && (!q.Refused || one.Refused != "") {
+	for one := range st.Audit {
+		if one.Time >= q.Since && (q.Caller == "" || one.Caller == q.Caller) && (!q.Refused || one.Refused != "") &&
+			(before == nil || newestFirst(*before, *one) < 0) {
 			list = append(list, *one)
 		}
 	}
-	slices.SortFunc(list, func(a, b protocol.AuditRecord) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Number, a.Number))
-	})
+	slices.SortFunc(list, newestFirst)
 	return list[:min(len(list), q.Limit)], nil
 }
 

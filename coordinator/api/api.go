@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/page"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/openapi"
@@ -41,6 +43,8 @@ func Handler(cfg Config) http.Handler {
 	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
 	experiment := &experimentHandlers{responder: respond, jobView: view, results: result, submissions: submission,
 		jobs: job, reporting: newPlaces(1), deciding: newPlaces(2), committing: make(chan struct{}, 1)}
+	grid := &gridHandlers{jobView: view, results: result, source: experiment, building: newPlaces(1),
+		most: maxKnownRuns}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool {
 		return cfg.Status.Cluster().Leader == cfg.ID
 	}}
@@ -82,6 +86,7 @@ func Handler(cfg Config) http.Handler {
 		"POST /v1/experiments":               json(experiment.submit),
 		"GET /v1/experiments/{name}":         json(experiment.get),
 		"GET /v1/experiments/{name}/changes": changes.ofExperiment,
+		"GET /v1/experiments/{name}/grid":    json(grid.get),
 		"GET /v1/experiments/{name}/report":  experiment.writeReport,
 		"POST /v1/experiments/{name}/cancel": json(experiment.changeAll(cancels)),
 		"POST /v1/experiments/{name}/pause":  json(experiment.changeAll(pauses)),
@@ -104,23 +109,36 @@ func Handler(cfg Config) http.Handler {
 		"GET /v1/models/{name...}":           model.get,
 		"DELETE /v1/models/{job...}":         json(model.delete),
 	}
-	mux := leading.route(handlers)
+	var mux *http.ServeMux
+	handlers["GET /{$}"] = http.RedirectHandler(cfg.Prefix+rights.PagePath, http.StatusSeeOther).ServeHTTP
+	mux = leading.route(handlers, page.Handler(page.Config{Prefix: cfg.Prefix, Open: cfg.Open, Log: cfg.Log,
+		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}))
 	mux.HandleFunc("/", respond.unknown(mux, cfg.Prefix))
 	return counted(mux, cfg.Count)
 }
 
-// route serves each request of package rights by its handler. A request that the leader answers is forwarded to it.
-func (l *leaderOnly) route(handlers map[string]http.HandlerFunc) *http.ServeMux {
+// route serves each request of package rights by its handler, or by the page. A request that the leader answers is
+// forwarded to it.
+func (l *leaderOnly) route(handlers map[string]http.HandlerFunc, page http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
+	routed := 0
 	for _, r := range rights.Requests {
 		handler := handlers[r.Pattern]
-		if handler == nil || len(handlers) != len(rights.Requests) {
+		switch {
+		case handler != nil:
+			routed++
+		case r.Kind&rights.Page != 0:
+			handler = page.ServeHTTP
+		default:
 			panic("api: the requests of package rights have other patterns than their handlers, such as " + r.Pattern)
 		}
 		if r.Kind&(rights.AnyAnswers|rights.AnyIfLocal) == 0 {
 			handler = l.only(handler)
 		}
 		mux.HandleFunc(r.Pattern, access.Route(r.Pattern, handler))
+	}
+	if routed != len(handlers) {
+		panic("api: a handler answers no request of package rights")
 	}
 	return mux
 }
@@ -171,13 +189,13 @@ func belowAnother(path, prefix string) errtext.Text {
 		return errtext.Sprintf("; this coordinator has the API below %s: replace %s by it in {server}", prefix, other)
 	}
 	return errtext.Sprintf("; leave the path %s out of {server}, or if a proxy has the API below it, start each "+
-		"coordinator with coppice coordinator --http-prefix %s", other, other)
+		"coordinator with coppice coordinator --public-url https://HOST%s", other, other)
 }
 
 // Starting serves a coordinator before its log is open: it says who the coordinator is
 // and what it waits for. Clients send every other request again, or to another
-// coordinator.
-func Starting(self func() protocol.Self, waits func() string) http.Handler {
+// coordinator, and browsers ask again. prefix is the path below which a proxy has the page, or empty.
+func Starting(prefix string, self func() protocol.Self, waits func() string, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	route := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, access.Route(pattern, h)) }
 	route("GET /healthz", health)
@@ -187,6 +205,10 @@ func Starting(self func() protocol.Self, waits func() string) http.Handler {
 	route("GET /v1/self", func(w http.ResponseWriter, _ *http.Request) {
 		_ = writeJSON(w, http.StatusOK, self())
 	})
+	starting := page.Starting(prefix, waits, log)
+	for _, path := range []string{"/{$}", rights.PagePath, rights.PagePath + "/"} {
+		mux.Handle(path, starting)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{Error: waits(),
 			Kind: protocol.ProblemKind(http.StatusServiceUnavailable, false)})

@@ -371,7 +371,7 @@ func TestNotReady(t *testing.T) {
 // TestNothingThere is a Problem too.
 func TestNothingThere(t *testing.T) {
 	s := newSite(t)
-	s.refuse(404, "GET", "/", nil, "GET /")
+	s.refuse(405, "PUT", "/", nil, "PUT /")
 	s.refuse(404, "GET", "/v2/jobs", nil, "/v2/jobs")
 	s.refuse(405, "PATCH", "/v1/jobs/1", nil, "PATCH", "the methods of this path are GET, HEAD")
 }

@@ -119,7 +119,8 @@ func TestAuditOrder(t *testing.T) {
 		s.propose(protocol.EntryRecord, protocol.RecordEntry{Records: []protocol.AuditRecord{r}})
 	}
 	for query, want := range map[string]string{"": "90/5 50/1 40/4 40/3 20/2 10/6", "?limit=2": "90/5 50/1",
-		"?since=40": "90/5 50/1 40/4 40/3"} {
+		"?since=40": "90/5 50/1 40/4 40/3", "?after=1": "40/4 40/3 20/2 10/6", "?after=4&limit=2": "40/3 20/2",
+		"?after=6": "", "?after=2&since=40": ""} {
 		var list []protocol.AuditRecord
 		s.get("GET", "/v1/audit"+query, nil, &list)
 		var got []string
@@ -130,6 +131,7 @@ func TestAuditOrder(t *testing.T) {
 			t.Errorf("%q: %v, want %s", query, got, want)
 		}
 	}
+	s.refuse(404, "GET", "/v1/audit?after=7", nil, "audit record 7", "newest record")
 }
 
 // TestRefusalsOfOthers: a coordinator may only report refusals, and no user may report any.

@@ -48,6 +48,7 @@ type Config struct {
 	Running Running
 	Quotas  Quotas
 	Prefix  string // the path below which a proxy has the API; empty: there is none
+	Open    bool   // true if connections in the clear may leave this machine
 	Metrics http.Handler
 	Log     *slog.Logger
 	// Count, if set, is called after each response. The route is the pattern of its
@@ -78,6 +79,7 @@ type Running struct {
 	Live    func(job uint64) (dispatch.Live, bool)  // how far a job is that this coordinator drives
 	Workers func(job uint64) []string               // the workers that compute a job now
 	Waits   func(*state.State) map[uint64]jobs.Wait // why the jobs of a state wait, by id
+	Journal func() *jobs.Journal                    // events that the log does not have; nil: there are none
 }
 
 // Quotas bound what users may put on a cluster; 0: no bound. They are checked when a

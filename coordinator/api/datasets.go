@@ -44,9 +44,9 @@ func (h *datasetHandlers) list(r *http.Request) (any, error) {
 	if err := readList(r, "a list of datasets", q.Params(), &q.ListQuery); err != nil {
 		return nil, err
 	}
-	return partOf(r, h.store.State().Datasets(), &q.ListQuery, "name", func(d **protocol.Dataset) element {
-		return element{name: (*d).Name, chosen: q.Has((*d).Name, (*d).Owner, (*d).Time), keys: map[string]any{
-			"name": (*d).Name, "time": float64((*d).Time), "samples": float64((*d).Manifest.Rows)}}
+	return partOf(r, h.store.State().Datasets(), &q.ListQuery, "name", func(d **protocol.Dataset) protocol.Element {
+		return protocol.Element{Name: (*d).Name, Chosen: q.Has((*d).Name, (*d).Owner, (*d).Time),
+			Keys: map[string]any{"name": (*d).Name, "time": float64((*d).Time), "samples": float64((*d).Manifest.Rows)}}
 	})
 }
 

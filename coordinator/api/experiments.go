@@ -18,7 +18,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/report"
 	progress "github.com/coppice-ldl/coppice/experiment/state"
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
-	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -70,14 +69,14 @@ func (h *experimentHandlers) list(r *http.Request) (any, error) {
 			all[i].described = h.progressOf(st, of[name], waits)
 		}
 	}
-	some, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) element {
+	some, total, next, err := choosePart(all, &q.ListQuery, "-newest", func(g *group) protocol.Element {
 		j, is := g.jobs[0], ""
 		if g.described != nil {
 			is = string(g.described.State)
 		}
-		return element{name: j.Experiment, chosen: q.Has(j.Experiment, j.Owner, g.submitted) && (len(q.States) == 0 ||
-			slices.Contains(q.States, g.described.State)), keys: map[string]any{"newest": float64(j.ID),
-			"submitted": float64(g.submitted), "name": j.Experiment, "state": is}}
+		return protocol.Element{Name: j.Experiment, Chosen: q.Has(j.Experiment, j.Owner, g.submitted) &&
+			(len(q.States) == 0 || slices.Contains(q.States, g.described.State)), Keys: map[string]any{
+			"newest": float64(j.ID), "submitted": float64(g.submitted), "name": j.Experiment, "state": is}}
 	})
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 			if !c.from(j.State) {
 				continue
 			}
-			_, _, err := commit(r, h.store, c.kind, c.entry(j.ID))
+			_, _, err := commit(r, h.store, c.kind, h.entry(j.ID))
 			if now := h.store.State().Job(j.ID); err != nil && (now == nil || now.State.Final()) {
 				continue // it has ended meanwhile
 			}
@@ -280,13 +279,6 @@ func runsOf(j *state.Job, of *protocol.Dataset, live dispatch.Live, now time.Tim
 	return runs
 }
 
-// reportTypes are the content types of reports by format.
-var reportTypes = map[string]string{
-	"table": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8", "csv": "text/csv; charset=utf-8",
-	"json":  "application/json",
-	"latex": "application/x-tex; charset=utf-8", "html": "text/html; charset=utf-8; product=" + protocol.Product,
-}
-
 // writeReport answers with the report of an experiment, of the runs that have ended. Notes about the results come first
 // in it.
 func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request) {
@@ -298,28 +290,6 @@ func (h *experimentHandlers) writeReport(w http.ResponseWriter, r *http.Request)
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.Write(text) // an error has no reader any more
-}
-
-// How many runs a report may be of, without recorded data and with it. A run takes about 1.5 KB of memory, and 5 KB
-// with a confusion matrix of 20 classes. With recorded data it takes 3 KB if there are few labels, and some 35 KB at
-// most: see protocol.MaxCellRecord. So a report takes 0.3 GiB in most cases, and about a gibibyte at most.
-const (
-	maxReported         = 200_000
-	maxReportedRecorded = 20_000
-)
-
-// reportable refuses a report that takes too much memory of the leader; recorded: the runs have learning curves or
-// predictions.
-func reportable(runs int, recorded bool) error {
-	most := maxReported
-	if recorded {
-		most = maxReportedRecorded
-	}
-	if runs > most {
-		return fmt.Errorf("%w: the experiment has %s runs, and a coordinator makes reports of at most %s; coppice "+
-			"experiment report makes longer ones", errBad, units.Count(runs), units.Count(most))
-	}
-	return nil
 }
 
 func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind string, err error) {
@@ -361,8 +331,8 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	for _, j := range e.Jobs {
 		runs += j.Job.Cells.Count()
 	}
-	if err := reportable(runs, l.Record.Any()); err != nil {
-		return nil, "", err
+	if err := report.CheckSize(runs, l.Record.Any()); err != nil {
+		return nil, "", bad{err}
 	}
 	t, leftOut, err := e.Table(r.Context(), l)
 	if err != nil {
@@ -383,7 +353,7 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	} else if err != nil {
 		return nil, "", err
 	}
-	return b.Bytes(), reportTypes[format], nil
+	return b.Bytes(), report.ContentType(format), nil
 }
 
 // ExperimentJobs implements submission.Source.

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/apitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // idle knows nothing of jobs beyond the committed state.
 var idle = Running{
+	Journal: func() *jobs.Journal { return nil },
 	Live:    func(uint64) (live dispatch.Live, ok bool) { return live, false },
 	Workers: func(uint64) []string { return nil },
 	Waits:   func(*state.State) map[uint64]jobs.Wait { return nil },
@@ -81,7 +83,8 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.cfg.Running.Workers = func(uint64) []string { return []string{"w1", "w2"} }
 	s.cfg.Status.Ready = func() error { return *s.ready.Load() }
 	s.cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics of "+id) })
-	s.web = httptest.NewServer((&access.Gate{Hosts: []string{"example.com"}}).Identify(conforming(t, Handler(s.cfg))))
+	gate := &access.Gate{Hosts: []string{"example.com"}}
+	s.web = httptest.NewServer(gate.Identify(apitest.Conforming(t, Handler(s.cfg))))
 	t.Cleanup(s.web.Close)
 	return s
 }

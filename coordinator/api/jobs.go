@@ -107,7 +107,7 @@ func abridge(info *protocol.JobInfo) {
 		j := *info.Job
 		j.Params, j.Cells, info.Job = nil, nil, &j
 	}
-	info.Spec, info.Outcome, info.Models = nil, nil, nil
+	info.Spec, info.Outcome, info.Models, info.Events, info.EventsDropped = nil, nil, nil, nil, 0
 	info.Error, info.Suspect, info.Waiting = protocol.Brief(info.Error), protocol.Brief(info.Suspect),
 		protocol.Brief(info.Waiting)
 }
@@ -128,11 +128,12 @@ func (h *jobHandlers) get(r *http.Request) (any, error) {
 	return h.describeOne(j, st.Index()), nil
 }
 
-// describeOne is info with the workers of the job.
+// describeOne is info with the workers of the job, and with events that the log does not have yet.
 func (h *jobHandlers) describeOne(j *state.Job, index uint64) protocol.JobInfo {
 	info := h.info(j, index)
 	if j.State == protocol.Running {
 		info.Workers = h.running.Workers(j.ID)
+		info.Events, info.EventsDropped = j.Events(h.running.Journal().Unrecorded(j.ID))
 	}
 	return info
 }
@@ -161,7 +162,12 @@ func (h *jobHandlers) list(r *http.Request) (any, error) {
 		chosen, next = chosen[:limit], chosen[limit-1].ID
 	}
 	list := h.describe(st, chosen, total, q.Full)
-	list.Next = next
+	list.Next, list.States = next, make(map[protocol.JobState]int)
+	for _, j := range st.Jobs() {
+		if asked(j, &q) {
+			list.States[j.State]++
+		}
+	}
 	return list, nil
 }
 
@@ -171,6 +177,14 @@ type rank struct {
 	class  int // 0; 1: the number is a measure of training rows; 2: the job has no such value
 	number float64
 	text   string
+}
+
+// asked reports whether a query is about a job, apart from the job's state.
+func asked(j *state.Job, q *protocol.JobQuery) bool {
+	return (q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment &&
+		j.Experiment != "") && (q.Owner == "" || q.Owner == j.Owner) &&
+		(q.Algorithm == "" || q.Algorithm == j.Job.Algorithm) && (q.Dataset == "" || q.Dataset == j.Dataset) &&
+		protocol.MatchName(q.Name, j.Name) && j.Submitted >= q.Since && (q.Until == 0 || j.Submitted <= q.Until)
 }
 
 // choose returns the jobs that a query asks for, in its order, and how many there are
@@ -184,12 +198,7 @@ func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total
 			r := rankOf(j, key)
 			after = &r
 		}
-		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment &&
-			j.Experiment != ""
-		is := (q.Owner == "" || q.Owner == j.Owner) && (q.Algorithm == "" || q.Algorithm == j.Job.Algorithm) &&
-			(q.Dataset == "" || q.Dataset == j.Dataset) && protocol.MatchName(q.Name, j.Name) &&
-			j.Submitted >= q.Since && (q.Until == 0 || j.Submitted <= q.Until)
-		if experiment && is && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+		if asked(j, q) && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
 			ranks = append(ranks, rankOf(j, key))
 		}
 	}
@@ -264,10 +273,15 @@ var (
 	resumes = change{protocol.EntryResume, func(s protocol.JobState) bool { return s == protocol.Paused }}
 )
 
-// entry returns the entry about a job.
-func (change) entry(job uint64) protocol.JobEntry {
-	now := time.Now()
-	return protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
+// entry returns the entry about a job. It brings the events that the log does not have yet, since the job's driver may
+// commit nothing more.
+func (v *jobView) entry(job uint64) protocol.JobEntry {
+	now, journal := time.Now(), v.running.Journal()
+	e := protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
+	if e.Events = journal.Take(job, true); len(e.Events) > 0 {
+		e.EventsEpoch = journal.Epoch()
+	}
+	return e
 }
 
 // changeJob commits an entry about a job that the caller may change, and answers with the job as the
@@ -294,7 +308,7 @@ func (v *jobView) changeJob(r *http.Request, key string, kind protocol.EntryKind
 // change answers a request that changes the state of a job.
 func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		return h.changeJob(r, r.PathValue("job"), c.kind, func(j *state.Job) any { return c.entry(j.ID) })
+		return h.changeJob(r, r.PathValue("job"), c.kind, func(j *state.Job) any { return h.entry(j.ID) })
 	}
 }
 
@@ -464,20 +478,32 @@ type submissionHandlers struct {
 }
 
 // submitJob resolves the spec of a job against its dataset, and queues the job. The same
-// token, or the same name with the same spec, is answered with the job that exists.
+// token, or the same name with the same spec, is answered with the job that exists. With check=true it only describes
+// the job that it would queue.
 func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
+	check := false
+	if err := protocol.ReadQuery(r.URL.Query(), "a submission", protocol.Flag("check", &check)); err != nil {
+		return nil, bad{err}
+	}
 	var req protocol.SubmitRequest
 	if err := body(r, &req); err != nil {
 		return nil, err
-	}
-	if req.Token == "" || len(req.Token) > protocol.MaxToken {
-		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
 	}
 	given, err := json.Marshal(req.Spec)
 	if err != nil {
 		return nil, err
 	}
 	st := h.store.State()
+	if check {
+		d, job, err := h.resolve(r.Context(), st, &req)
+		if err != nil {
+			return nil, err
+		}
+		return protocol.JobInfo{Name: req.Spec.Name, Dataset: d.Name, State: protocol.Queued, Spec: given, Job: job}, nil
+	}
+	if req.Token == "" || len(req.Token) > protocol.MaxToken {
+		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
+	}
 	if j := st.JobByToken(req.Token); j != nil { // the first answer was lost
 		if j.Owner != access.Of(r.Context()).Name || !bytes.Equal(j.Spec, given) {
 			return nil, fmt.Errorf("the token of the submission %w: it was sent with another spec, or by another user; choose "+
@@ -488,34 +514,8 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	if d := st.DeletedByToken(req.Token); d != nil {
 		return nil, d.Repeated()
 	}
-	if !(req.Audit >= 0 && req.Audit <= 1) {
-		return nil, fmt.Errorf("%w: audit: want a fraction from 0 to 1, got %v", errBad, req.Audit)
-	}
-	if req.Spec.Name != "" {
-		if err := checkName("job", req.Spec.Name); err != nil {
-			return nil, err
-		}
-	}
-	d, err := findDataset(st, req.Spec.Dataset)
+	d, job, err := h.resolve(r.Context(), st, &req)
 	if err != nil {
-		return nil, err
-	}
-	if err := readDataset(r.Context(), d); err != nil {
-		return nil, err
-	}
-	job, err := spec.Resolve(req.Spec, d.Manifest)
-	if err != nil {
-		return nil, bad{err}
-	}
-	if err := h.needBlobs(r.Context(), job); err != nil {
-		return nil, err
-	}
-	if job.Weights != "" {
-		if err := h.checkWeights(job, d.Manifest); err != nil {
-			return nil, err
-		}
-	}
-	if err := h.quotas.checkMemory(job, d.Manifest); err != nil {
 		return nil, err
 	}
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
@@ -533,6 +533,42 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 			state.ErrExists, j.Owner)
 	}
 	return h.info(j, index), nil
+}
+
+// resolve checks a submission and makes its job.
+func (h *submissionHandlers) resolve(ctx context.Context, st *state.State,
+	req *protocol.SubmitRequest) (*protocol.Dataset, *round.Job, error) {
+	if !(req.Audit >= 0 && req.Audit <= 1) {
+		return nil, nil, fmt.Errorf("%w: audit: want a fraction from 0 to 1, got %v", errBad, req.Audit)
+	}
+	if req.Spec.Name != "" {
+		if err := checkName("job", req.Spec.Name); err != nil {
+			return nil, nil, err
+		}
+	}
+	d, err := findDataset(st, req.Spec.Dataset)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := readDataset(ctx, d); err != nil {
+		return nil, nil, err
+	}
+	job, err := spec.Resolve(req.Spec, d.Manifest)
+	if err != nil {
+		return nil, nil, bad{err}
+	}
+	if err := h.needBlobs(ctx, job); err != nil {
+		return nil, nil, err
+	}
+	if job.Weights != "" {
+		if err := h.checkWeights(job, d.Manifest); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := h.quotas.checkMemory(job, d.Manifest); err != nil {
+		return nil, nil, err
+	}
+	return d, job, nil
 }
 
 // needBlobs returns once a quorum has the blobs that a job names: its split, and the

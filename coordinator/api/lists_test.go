@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -86,6 +87,15 @@ func TestListsOfJobsAndExperiments(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want || list.Total != len(got) {
 			t.Errorf("%s: %v of %d, want %s", query, got, list.Total, want)
+		}
+	}
+	s.get("POST", "/v1/jobs/a2/pause", nil, nil)
+	for query, want := range map[string]map[protocol.JobState]int{"limit=1": {"queued": 2, "paused": 1},
+		"state=paused": {"queued": 2, "paused": 1}, "dataset=other": {"paused": 1}, "state=done&name=b*": {"queued": 1},
+		"owner=ana": nil} {
+		var list protocol.JobList
+		if s.get("GET", "/v1/jobs?"+query, nil, &list); !maps.Equal(list.States, want) {
+			t.Errorf("%s: %v, want %v", query, list.States, want)
 		}
 	}
 	for _, name := range []string{"x", "y", "z"} {

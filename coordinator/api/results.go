@@ -193,15 +193,16 @@ func (h *resultHandlers) runStates(r *http.Request) (any, error) {
 	return h.statesOf(r.Context(), asked)
 }
 
+// doneRuns reads the outcome of a job of runs. ok is false if the job is not done.
+func doneRuns(j *state.Job) (o pipeline.CellsWithout, ok bool) {
+	ok = j.State == protocol.Done && json.Unmarshal(j.Outcome, &o) == nil
+	return o, ok
+}
+
 // statesOf returns how runs have ended, at most a page.
 func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *protocol.JobCellStates, err error) {
 	page := &statePage{protocol.JobCellStates{States: []protocol.CellState{}}}
-	var outcome struct {
-		Failed int `json:"runs_failed"`
-		NotRun int `json:"runs_not_run"`
-	}
-	if j := asked.job; j.State != protocol.Done || json.Unmarshal(j.Outcome, &outcome) != nil || outcome.Failed > 0 ||
-		outcome.NotRun > 0 {
+	if o, ok := doneRuns(asked.job); !ok || o.CellsFailed+o.CellsNotRun > 0 {
 		page.Next, err = h.fill(ctx, page, asked)
 		return &page.JobCellStates, err
 	}
@@ -216,13 +217,26 @@ func (h *resultHandlers) statesOf(ctx context.Context, asked *runRange) (_ *prot
 }
 
 // newStates calls take for each ended run of a job that known does not have, for about a page of them. take must mark
-// the run in known. more is true if others may follow. No outcome is read while the job is not done: the log says how
-// runs ended.
+// the run in known. more is true if others may follow. No outcome is read, because the log says how runs ended, unless
+// the outcome of a done job lists too few of its runs.
 func (h *resultHandlers) newStates(ctx context.Context, j *state.Job, known []bool,
 	take func(protocol.CellState)) (more bool, err error) {
 	if j.State == protocol.Done {
 		first := slices.Index(known, false)
 		if first < 0 {
+			return false, nil
+		}
+		if o, ok := doneRuns(j); ok && len(o.Failed) == o.CellsFailed && len(o.NotRun) == o.CellsNotRun {
+			for run := first; run < len(known); run++ {
+				if run == first+protocol.CellStatesPage {
+					return true, nil
+				}
+				_, failed := slices.BinarySearch(o.Failed, run)
+				_, leftOut := slices.BinarySearch(o.NotRun, run)
+				if !known[run] {
+					take(protocol.CellState{Task: run, Failed: failed, NotRun: leftOut})
+				}
+			}
 			return false, nil
 		}
 		page, err := h.statesOf(ctx, &runRange{job: j, from: first, until: len(known)})
@@ -447,10 +461,10 @@ func (h *modelHandlers) list(r *http.Request) (any, error) {
 		return nil, err
 	}
 	all := modelsOf(h.store.State())
-	answer, err := partOf(r, all, &q.ListQuery, "submitted", func(m *protocol.ModelInfo) element {
-		return element{name: m.Name, chosen: q.Has(m.Name, m.Owner, m.Time) &&
+	answer, err := partOf(r, all, &q.ListQuery, "submitted", func(m *protocol.ModelInfo) protocol.Element {
+		return protocol.Element{Name: m.Name, Chosen: q.Has(m.Name, m.Owner, m.Time) &&
 			(q.Algorithm == "" || q.Algorithm == m.Algorithm) && (q.Dataset == "" || q.Dataset == m.Dataset),
-			keys: map[string]any{"submitted": float64(m.Job), "time": float64(m.Time), "name": m.Name,
+			Keys: map[string]any{"submitted": float64(m.Job), "time": float64(m.Time), "name": m.Name,
 				"algorithm": m.Algorithm, "dataset": m.Dataset}}
 	})
 	if list, ok := answer.list.([]protocol.ModelInfo); ok && q.Newest > 0 {
@@ -569,5 +583,5 @@ func (h *modelHandlers) delete(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("%w: the models of all folds are deleted together: name %s, because %s/%.20s alone cannot "+
 			"be deleted", errBad, job, job, fold)
 	}
-	return h.changeJob(r, key, protocol.EntryModelDelete, func(j *state.Job) any { return change{}.entry(j.ID) })
+	return h.changeJob(r, key, protocol.EntryModelDelete, func(j *state.Job) any { return h.entry(j.ID) })
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,6 +82,27 @@ func TestSubmissionIsSentAgain(t *testing.T) {
 	}
 	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "already exists",
 		"job 12 (job) already exists and is queued; its trees is 5, but the new job has 3")
+}
+
+// TestCheckJob: a check says what job a submission would queue, or why it would be refused, and queues none.
+func TestCheckJob(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	r := submission("", "checked", map[string]string{"trees": "9"})
+	var got, made protocol.JobInfo
+	s.get("POST", "/v1/jobs?check=true", r, &got)
+	if got.ID != 0 || got.Name != "checked" || got.State != protocol.Queued {
+		t.Errorf("a check answers with %+v", got)
+	}
+	s.refuse(404, "GET", "/v1/jobs/checked", nil, "checked")
+	r.Token = "token"
+	if s.get("POST", "/v1/jobs?check=false", r, &made); !bytes.Equal(made.Job.Params, got.Job.Params) ||
+		!bytes.Equal(made.Spec, got.Spec) {
+		t.Errorf("the job is %+v with %s, but the check said %+v with %s", made.Job, made.Spec, got.Job, got.Spec)
+	}
+	r.Spec.Folds = 500
+	s.refuse(400, "POST", "/v1/jobs?check=true", r, "500 folds are too many")
+	s.refuse(400, "POST", "/v1/jobs?chek=true", r, "chek")
 }
 
 func TestAuditRate(t *testing.T) {

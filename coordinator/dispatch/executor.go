@@ -25,7 +25,31 @@ type ExecutorOptions struct {
 	Progress ProgressOptions
 	// Budget, if set, bounds the computing time of tasks of gather rounds.
 	Budget *BudgetOptions
+	// Fault, if set, is told of faults by the goroutine that uses the executor.
+	Fault func(Fault)
 }
+
+// Fault is something that went wrong with the tasks of a job, or with a worker that was sent the job.
+type Fault struct {
+	Cause  Cause
+	Worker string // empty: it is no worker's fault
+	Reason string // in words; empty: the cause says all
+	Tasks  int    // that were given out again
+}
+
+// Cause says what went wrong.
+type Cause uint8
+
+// The causes. The dispatcher does not tell JobStopped.
+const (
+	Unusable   Cause = iota // the worker cannot be used any longer; quarantine is told otherwise
+	TooSlow                 // the worker took too long
+	LacksJob                // the worker did not have the job any longer, as after a restart
+	TaskFailed              // tasks failed on the worker or the leader, for a reason that may pass
+	ResultLost              // results of tasks could not be stored
+	NotFinite               // results of the worker were not finite
+	JobStopped              // the job stopped, for a reason that may pass, and starts again
+)
 
 // BudgetOptions is the part of a job in the budgets of its submission.
 type BudgetOptions struct {
@@ -355,6 +379,8 @@ func (x *Executor) perform(ctx context.Context) error {
 			}
 		case *schedule.Retried, *schedule.RetriedLost, *schedule.RetriedNotFinite:
 			x.retried(a)
+		case *schedule.WorkerTrouble:
+			x.fault(Fault{Cause: causes[a.Trouble], Worker: a.Worker, Reason: a.Reason, Tasks: a.Tasks})
 		case *schedule.Computed:
 			x.d.computed(a, x.r.Kind, x.mem.now)
 		case *schedule.Count:
@@ -375,20 +401,36 @@ var dropLabels = map[schedule.DropReason]string{
 	schedule.Duplicate: metrics.DropDuplicate,
 }
 
+// causes are the causes of troubles with workers.
+var causes = map[schedule.Trouble]Cause{
+	schedule.Unusable: Unusable, schedule.TooSlow: TooSlow, schedule.LacksJob: LacksJob,
+}
+
+// fault tells of a fault.
+func (x *Executor) fault(f Fault) {
+	if x.options.Fault != nil {
+		x.options.Fault(f)
+	}
+}
+
 // retried tells that a task runs again.
 func (x *Executor) retried(a schedule.Action) {
 	log := x.d.cfg.Log.With("job", x.id, "round", x.number)
 	switch a := a.(type) {
 	case *schedule.RetriedNotFinite:
+		x.fault(Fault{Cause: NotFinite, Worker: a.Worker, Reason: a.Reason, Tasks: 1})
 		log.Warn("a partial result is not finite; the task is computed again", "unit", a.Task, "worker", a.Worker,
 			"reason", a.Reason)
 	case *schedule.RetriedLost:
+		x.fault(Fault{Cause: ResultLost, Reason: a.Err.Error(), Tasks: 1})
 		log.Warn("the result of a task could not be stored; the task is computed again", "unit", a.Task, "error", a.Err)
 		x.d.Stopped(x.id, fmt.Errorf("the result of task %d could not be stored: %w", a.Task, a.Err), time.Now())
 	case *schedule.Retried:
 		if a.Worker == schedule.Verifier {
+			x.fault(Fault{Cause: TaskFailed, Reason: a.Err.Error(), Tasks: 1})
 			log.Warn("the leader could not compute a task to verify workers", "unit", a.Task, "error", a.Err)
 		} else {
+			x.fault(Fault{Cause: TaskFailed, Worker: a.Worker, Reason: a.Reason, Tasks: 1})
 			log.Warn("a task failed and is tried again", "unit", a.Task, "worker", a.Worker, "pause", a.Pause,
 				"reason", a.Reason)
 		}

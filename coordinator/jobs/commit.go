@@ -175,13 +175,13 @@ func (c *committer) commit(ctx context.Context, rounds uint64) error {
 		if err != nil {
 			return stateError(err)
 		}
-		e.Blob, e.Curve = blob, c.curve
-		return c.propose(ctx, &e)
+		e.Blob = blob
+		return c.propose(ctx, c.last(&e))
 	}
 	for at := 0; at < len(c.buf); at += protocol.CommitChunk {
 		e.Offset, e.Data = uint64(at), c.buf[at:min(at+protocol.CommitChunk, len(c.buf))]
 		if at+len(e.Data) == len(c.buf) {
-			e.Curve = c.curve
+			c.last(&e)
 		}
 		if err := c.propose(ctx, &e); err != nil {
 			return err
@@ -217,8 +217,8 @@ func (c *committer) offerBlob(ctx context.Context, rounds uint64, t round.Traine
 			return stateError(err)
 		}
 		e := c.entry(rounds, int(size))
-		e.Blob, e.Curve = digest, c.curve
-		return c.propose(ctx, &e)
+		e.Blob = digest
+		return c.propose(ctx, c.last(&e))
 	})
 	return nil
 }
@@ -227,6 +227,12 @@ func (c *committer) offerBlob(ctx context.Context, rounds uint64, t round.Traine
 func (c *committer) entry(rounds uint64, bytes int) protocol.CommitEntry {
 	return protocol.CommitEntry{Epoch: c.d.m.cfg.Epoch, Job: c.d.job.ID, Round: rounds, Total: uint64(bytes),
 		Progress: c.progress}
+}
+
+// last adds to the last entry of a state what comes with the state.
+func (c *committer) last(e *protocol.CommitEntry) *protocol.CommitEntry {
+	e.Curve, e.Events = c.curve, c.d.m.cfg.Journal.Take(c.d.job.ID, false)
+	return e
 }
 
 func (c *committer) propose(ctx context.Context, e *protocol.CommitEntry) error {
@@ -273,6 +279,8 @@ type Results struct {
 	Epoch uint64
 	Store Log
 	Blobs Blobs
+	// Journal has the events that go into the log with results.
+	Journal *Journal
 
 	mu   sync.Mutex
 	lost digests.Set // recorded results that no coordinator has any longer; mu guards it
@@ -330,7 +338,7 @@ func (r *Results) Record(ctx context.Context, c *protocol.Result, of int, failed
 	}
 	r.setLost(c.Digest, false)
 	entry := protocol.ResultEntry{Epoch: r.Epoch, Job: c.Job, Round: c.Round + 1, Task: c.Task, Of: uint32(of),
-		Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute, Failed: failed}
+		Digest: c.Digest, Bytes: c.Bytes, Compute: c.Compute, Failed: failed, Events: r.Journal.Take(c.Job, false)}
 	return r.propose(ctx, protocol.EntryResult, entry)
 }
 

@@ -43,6 +43,7 @@ type driver struct {
 
 	steps, samples uint64 // as last counted
 	gathered       bool   // true if a gather round has told its progress
+	round, step    uint64 // as last known
 }
 
 // leanFrom is the size of messages from which on a job is run with little garbage.
@@ -52,7 +53,7 @@ func (d *driver) run(ctx context.Context) error {
 	if d.job.State != protocol.Running {
 		now := time.Now()
 		entry := protocol.JobStateEntry{Epoch: d.m.cfg.Epoch, Job: d.job.ID, State: protocol.Running, Time: now.Unix(),
-			Millis: protocol.Millis(now)}
+			Millis: protocol.Millis(now), Events: d.m.cfg.Journal.Take(d.job.ID, false)}
 		if _, _, err := d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (d *driver) run(ctx context.Context) error {
 	}
 	d.gauges = newGauges(d.m.cfg.Metrics, d.job.Name)
 	d.gauges.set(d.trainer.Progress(), time.Now())
-	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM, Budget: budgetOf(d.m.cfg.Store, d.job)}
+	options := dispatch.ExecutorOptions{AuditPPM: d.job.AuditPPM, Budget: budgetOf(d.m.cfg.Store, d.job), Fault: d.fault}
 	reporter, _ := d.trainer.(round.TaskReporter)
 	options.Progress = dispatch.ProgressOptions{Reporter: reporter, Count: d.add, Show: d.show}
 	d.executor = d.m.cfg.Dispatch.Executor(d.job.ID, d.job.Job, d.job.Manifest, options)
@@ -78,6 +79,7 @@ func (d *driver) run(ctx context.Context) error {
 	d.driven = time.Now()
 	x := d.spent.Measure(d.executor, false)
 	err = engine.Drive(ctx, d.trainer, d.job.Round, x, func(rounds uint64, t round.Trainer) error {
+		d.round = rounds
 		d.count(t.Progress())
 		if d.isSingle() { // folds and runs have curves of their own
 			d.curve.Follow(t, d.time().Milliseconds())
@@ -133,7 +135,7 @@ func (d *driver) restore(ctx context.Context) (err error) {
 		}
 	}
 	p := d.trainer.Progress()
-	d.steps, d.samples = p.Step, p.Samples
+	d.steps, d.samples, d.round, d.step = p.Step, p.Samples, d.job.Round, p.Step
 	d.curve = curve.NewRecorder(curve.JobPoints, known)
 	if d.isSingle() {
 		d.curve.Observe(p, d.time().Milliseconds())
@@ -154,6 +156,7 @@ func (d *driver) count(p round.Progress) {
 		done.Steps, done.Samples = p.Step-min(p.Step, d.steps), p.Samples-min(p.Samples, d.samples)
 	}
 	d.add(done)
+	d.step = p.Step
 	if d.gathered {
 		d.show(0, p)
 	} else {
@@ -164,8 +167,16 @@ func (d *driver) count(p round.Progress) {
 
 // show makes known how far a gather round of so many tasks is, or, if 0, how far the job is.
 func (d *driver) show(tasks int, p round.Progress) {
+	d.step = p.Step
 	d.gauges.set(p, time.Now())
 	d.executor.Show(tasks, presentable(p))
+}
+
+// fault notes that something went wrong where the job is now.
+func (d *driver) fault(f dispatch.Fault) {
+	now := time.Now()
+	d.m.cfg.Journal.Note(d.job.ID, f, protocol.JobEvent{Time: protocol.Seconds(now.UnixMilli()), Round: d.round,
+		Step: d.step, Seconds: protocol.Seconds(d.time().Milliseconds())})
 }
 
 // add adds to the counters of all jobs.
@@ -279,6 +290,7 @@ func (d *driver) finish(ctx context.Context) error {
 	e.Curve = rest.Checked()
 	now := time.Now()
 	e.Seconds, e.Time, e.Millis = d.time().Seconds(), now.Unix(), protocol.Millis(now)
+	e.Events = d.m.cfg.Journal.Take(d.job.ID, true)
 	_, _, err = d.m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryFinish, e))
 	return err
 }

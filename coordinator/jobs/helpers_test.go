@@ -51,7 +51,7 @@ func newLab(t *testing.T) *lab {
 	}
 	l := &lab{t: t, store: s, blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log}}
 	l.cfg = Config{
-		Epoch: epoch, Concurrent: 2, Store: s, Blobs: l.blobs,
+		Epoch: epoch, Concurrent: 2, Store: s, Blobs: l.blobs, Journal: NewJournal(epoch, s.State),
 		Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: log,
 	}
 	l.dataset()

@@ -60,7 +60,9 @@ type Config struct {
 	Dispatch   *dispatch.Dispatcher
 	// Lean, if set, is called before the rounds of a job with large messages. The function that it returns is called after
 	// them.
-	Lean    func() (end func())
+	Lean func() (end func())
+	// Journal has the events of jobs that the log does not have yet.
+	Journal *Journal
 	Metrics *metrics.Coordinator
 	Log     *slog.Logger
 }
@@ -173,7 +175,8 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	if job.State == protocol.Running && job.Since > 0 { // another leader ran it: the clocks of both count
 		ran += max(0, began.UnixMilli()-job.Since)
 	}
-	d := &driver{m: m, job: job, log: log, began: began, ran: time.Duration(ran) * time.Millisecond}
+	d := &driver{m: m, job: job, log: log, began: began, ran: time.Duration(ran) * time.Millisecond,
+		round: job.Round, step: job.CommittedStep()}
 	err := d.guarded(ctx)
 	switch {
 	case err == nil:
@@ -181,14 +184,14 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 	case ctx.Err() != nil || passing(err):
 		log.Info("this coordinator does not run the job any more", "reason", err)
 		if ctx.Err() == nil {
-			m.stopped(job.ID, err)
+			m.stopped(d, err)
 		}
 		wait.For(ctx, protocol.RetryPassing)
 	default:
 		log.Error("the job failed", "error", err)
 		now := time.Now()
 		entry := protocol.JobStateEntry{Epoch: m.cfg.Epoch, Job: job.ID, State: protocol.Failed, Error: err.Error(),
-			Time: now.Unix(), Millis: protocol.Millis(now)}
+			Time: now.Unix(), Millis: protocol.Millis(now), Events: m.cfg.Journal.Take(job.ID, true)}
 		if _, _, err := m.cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntryJobState, entry)); err != nil {
 			log.Warn("the job's failure could not be recorded", "error", err)
 			wait.For(ctx, protocol.RetryPassing)
@@ -199,10 +202,11 @@ func (m *Manager) drive(ctx context.Context, job *state.Job) {
 
 // stopped notes why a job stopped that is tried again. Somebody may have paused, cancelled or deleted it: that is no
 // reason.
-func (m *Manager) stopped(id uint64, why error) {
+func (m *Manager) stopped(d *driver, why error) {
 	wanted := errors.Is(why, state.ErrNotRunning) || errors.Is(why, state.ErrFinal) || errors.Is(why, state.ErrDeleted)
 	if m.cfg.Dispatch != nil && !wanted {
-		m.cfg.Dispatch.Stopped(id, why, time.Now())
+		m.cfg.Dispatch.Stopped(d.job.ID, why, time.Now())
+		d.fault(dispatch.Fault{Cause: dispatch.JobStopped, Reason: why.Error()})
 	}
 }
 
@@ -381,10 +385,22 @@ func list(names []string) string {
 // lasting lists the reasons of a worker that still hold when its job's wait is over.
 var lasting = []protocol.IdleReason{protocol.IdleMemory, protocol.IdleStalled, protocol.IdleShards}
 
-// AddIdle says why workers compute nothing. idle is by worker; all and waits are as in Waits.
-func AddIdle(workers []protocol.Worker, idle map[string]dispatch.Idle, all []*state.Job, waits map[uint64]Wait) {
+// Explain says which jobs workers compute, and why others compute nothing. idle is by worker, all and waits are as in
+// Waits, and workersOf lists the workers of a running job.
+func Explain(workers []protocol.Worker, idle map[string]dispatch.Idle, all []*state.Job, waits map[uint64]Wait,
+	workersOf func(job uint64) []string) {
+	computes := make(map[string][]string) // the names of jobs by worker
+	for _, j := range all {
+		if j.State != protocol.Running {
+			continue
+		}
+		for _, w := range workersOf(j.ID) {
+			computes[w] = append(computes[w], j.Name)
+		}
+	}
 	for i := range workers {
 		w := &workers[i]
+		w.Jobs = computes[w.ID]
 		if why, is := idle[w.ID]; is {
 			w.IdleReason, w.Idle = idleFor(why, all, waits)
 		}

@@ -202,7 +202,7 @@ func TestWantedStops(t *testing.T) {
 	m := New(l.cfg)
 	for job, why := range []error{state.ErrNotRunning, state.ErrFinal, state.ErrDeleted, syscall.ENOSPC} {
 		for range 3 {
-			m.stopped(uint64(job), fmt.Errorf("somewhere: %w", why))
+			m.stopped(&driver{m: m, job: &state.Job{ID: uint64(job)}}, fmt.Errorf("somewhere: %w", why))
 		}
 		if told, want := l.cfg.Dispatch.Availability(uint64(job)).Stops != "", why == syscall.ENOSPC; told != want {
 			t.Errorf("%v: trouble %v, want %v", why, told, want)

@@ -226,7 +226,17 @@ func TestWhyAWorkerIsIdle(t *testing.T) {
 			protocol.IdleShards, "job 7: none yet"},
 	} {
 		workers := []protocol.Worker{{ID: "busy", Busy: 1}, {ID: "w"}}
-		AddIdle(workers, map[string]dispatch.Idle{"w": test.idle, "left": test.idle}, test.all, test.waits)
+		Explain(workers, map[string]dispatch.Idle{"w": test.idle, "left": test.idle}, test.all, test.waits,
+			func(job uint64) []string { return []string{"busy", fmt.Sprintf("of job %d", job)} })
+		running := 0
+		for _, j := range test.all {
+			if j.State == protocol.Running {
+				running++
+			}
+		}
+		if len(workers[0].Jobs) != running || len(workers[1].Jobs) != 0 {
+			t.Errorf("%s: %q and %q of %d running jobs", test.what, workers[0].Jobs, workers[1].Jobs, running)
+		}
 		if workers[0].IdleReason != "" || workers[0].Idle != "" {
 			t.Errorf("%s: the busy worker is idle: %+v", test.what, workers[0])
 		}

@@ -42,8 +42,9 @@ type Config struct {
 	// Members returns the coordinators of the cluster, with the addresses that the log should have. It is called once the
 	// epoch is taken.
 	Members func() []protocol.MemberEntry
-	// Leading, if set, is told who gives work to workers once the epoch is taken, and nil when the leadership is over.
-	Leading func(*dispatch.Dispatcher)
+	// Leading, if set, is told who gives work to workers once the epoch is taken, and which events of jobs the log does
+	// not have yet. It is told nil when the leadership is over.
+	Leading func(*dispatch.Dispatcher, *jobs.Journal)
 	Lean    func() (end func()) // see jobs.Config
 	// Lost, if set, reports whether a blob is on no coordinator that answers.
 	Lost func(digest string) bool
@@ -102,9 +103,10 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 			return serials
 		}
 	}
+	journal := jobs.NewJournal(epoch, cfg.Store.State)
 	d := dispatch.New(dispatch.Config{
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
-		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
+		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs, Journal: journal},
 		Metrics: cfg.Metrics, Log: cfg.Log,
 		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost,
 		Disconnect: cfg.Disconnect, Revoked: revoked,
@@ -113,7 +115,7 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 		},
 	})
 	if cfg.Leading != nil {
-		cfg.Leading(d)
+		cfg.Leading(d, journal)
 	}
 	cfg.Metrics.Leader.Set(1)
 	var tasks sync.WaitGroup
@@ -133,11 +135,11 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 	tasks.Go(func() { cfg.followQuarantine(ctx, d) })
 	jobs.New(jobs.Config{
 		Epoch: epoch, Concurrent: cfg.Concurrent, Store: cfg.Store, Blobs: cfg.Blobs,
-		Dispatch: d, Lean: cfg.Lean, Metrics: cfg.Metrics, Log: cfg.Log,
+		Dispatch: d, Lean: cfg.Lean, Journal: journal, Metrics: cfg.Metrics, Log: cfg.Log,
 	}).Run(ctx)
 	tasks.Wait()
 	if cfg.Leading != nil {
-		cfg.Leading(nil)
+		cfg.Leading(nil, nil)
 	}
 	cfg.Metrics.Leader.Set(0)
 	cfg.Metrics.ForgetJob("")
@@ -150,7 +152,9 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 func (cfg *Config) quarantine(ctx context.Context, epoch uint64, worker string, jobs []uint64, reason string) error {
 	for {
 		n := min(len(jobs), protocol.MaxSuspects)
-		entry := protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: jobs[:n], Reason: reason, Time: time.Now().Unix()}
+		now := time.Now()
+		entry := protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: jobs[:n], Reason: reason, Time: now.Unix(),
+			Millis: protocol.Millis(now)}
 		if _, _, err := cfg.Store.Propose(ctx, protocol.EncodeEntry(protocol.EntrySuspect, entry)); err != nil {
 			return err
 		}

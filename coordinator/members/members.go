@@ -129,7 +129,7 @@ func (s *Service) List(ctx context.Context) protocol.Members {
 // describe asks one member how it is.
 func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.Self) protocol.Member {
 	d := protocol.Member{MemberEntry: protocol.MemberEntry{ID: m.ID, Raft: m.RaftAddr}, Directory: m.Directory,
-		Role: protocol.RoleNonvoter, Contact: -1}
+		Role: protocol.RoleNonvoter, Condition: protocol.Condition{Contact: -1}}
 	if e, ok := s.Find(m.ID); ok {
 		d.MemberEntry = e
 	}
@@ -156,9 +156,7 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 		}
 		return d
 	}
-	d.Alive, d.Version = true, now.Version
-	d.Applied, d.Contact, d.Problem, d.Warning = now.Applied, now.Contact, now.Problem, now.Warning
-	d.Missing, d.Lost, d.MissingFor = now.Missing, now.Lost, now.MissingFor
+	d.Alive, d.Version, d.Applied, d.Condition = true, now.Version, now.Applied, now.Condition
 	if now.Heartbeat != self.Heartbeat {
 		d.Warning = join(d.Warning, fmt.Sprintf("the coordinator's heartbeat is %d ms, but the leader's is %d ms: start "+
 			"every coordinator with the same --heartbeat", now.Heartbeat, self.Heartbeat))

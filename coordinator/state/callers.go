@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -478,9 +479,10 @@ func suspect(s *State, e *protocol.SuspectEntry) (any, error) {
 	reason := e.Reason[:min(len(e.Reason), protocol.MaxReason)]
 	s.jobs = slices.Clone(s.jobs)
 	for _, id := range e.Jobs {
-		if i, ok := search(s.jobs, id, jobID); ok && s.jobs[i].Suspect == "" {
+		if i, ok := search(s.jobs, id, jobID); ok {
 			next := *s.jobs[i]
-			next.Suspect = fmt.Sprintf("worker %s: %s", e.Worker, reason)
+			next.Suspect = cmp.Or(next.Suspect, fmt.Sprintf("worker %s: %s", e.Worker, reason))
+			next.events = next.quarantined(e)
 			s.jobs[i] = &next
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
@@ -56,6 +55,7 @@ type Job struct {
 	gathered recordedList // tasks of rounds above Round; after the end only runs of a job that is not done
 	methods  []MethodRuns // by row of a job of runs; nil until a run has ended
 	pending  *pending     // nil if no training state is incomplete
+	events   eventList
 }
 
 // Request has what the submission of a job said besides the job.
@@ -143,7 +143,7 @@ func (j *Job) Info() protocol.JobInfo {
 		Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran),
-		ModelDeleted: j.ModelDeleted,
+		ModelDeleted: j.ModelDeleted, Events: j.events.events, EventsDropped: j.events.dropped,
 	}
 	if p := new(round.Progress); len(j.Progress) > 0 && json.Unmarshal(j.Progress, p) == nil {
 		info.Progress = p
@@ -227,6 +227,52 @@ func (j *Job) end(as protocol.JobState, index uint64, at, millis int64) *Job {
 	return &next
 }
 
+// event returns an event for an entry of some Unix time. The job is where its last commit is.
+func (j *Job) event(kind protocol.EventKind, at, millis int64, text string) protocol.JobEvent {
+	return protocol.JobEvent{Time: max(0, protocol.Seconds(at*1000+millis)), Kind: kind, Text: text, Round: j.Round,
+		Step: j.CommittedStep(), Seconds: max(0, protocol.Seconds(j.ran(at, millis)))}
+}
+
+// CommittedStep returns the step of the last commit.
+func (j *Job) CommittedStep() uint64 {
+	p := new(round.Progress)
+	if json.Unmarshal(j.Progress, p) != nil { // there is none
+		return 0
+	}
+	return p.Step
+}
+
+// Events returns the events of the job, with events that the leader of an epoch knows and
+// the log may not have yet, and counts those that are not kept.
+func (j *Job) Events(epoch uint64, more []protocol.NumberedEvent) (events []protocol.JobEvent, dropped uint64) {
+	l := j.events.noted(epoch, more)
+	return l.events, l.dropped
+}
+
+// Noted returns the highest number of the events that the leader of an epoch noted and the
+// log has, or 0.
+func (j *Job) Noted(epoch uint64) uint64 {
+	if j.events.epoch != epoch {
+		return 0
+	}
+	return j.events.number
+}
+
+// quarantined returns the events of a job that has not ended with the quarantine of a worker.
+// The entry may be repeated.
+func (j *Job) quarantined(e *protocol.SuspectEntry) eventList {
+	event := j.event(protocol.EventQuarantine, e.Time, e.Millis,
+		fmt.Sprintf("worker %s was quarantined: %s", e.Worker, e.Reason))
+	event.Worker = e.Worker
+	event.Clip()
+	if j.State.Final() || slices.ContainsFunc(j.events.events, func(other protocol.JobEvent) bool {
+		return other.Kind == event.Kind && other.Worker == event.Worker && other.Text == event.Text
+	}) {
+		return j.events
+	}
+	return j.events.with(event)
+}
+
 // fields codes the record in a snapshot.
 func (j *Job) fields(c *wire.Coder) {
 	wire.Numbers(c, "number", &j.ID)
@@ -241,11 +287,7 @@ func (j *Job) fields(c *wire.Coder) {
 	wire.Bytes(c, "spec", &j.Spec, maxField)
 	wire.Numbers(c, "time", &j.Submitted, &j.Started, &j.Ended, &j.Since, &j.Ran)
 	wire.Number(c, "audited tasks of a million", &j.AuditPPM, million)
-	seconds := math.Float64bits(j.Seconds)
-	wire.Numbers(c, "seconds", &seconds)
-	if c.Reads() {
-		j.Seconds = math.Float64frombits(seconds)
-	}
+	secondsField(c, "seconds", &j.Seconds)
 	wire.Numbers(c, "counter", &j.Pauses, &j.EndIndex, &j.Round, &j.TrainerBytes)
 	c.Text("blob of the training state", &j.TrainerBlob)
 	wire.Bytes(c, "training state", &j.Trainer, protocol.MaxRaftState)
@@ -282,8 +324,16 @@ func (j *Job) fields(c *wire.Coder) {
 		c.Text("predictions", &j.Predictions.Blob)
 		wire.Numbers(c, "predictions", &j.Predictions.Bytes)
 	}
-	if private := c.LastFlag("private", j.Private); c.Reads() { // readers share a job that is written
+	if !c.Rest(j.Private || !j.events.isEmpty()) {
+		return
+	}
+	if private := c.Flag("private", j.Private); c.Reads() { // readers share a job that is written
 		j.Private = private
+	}
+	if c.Rest(!j.events.isEmpty()) {
+		j.events.fields(c)
+	} else if !j.Private {
+		c.Failf("private: a flag that is not set takes no byte")
 	}
 }
 

@@ -143,6 +143,29 @@ func (t *jobTable) dropPending() {
 	}
 }
 
+// noteLeader adds to the jobs that run that a coordinator became the leader after another one.
+func (t *jobTable) noteLeader(before string, e *protocol.LeadEntry) {
+	text := fmt.Sprintf("coordinator %s became the leader", e.Node)
+	switch before {
+	case "":
+	case e.Node:
+		text += " again"
+	default:
+		text += " after " + before
+	}
+	for i, j := range t.jobs {
+		if j.State != protocol.Running {
+			continue
+		}
+		event := j.event(protocol.EventLeader, e.Time, e.Millis, text)
+		event.Coordinator = e.Node
+		event.Clip()
+		next := *j
+		next.events = j.events.with(event)
+		t.jobs = replaced(t.jobs, i, &next)
+	}
+}
+
 // submit queues a job. The token means the job that it made for ever, so it is looked up
 // first; then the name; then the bound on the queue. This order is the same for all
 // submissions.

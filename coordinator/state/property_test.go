@@ -24,7 +24,8 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22, 24, 25, 26}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
-		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
+		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node"),
+			Time: rapid.Int64Range(0, 9).Draw(t, "time")}
 	case protocol.EntryMember:
 		return kind, &protocol.MemberEntry{ID: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node"),
 			HTTP: fmt.Sprint(s.index)}
@@ -38,21 +39,21 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	case protocol.EntryJobState:
 		to := rapid.SampledFrom([]protocol.JobState{protocol.Running, protocol.Running, protocol.Running, protocol.Failed,
 			protocol.Done}).Draw(t, "to")
-		return kind, &protocol.JobStateEntry{Epoch: epoch, Job: job, State: to, Time: 3}
+		return kind, &protocol.JobStateEntry{Epoch: epoch, Job: job, State: to, Time: 3, Events: drawEvents(t)}
 	case protocol.EntryCommit:
 		return kind, drawCommit(t, s, epoch, job, round, blob)
 	case protocol.EntryResult:
 		return kind, &protocol.ResultEntry{Epoch: epoch, Job: job, Round: round, Task: rapid.Uint32Range(0, 3).
-			Draw(t, "unit"), Of: 4, Digest: blob}
+			Draw(t, "unit"), Of: 4, Digest: blob, Events: drawEvents(t)}
 	case protocol.EntryFinish:
 		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`),
-			Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
+			Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1, Events: drawEvents(t)}
 	case protocol.EntryCancel:
-		return kind, &protocol.JobEntry{Job: job}
+		return kind, &protocol.JobEntry{Job: job, Events: drawEvents(t), EventsEpoch: epoch}
 	case protocol.EntryPause:
-		return kind, &protocol.JobEntry{Job: job}
+		return kind, &protocol.JobEntry{Job: job, Events: drawEvents(t), EventsEpoch: epoch}
 	case protocol.EntryResume:
-		return kind, &protocol.JobEntry{Job: job}
+		return kind, &protocol.JobEntry{Job: job, Events: drawEvents(t), EventsEpoch: epoch}
 	case protocol.EntrySuspect:
 		worker := rapid.SampledFrom([]string{"", "w1", "w2", "w0"}).Draw(t, "worker")
 		return kind, &protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: []uint64{job, 1 << 50},
@@ -141,7 +142,19 @@ func drawCommit(t *rapid.T, s *State, epoch, job, round uint64, blob string) *pr
 		}
 		e.Data = []byte{byte(s.index)}
 	}
+	if e.Blob != "" || e.Offset+uint64(len(e.Data)) == e.Total {
+		e.Events = drawEvents(t)
+	}
 	return e
+}
+
+// drawEvents draws some events that only the leader knows.
+func drawEvents(t *rapid.T) (events []protocol.NumberedEvent) {
+	from := rapid.Uint64Range(0, 9).Draw(t, "number of an event")
+	for i := range rapid.Uint64Range(0, 3).Draw(t, "events") {
+		events = append(events, lost(from+i, rapid.Float64Range(-1, 9).Draw(t, "time of an event")))
+	}
+	return events
 }
 
 // TestAnySequence: with any sequence of entries: a snapshot in the middle changes nothing

@@ -55,10 +55,12 @@ func setJobState(s *State, e *protocol.JobStateEntry) (any, error) {
 		if next.Started == 0 { // a job that was paused started before
 			next.Started = e.Time
 		}
+		next.events = j.events.noted(e.Epoch, e.Events)
 		return s.put(&next), nil
 	case e.State == protocol.Failed:
 		next := j.end(protocol.Failed, s.index, e.Time, e.Millis)
 		next.Error = e.Error[:min(len(e.Error), protocol.MaxText)]
+		next.events = j.events.noted(e.Epoch, e.Events)
 		return s.put(next), nil
 	}
 	return nil, invalid("%v cannot change to the state %.80q", j, e.State)
@@ -97,8 +99,8 @@ func commit(s *State, entry []byte) (any, error) {
 			return nil, err
 		}
 		if p.have < p.total {
-			if len(e.Curve) > 0 {
-				return nil, invalid("%v: the learning curve must come with the last chunk of a training state", j)
+			if len(e.Curve) > 0 || len(e.Events) > 0 {
+				return nil, invalid("%v: the learning curve and events must come with the last chunk of a training state", j)
 			}
 			next.Progress, next.pending = j.Progress, p
 			return s.put(&next), nil
@@ -108,7 +110,7 @@ func commit(s *State, entry []byte) (any, error) {
 	if j.TrainerBlob != "" && j.TrainerBlob != next.TrainerBlob {
 		s.replaced = s.replaced.with(j.TrainerBlob)
 	}
-	next.Curve = extended(j.Curve, e.Curve)
+	next.Curve, next.events = extended(j.Curve, e.Curve), j.events.noted(e.Epoch, e.Events)
 	next.Round, next.pending = e.Round, nil
 	next.gathered = j.gathered.after(e.Round)
 	return s.put(&next), nil
@@ -154,10 +156,14 @@ func gather(s *State, e *protocol.ResultEntry) (any, error) {
 	}
 	list, added := j.gathered.put(RecordedResult{Round: e.Round, Task: e.Task, Of: e.Of, Digest: blob, Bytes: e.Bytes,
 		Compute: e.Compute, Failed: e.Failed})
-	if !added {
-		return j, nil
-	}
 	next := *j
+	next.events = j.events.noted(e.Epoch, e.Events)
+	if !added {
+		if len(e.Events) == 0 {
+			return j, nil
+		}
+		return s.put(&next), nil
+	}
 	took := e.Compute
 	if e.Failed {
 		took = 0
@@ -233,7 +239,7 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 		FoldCurves: slices.Clone(e.FoldCurves), Seconds: e.Seconds,
 		summary: summarize(e.Outcome),
 	}
-	next.Curve = extended(j.Curve, e.Curve)
+	next.Curve, next.events = extended(j.Curve, e.Curve), j.events.noted(e.Epoch, e.Events)
 	for i, c := range next.FoldCurves {
 		if _, err := curve.Decode(c); err != nil { // also of more than protocol.MaxCurve bytes
 			next.FoldCurves[i] = nil
@@ -255,7 +261,9 @@ func cancel(s *State, e *protocol.JobEntry) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.put(j.end(protocol.Cancelled, s.index, e.Time, e.Millis)), nil
+	next := j.end(protocol.Cancelled, s.index, e.Time, e.Millis)
+	next.events = j.events.noted(e.EventsEpoch, e.Events)
+	return s.put(next), nil
 }
 
 // pause is not fenced, like cancel. An incomplete training state is dropped: only the
@@ -269,6 +277,8 @@ func pause(s *State, e *protocol.JobEntry) (any, error) {
 		return j, nil
 	}
 	next := *j
+	next.events = j.events.noted(e.EventsEpoch, e.Events).
+		with(j.event(protocol.EventPaused, e.Time, e.Millis, "the job was paused"))
 	next.Ran = j.ran(e.Time, e.Millis)
 	next.State, next.pending = protocol.Paused, nil
 	next.Pauses++
@@ -286,6 +296,8 @@ func resume(s *State, e *protocol.JobEntry) (any, error) {
 		return j, nil
 	}
 	next := *j
+	next.events = j.events.noted(e.EventsEpoch, e.Events).
+		with(j.event(protocol.EventResumed, e.Time, e.Millis, "the job was resumed"))
 	next.State = protocol.Queued
 	return s.put(&next), nil
 }

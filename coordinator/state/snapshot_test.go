@@ -43,7 +43,7 @@ func golden(t testing.TB) *State {
 		}[kind])
 	}
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 4, Total: 3, Data: []byte{1, 2, 3},
-		Progress: []byte(`{"step":4}`), Curve: points(4, 0.5)})
+		Progress: []byte(`{"step":4}`), Curve: points(4, 0.5), Events: []protocol.NumberedEvent{lost(2, 4.5)}})
 	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Task: 2, Of: 4,
 		Digest: digest('c'), Bytes: 8, Compute: 9})
 	m.do(protocol.EntryCommit, &protocol.CommitEntry{Epoch: epoch, Job: j.ID, Round: 5, Total: 3, Data: []byte{1}})
@@ -104,7 +104,8 @@ func TestGoldenSnapshot(t *testing.T) {
 		t.Error("the format of a snapshot has changed: raise SnapshotVersion")
 	}
 	opts := cmp.Options{cmp.AllowUnexported(State{}, leadership{}, memberTable{}, quarantine{}, datasetTable{}, jobTable{},
-		blobMarks{}, tokenTable{}, revocations{}, auditLog{}, ring{}, Job{}, Results{}, pending{}, quarantinedWorker{}),
+		blobMarks{}, tokenTable{}, revocations{}, auditLog{}, ring{}, Job{}, Results{}, pending{}, eventList{},
+		quarantinedWorker{}),
 		cmpopts.IgnoreFields(State{}, "replaced"), cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 	if diff := cmp.Diff(s, decode(t, want), opts); diff != "" {
 		t.Error(diff)

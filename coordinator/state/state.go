@@ -104,8 +104,12 @@ func lead(s *State, e *protocol.LeadEntry) (any, error) {
 	if e.Node == "" {
 		return nil, invalid("the new leader has no name")
 	}
+	before := s.leader
 	s.leadership = leadership{epoch: s.index, leader: e.Node, nonce: e.Nonce}
 	s.dropPending() // only the leader that began to send a training state could complete it
+	if e.Time > 0 { // entries of earlier builds have no time
+		s.noteLeader(before, e)
+	}
 	return s.epoch, nil
 }
 

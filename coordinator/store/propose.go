@@ -328,7 +328,9 @@ type Proposer interface {
 // leaders have been applied here.
 func Lead(ctx context.Context, s Proposer, node string) (epoch uint64, err error) {
 	nonce := rand.Text()
-	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce})
+	clock := time.Now()
+	entry := protocol.EncodeEntry(protocol.EntryLead, &protocol.LeadEntry{Node: node, Nonce: nonce, Time: clock.Unix(),
+		Millis: protocol.Millis(clock)})
 	index, _, err := s.Propose(ctx, entry)
 	if err != nil {
 		return 0, err

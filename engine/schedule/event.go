@@ -362,6 +362,24 @@ type RetriedNotFinite struct {
 	Reason string
 }
 
+// WorkerTrouble: because of Trouble with Worker, Tasks of its tasks are given out again. There may be none.
+type WorkerTrouble struct {
+	action
+	Worker  string
+	Trouble Trouble
+	Reason  string // of Unusable, such as "left"
+	Tasks   int
+}
+
+// Trouble says what is wrong with a worker that was sent a job.
+type Trouble uint8
+
+const (
+	Unusable Trouble = iota // it cannot be used any longer; quarantine is told by Quarantine
+	TooSlow                 // its tasks of a reduce round take too long
+	LacksJob                // it does not have the job any longer, as after a restart
+)
+
 // Computed: Worker computed N tasks in Took.
 type Computed struct {
 	action

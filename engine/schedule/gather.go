@@ -279,14 +279,16 @@ func (g *gather) dropFromChecks(t int) {
 func (g *gather) feed() {
 	if g.seen != g.workers.version {
 		g.seen = g.workers.version
+		lost := make(map[string]int) // leases, by worker
 		for _, l := range g.byTask() {
 			if t := l.task; !g.isThere(l) {
+				lost[l.worker]++
 				g.count(TasksRetried, 1)
 				g.end(l)
 				g.retry(t)
 			}
 		}
-		g.forgetGone()
+		g.forgetGone(lost)
 	}
 	wanted := g.wants
 	var closed map[string]bool // workers that tasks avoid and must, since no other has a slot

@@ -76,6 +76,7 @@ type sent struct {
 	values []Value
 	// results are the digests of the results that the worker said it has. Chunks of values that it has are only named.
 	results map[digests.Digest]struct{}
+	lost    bool // true if it cannot be used, and a WorkerTrouble said so
 }
 
 // knows reports whether the worker has a chunk, because it computed it.
@@ -352,8 +353,24 @@ func (j *Job) isThere(l *Lease) bool {
 }
 
 // forgetGone forgets what workers were sent that are gone. A worker that is unreachable may be the same process when it
-// is back.
-func (j *Job) forgetGone() {
+// is back. forgetGone also tells which workers cannot be used any longer, each time once; lost counts the leases that
+// they have lost.
+func (j *Job) forgetGone(lost map[string]int) {
+	var tell []string
+	for name, s := range j.sent {
+		is := s.to != nil && j.workers.Get(name) != s.to
+		if is && !s.lost && j.workers.Trusts(name) {
+			tell = append(tell, name)
+		}
+		if is != s.lost {
+			s.lost = is
+			j.sent[name] = s
+		}
+	}
+	slices.Sort(tell)
+	for _, name := range tell {
+		j.do(&WorkerTrouble{Worker: name, Reason: j.sent[name].to.whyLost(), Tasks: lost[name]})
+	}
 	for name, s := range j.sent {
 		if j.workers.byName[name] != s.to {
 			delete(j.sent, name)
@@ -419,7 +436,8 @@ func (j *Job) lacks(e *WorkerLacks) {
 		j.drop(Stale)
 		return
 	}
-	if s, has := j.sent[e.Worker]; !has || e.Setup {
+	s, had := j.sent[e.Worker]
+	if !had || e.Setup {
 		delete(j.sent, e.Worker)
 	} else {
 		s.values = slices.DeleteFunc(s.values, func(has Value) bool {
@@ -445,6 +463,9 @@ func (j *Job) lacks(e *WorkerLacks) {
 	}
 	if again := len(together) + len(alone); again > 0 {
 		j.count(TasksRetried, again)
+		if had && e.Setup {
+			j.do(&WorkerTrouble{Worker: e.Worker, Trouble: LacksJob, Tasks: again})
+		}
 	}
 	j.send(e.Worker, together...)
 	for _, t := range alone {

@@ -176,6 +176,7 @@ func (r *reduce) assign() bool {
 		return false
 	}
 	r.seen = r.workers.version
+	var lost map[string]int // leases, by worker
 	for t := range r.tasks {
 		s := &r.tasks[t]
 		for i := range 2 {
@@ -183,14 +184,18 @@ func (r *reduce) assign() bool {
 				r.isThere(&s.leases[i]) {
 				continue
 			}
-			r.end(&s.leases[i])
-			if s.isOpen() {
+			name := s.leases[i].worker
+			if r.end(&s.leases[i]); s.isOpen() {
+				if lost == nil {
+					lost = make(map[string]int)
+				}
+				lost[name]++
 				r.count(TasksRetried, 1)
 				r.waitIfFree(t)
 			}
 		}
 	}
-	r.forgetGone()
+	r.forgetGone(lost)
 	able := r.able()
 	if len(able) == 0 {
 		return true // nobody is there: the next heartbeat changes that
@@ -279,11 +284,17 @@ func (r *reduce) passOn() {
 				continue
 			}
 		default:
-			r.workers.slow(has, r.now)
+			r.tooSlow(has)
 		}
 		s.copies = min(s.copies+1, maxCopies)
 		r.giveTo(next, t)
 	}
+}
+
+// tooSlow begins a slow period of a worker that loses a task.
+func (r *reduce) tooSlow(worker string) {
+	r.workers.slow(worker, r.now)
+	r.do(&WorkerTrouble{Worker: worker, Trouble: TooSlow, Tasks: 1})
 }
 
 // next picks who computes a task after the worker that has it, or failed: its standby, or the next able worker by name.
@@ -354,7 +365,7 @@ func (r *reduce) leaseOne(t, i int) {
 		if r.now.Sub(l.since) < r.patience(false)<<s.copies {
 			return
 		}
-		r.workers.slow(l.worker, r.now)
+		r.tooSlow(l.worker)
 		s.copies = min(s.copies+1, maxCopies)
 		r.count(TasksRetried, 1)
 	}

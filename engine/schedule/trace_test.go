@@ -392,6 +392,9 @@ func show(a Action) string {
 		return fmt.Sprintf("retried %d: the result is lost: %v", a.Task, a.Err)
 	case *RetriedNotFinite:
 		return fmt.Sprintf("retried %d after %s: not finite: %s", a.Task, a.Worker, a.Reason)
+	case *WorkerTrouble:
+		return fmt.Sprintf("trouble with %s: %s%s, tasks %d", a.Worker, []string{"", "too slow", "lacks the job"}[a.Trouble],
+			a.Reason, a.Tasks)
 	case *Computed:
 		return fmt.Sprintf("computed by %s: %d in %v", a.Worker, a.N, a.Took)
 	case *Count:

@@ -55,6 +55,7 @@ type Worker struct {
 	heard       time.Time
 	refused     string // why it is not used, quarantine included; empty: it is used
 	unreachable bool   // true if NATS said that nobody listens to its subject
+	gone        string // why it was removed; empty: it is there
 	shards      map[string]bool
 
 	// leases are the tasks of gather rounds that it has, of all jobs, in the order in which they were given.
@@ -95,7 +96,7 @@ func NewWorkers(limits Limits, quarantined map[string]string) *Workers {
 // used or refused now and was not before.
 func (w *Workers) Hear(r Report, now time.Time) (changed, joined bool) {
 	if r.Leaving {
-		return w.remove(r.Name), false
+		return w.remove(r.Name, "left"), false
 	}
 	at := w.byName[r.Name]
 	if at == nil {
@@ -156,11 +157,12 @@ func (w *Workers) HeardAll(now time.Time) {
 	}
 }
 
-func (w *Workers) remove(name string) bool {
+func (w *Workers) remove(name, why string) bool {
 	at := w.byName[name]
 	if at == nil {
 		return false
 	}
+	at.gone = why
 	w.shards -= len(at.shards)
 	delete(w.byName, name)
 	w.version++
@@ -179,7 +181,7 @@ func (w *Workers) Expire(now time.Time) (gone []string) {
 		}
 	}
 	for _, name := range gone {
-		w.remove(name)
+		w.remove(name, "did not answer any more")
 	}
 	slices.Sort(gone)
 	return gone
@@ -225,6 +227,17 @@ func (w *Workers) refuse() {
 		at.refused = w.refusal(at)
 	}
 	w.version++
+}
+
+// whyLost says, after the name of a worker, why it cannot be used any longer.
+func (w *Worker) whyLost() string {
+	switch {
+	case w.gone != "":
+		return w.gone
+	case w.refused != "":
+		return "was refused: " + w.refused
+	}
+	return "lost its connection"
 }
 
 // Trusts reports whether a worker's messages count. The leader is no worker.

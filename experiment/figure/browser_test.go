@@ -11,17 +11,13 @@ import (
 // TestInBrowser: in no figure of any kind do texts overlap or leave it.
 func TestInBrowser(t *testing.T) {
 	var page strings.Builder
-	page.WriteString("<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title></title></head><body>")
+	page.WriteString("<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title></title><style>" + Style() + "</style></head><body>")
 	for name, example := range examples() {
 		f, err := example.Figure()
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := f.Element()
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&page, "<div id=%q>%s</div>\n", name, text)
+		fmt.Fprintf(&page, "<div id=%q>%s</div>\n", name, f.Element(name))
 	}
 	page.WriteString("</body></html>")
 	for _, found := range browser.Findings(t, page.String(), 800) {

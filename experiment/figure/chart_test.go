@@ -11,8 +11,9 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/experiment/figure/svg"
 )
 
 // recording is a canvas that records texts and paths.
@@ -27,7 +28,7 @@ type recording struct {
 
 // record draws a figure on a recording.
 func record(f *Figure) *recording {
-	r := &recording{CanvasSizer: vgsvg.New(f.width, f.height)}
+	r := &recording{CanvasSizer: svg.New(svg.Options{Width: f.width, Height: f.height})}
 	f.draw(draw.New(r))
 	return r
 }

@@ -6,15 +6,11 @@
 package figure
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"html"
 	"image/color"
 	"io"
 	"math"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -27,7 +23,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
@@ -52,44 +47,6 @@ type Named struct {
 	*Figure
 }
 
-// SVG writes the figure as an SVG document. If the reader lacks Liberation Sans, texts have another font without
-// serifs, but the same width.
-func (f *Figure) SVG(w io.Writer) error {
-	c := vgsvg.New(f.width, f.height)
-	f.draw(draw.New(printableCanvas{c}))
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, svgText.ReplaceAllStringFunc(b.String(), anyFont))
-	return err
-}
-
-// printableCanvas removes control characters from texts, because XML cannot have them.
-type printableCanvas struct{ vg.CanvasSizer }
-
-// FillString implements vg.Canvas.
-func (c printableCanvas) FillString(f font.Face, at vg.Point, text string) {
-	c.CanvasSizer.FillString(f, at, printable.Line(text))
-}
-
-// svgText matches a text in the output of vgsvg. Its groups are the two parts of the style, the size of the letters and
-// the text.
-var svgText = regexp.MustCompile(
-	`(<text [^>]*?style="[^"]*?font-family:Liberation Sans)(;[^"]*?font-size:([0-9.]+)px[^"]*")>([^<]*)</text>`)
-
-// anyFont adds other fonts and the width to a text element.
-func anyFont(element string) string {
-	m := svgText.FindStringSubmatch(element)
-	size, err := strconv.ParseFloat(m[3], 64)
-	if err != nil || m[4] == "" {
-		return element
-	}
-	width := letters(vg.Length(size), 0, 0).Width(html.UnescapeString(m[4]))
-	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`,
-		m[1], m[2], width.Points(), m[4])
-}
-
 // PNG writes the figure as a PNG image with 300 dots per inch. Letters that the font lacks are boxes with their
 // numbers.
 func (f *Figure) PNG(w io.Writer) error {
@@ -97,16 +54,6 @@ func (f *Figure) PNG(w io.Writer) error {
 	f.draw(draw.New(bitmap{c}))
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
-}
-
-// Element returns the figure as an element of an HTML page: the SVG without the head of the document.
-func (f *Figure) Element() (string, error) {
-	var b bytes.Buffer
-	if err := f.SVG(&b); err != nil {
-		return "", err
-	}
-	at := bytes.Index(b.Bytes(), []byte("<svg"))
-	return string(bytes.TrimSpace(b.Bytes()[max(0, at):])), nil
 }
 
 // finite returns an error about what if a value is not finite.

@@ -167,8 +167,14 @@ func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.
 	told, began := false, time.Now()
 	return runAll(ctx, works, sessionOptions{
 		Lanes: r.Lanes, Methods: methods, Budgets: budgetsOf(r.Spec, r.Layout.Spent(records)),
-		Begin: func(w *work, c *experiment.Run) { g.Set(c.Key, result.Running) },
-		Drop:  func(w *work, c *experiment.Run) { g.Set(c.Key, before(c)) },
+		Begin: func(w *work, c *experiment.Run) {
+			folder.Begin(c.Key)
+			g.Set(c.Key, result.Running)
+		},
+		Drop: func(w *work, c *experiment.Run) {
+			folder.Drop(c.Key)
+			g.Set(c.Key, before(c))
+		},
 		Put: func(w *work, c *experiment.Run, has *experiment.Record) error {
 			if has.Outcome.Error == "" {
 				g.Set(c.Key, result.Done)
@@ -203,14 +209,13 @@ type Experiment struct {
 
 // Read reads an experiment from its folder. spec is the file of the spec; empty: it is not known. The error wraps
 // fs.ErrNotExist if no experiment was begun in the folder.
-func Read(folder, spec string) (*Experiment, error) {
-	c, err := experiment.ReadFolder(folder)
+func Read(ctx context.Context, folder, spec string) (*Experiment, error) {
+	l, damaged, err := experiment.FillFolder(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
-	t := c.Layout.Fill(c.Records)
-	addCommands(t, c.Layout, folder, spec)
-	return &Experiment{t, c.Layout, damagedNote(folder, c.Damaged,
+	addCommands(l.Table, l, folder, spec)
+	return &Experiment{l.Table, l, damagedNote(folder, damaged,
 		"coppice experiment run repeats the runs of these lines")}, nil
 }
 

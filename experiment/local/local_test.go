@@ -91,7 +91,7 @@ func TestDo(t *testing.T) {
 	if !slices.Contains(*notes, "3 runs to do, 0 runs ended before") {
 		t.Errorf("%q", *notes)
 	}
-	e, err := Read(r.Folder, r.File)
+	e, err := Read(t.Context(), r.Folder, r.File)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestDo(t *testing.T) {
 	if _, err := r.Do(t.Context()); !errors.Is(err, refused) {
 		t.Errorf("error %v", err)
 	}
-	if e, err := Read(r.Folder, ""); err != nil || len(e.Table.Runs) != len(first.Runs) {
+	if e, err := Read(t.Context(), r.Folder, ""); err != nil || len(e.Table.Runs) != len(first.Runs) {
 		t.Errorf("a refused plan was written: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestDoInterrupted(t *testing.T) {
 // TestRead: a damaged record is named, and a folder without an experiment does not exist.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Read(filepath.Join(dir, "out"), ""); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Read(t.Context(), filepath.Join(dir, "out"), ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 	r, _ := newRun(t, dir, text)
@@ -189,7 +189,7 @@ func TestRead(t *testing.T) {
 	if err := os.WriteFile(runs, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := Read(r.Folder, r.File)
+	e, err := Read(t.Context(), r.Folder, r.File)
 	if err != nil || experiment.Count(e.Table).Missing != 1 || len(e.Notes) != 1 ||
 		!strings.HasPrefix(e.Notes[0], r.Folder+": line 2 of cells.log is damaged") {
 		t.Errorf("%+v, error %v", e, err)

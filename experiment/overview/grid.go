@@ -6,35 +6,43 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Grid counts the runs of each method on each dataset. Runs may change their state while lines are drawn.
 type Grid struct {
-	methods, datasets []string
-
 	mu   sync.Mutex
-	at   [][]experiment.Counts    // by method, then by dataset
+	grid protocol.ExperimentGrid
 	runs map[string][]*result.Run // by key
 }
 
 // GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs; nil: no run changes its
 // state.
 func GridOf(t *result.Table, keys []string) *Grid {
-	g := &Grid{runs: make(map[string][]*result.Run)}
+	g := &Grid{runs: make(map[string][]*result.Run), grid: protocol.ExperimentGrid{Name: t.Name, Datasets: []string{},
+		Methods: []protocol.GridMethod{}, Total: len(t.Methods)}}
 	for i := range t.Datasets {
-		g.datasets = append(g.datasets, printable.Line(t.Datasets[i].Name))
+		g.grid.Datasets = append(g.grid.Datasets, t.Datasets[i].Name)
 	}
 	for i := range t.Methods {
-		g.methods = append(g.methods, printable.Line(t.Methods[i].Name))
-		g.at = append(g.at, make([]experiment.Counts, len(t.Datasets)))
+		g.grid.Methods = append(g.grid.Methods, protocol.GridMethod{Name: t.Methods[i].Name,
+			Runs: make([]protocol.GridElement, len(t.Datasets))})
 	}
+	described := 0
 	for i := range t.Runs {
 		c := &t.Runs[i]
-		*g.at[c.Method][c.Dataset].Number(c.State)++
+		e := g.element(c)
+		e.All++
+		g.grid.Runs.All++
+		g.count(c, 1)
+		if c.State == result.Failed && len(e.Failures) < protocol.MaxElementFailures &&
+			described < protocol.MaxGridFailures {
+			e.Failures = append(e.Failures, protocol.FailedRun{Repeat: c.Repeat, Fold: c.Fold, Error: c.Error})
+			described++
+		}
 		if keys != nil && keys[i] != "" {
 			g.runs[keys[i]] = append(g.runs[keys[i]], c)
 		}
@@ -42,17 +50,44 @@ func GridOf(t *result.Table, keys []string) *Grid {
 	return g
 }
 
+func (g *Grid) element(c *result.Run) *protocol.GridElement {
+	return &g.grid.Methods[c.Method].Runs[c.Dataset]
+}
+
+// count adds a number to the runs that have the state of a run.
+func (g *Grid) count(c *result.Run, n int) {
+	for _, counts := range []*protocol.RunCounts{&g.element(c).RunCounts, &g.grid.Runs} {
+		switch c.State {
+		case result.Done:
+			counts.Done += n
+		case result.Failed:
+			counts.Failed += n
+		case result.Running:
+			counts.Running += n
+		}
+	}
+}
+
 // Set sets the state of the runs with a key.
 func (g *Grid) Set(key, state string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.runs[key] {
-		n := &g.at[c.Method][c.Dataset]
-		*n.Number(c.State)--
-		*n.Number(state)++
+		g.count(c, -1)
 		c.State = state
+		g.count(c, 1)
 	}
 }
+
+// Lines draws the grid as the function Lines does.
+func (g *Grid) Lines(width, height int) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Lines(&g.grid, width, height)
+}
+
+// Answer returns the counts as the API has them; Set must not be called afterwards.
+func (g *Grid) Answer(q protocol.GridQuery) protocol.ExperimentGrid { return g.grid.Part(q) }
 
 // The smallest terminal that shows a grid, and the room for names in it.
 const (
@@ -65,14 +100,13 @@ const (
 // legends explain the numbers, the longest first.
 var legends = []string{"done/all   +running   !failed", "done/all +run !fail", "done/all"}
 
-// Lines draws the grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
+// Lines draws a grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
 // last column and the last line sum the datasets and methods without room.
-func (g *Grid) Lines(width, height int) []string {
-	if width < leastWidth || height < leastHeight || len(g.methods) == 0 {
+func Lines(of *protocol.ExperimentGrid, width, height int) []string {
+	g := drawn{of}
+	if width < leastWidth || height < leastHeight || len(g.Methods) == 0 {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	methods := g.shownMethods(height - 2)
 	longest := leastNameWidth
 	for _, r := range methods {
@@ -84,10 +118,23 @@ func (g *Grid) Lines(width, height int) []string {
 	list := []string{aligned(legends[legend], names, columns, func(c *column) string { return cutName(c.name, c.width) })}
 	for _, r := range methods {
 		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string {
-			return countsText(c.of(g, r.methods))
+			return countsText(g.sum(r.methods, c.datasets))
 		}))
 	}
 	return list
+}
+
+// drawn is a grid that is drawn.
+type drawn struct{ *protocol.ExperimentGrid }
+
+// sum adds the runs of some methods on some datasets.
+func (g drawn) sum(methods, datasets []int) (sum protocol.RunCounts) {
+	for _, method := range methods {
+		for _, d := range datasets {
+			sum = sum.Plus(g.Methods[method].Runs[d].RunCounts)
+		}
+	}
+	return sum
 }
 
 // line is a line of the grid: one method, or the sum of the methods without room.
@@ -96,21 +143,25 @@ type line struct {
 	methods []int
 }
 
-// shownMethods returns at most so many lines, in the order of the table. If there is no room for all methods, methods
+// shownMethods returns at most so many lines, in the order of the grid. If there is no room for all methods, methods
 // with running or failed runs come first, then methods that have not ended. The last line has the rest.
-func (g *Grid) shownMethods(most int) (list []line) {
-	order := make([]int, len(g.methods))
+func (g drawn) shownMethods(most int) (list []line) {
+	order := make([]int, len(g.Methods))
 	for i := range order {
 		order[i] = i
 	}
 	rest := []int(nil)
 	if len(order) > most {
-		slices.SortStableFunc(order, func(a, b int) int { return g.urgency(a) - g.urgency(b) })
+		urgencies := make([]int, len(order))
+		for i := range g.Methods {
+			urgencies[i] = urgency(&g.Methods[i])
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return urgencies[a] - urgencies[b] })
 		order, rest = order[:most-1], order[most-1:]
 		slices.Sort(order)
 	}
 	for _, i := range order {
-		list = append(list, line{g.methods[i], []int{i}})
+		list = append(list, line{printable.Line(g.Methods[i].Name), []int{i}})
 	}
 	if rest != nil {
 		list = append(list, line{fmt.Sprintf("and %s methods", units.Count(len(rest))), rest})
@@ -119,17 +170,17 @@ func (g *Grid) shownMethods(most int) (list []line) {
 }
 
 // urgency orders methods if there is no room for all: 0 is shown first.
-func (g *Grid) urgency(method int) int {
-	var sum experiment.Counts
-	for _, n := range g.at[method] {
-		sum = sum.Plus(n)
+func urgency(m *protocol.GridMethod) int {
+	var sum protocol.RunCounts
+	for i := range m.Runs {
+		sum = sum.Plus(m.Runs[i].RunCounts)
 	}
 	switch {
 	case sum.Running > 0:
 		return 0
 	case sum.Failed > 0:
 		return 1
-	case sum.Missing > 0:
+	case sum.Done < sum.All:
 		return 2
 	}
 	return 3
@@ -142,34 +193,25 @@ type column struct {
 	width    int
 }
 
-func (c *column) of(g *Grid, methods []int) (sum experiment.Counts) {
-	for _, method := range methods {
-		for _, d := range c.datasets {
-			sum = sum.Plus(g.at[method][d])
-		}
-	}
-	return sum
-}
-
 // columns returns the datasets that fit, two places apart. The last column has the rest.
-func (g *Grid) columns(methods []line, width int) (list []column) {
+func (g drawn) columns(methods []line, width int) (list []column) {
 	sized := func(name string, datasets []int) column {
 		c := column{name: name, datasets: datasets}
 		c.width = max(min(printable.Width(name), 2*leastColumn), leastColumn)
 		for _, r := range methods {
-			c.width = max(c.width, printable.Width(countsText(c.of(g, r.methods))))
+			c.width = max(c.width, printable.Width(countsText(g.sum(r.methods, datasets))))
 		}
 		return c
 	}
-	all, used := make([]int, len(g.datasets)), 0
+	all, used := make([]int, len(g.Datasets)), 0
 	for d := range all {
 		all[d] = d
 	}
-	for d, name := range g.datasets {
-		c := sized(name, all[d:d+1])
-		rest := sized(fmt.Sprintf("%d more", len(g.datasets)-d), all[d:])
-		after := sized(fmt.Sprintf("%d more", len(g.datasets)-d-1), all[d+1:])
-		last := d == len(g.datasets)-1
+	for d, name := range g.Datasets {
+		c := sized(printable.Line(name), all[d:d+1])
+		rest := sized(fmt.Sprintf("%d more", len(g.Datasets)-d), all[d:])
+		after := sized(fmt.Sprintf("%d more", len(g.Datasets)-d-1), all[d+1:])
+		last := d == len(g.Datasets)-1
 		if used+2+c.width > width || !last && used+4+c.width+after.width > width {
 			return append(list, rest)
 		}
@@ -180,8 +222,8 @@ func (g *Grid) columns(methods []line, width int) (list []column) {
 }
 
 // countsText writes how many runs are done, are running and failed.
-func countsText(n experiment.Counts) string {
-	text := fmt.Sprintf("%d/%d", n.Done, n.Done+n.Failed+n.Running+n.Missing)
+func countsText(n protocol.RunCounts) string {
+	text := fmt.Sprintf("%d/%d", n.Done, n.All)
 	if n.Running > 0 {
 		text += fmt.Sprintf(" +%d", n.Running)
 	}

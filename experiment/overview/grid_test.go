@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // gridTable is a table of so many methods and datasets, with four folds each.
@@ -47,9 +47,18 @@ func TestGrid(t *testing.T) {
 	g.Set("4", result.Running)
 	g.Set("4", result.Done)
 	g.Set("12", result.Running)
-	if got, want := g.at, [][]experiment.Counts{{{Done: 1, Failed: 1, Missing: 2}, {Done: 1, Missing: 3}},
-		{{Missing: 4}, {Running: 1, Missing: 3}}}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", got, want)
+	want = strings.Join([]string{
+		"done/all   +running   !failed  dataset_0  dataset_1",
+		"structrf preset=paper trees=0     1/4 !1        1/4",
+		"structrf preset=paper trees=1        0/4     0/4 +1",
+	}, "\n")
+	if got := strings.Join(g.Lines(79, 24), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	all := protocol.RunCounts{All: 16, Done: 2, Failed: 1, Running: 1}
+	if got := g.Answer(protocol.GridQuery{From: 1, Limit: 1}); got.Runs != all || got.Total != 2 || got.Next != 0 ||
+		len(got.Methods) != 1 || got.Methods[0].Runs[1].Running != 1 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -3,9 +3,9 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -107,89 +107,30 @@ func (s source) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
 	return s.Blobs().Get(ctx, digest)
 }
 
-// readAgain is the time after which a grid that could not be read is read again.
-const readAgain = 2 * time.Second
+// gridsApart is the least time between two readings of a grid.
+const gridsApart = time.Second
 
-// Grid draws how far the runs of an experiment on a cluster are. The runs that have ended come with the changes of the
-// experiment; what runs there are is read when it has changed. No outcome is read.
+// Grid draws how far the runs of an experiment on a cluster are.
 type Grid struct {
-	from submission.Source
-	name string
-
-	ended map[runOfJob]protocol.CellState // what is known of runs, whether they are in the grid or not
-	of    string                          // the jobs and the outline that the grid is of
-	next  time.Time                       // the next reading
-	keys  map[runOfJob]string             // of runs of the jobs
-	done  map[string]bool                 // true if a run with the key has ended well
-	grid  *overview.Grid                  // nil: it was not read
+	from client.Experiments
+	next time.Time                // the next reading
+	of   protocol.Experiment      // that the grid is of
+	grid *protocol.ExperimentGrid // nil: it was not read
 }
 
 // NewGrid returns the grid of an experiment.
-func NewGrid(cl *client.Client, name string) *Grid {
-	return &Grid{from: source{cl}, name: name, ended: make(map[runOfJob]protocol.CellState)}
-}
+func NewGrid(cl *client.Client) *Grid { return &Grid{from: cl.Experiments()} }
 
-type runOfJob struct {
-	job uint64
-	run int
-}
-
-// See takes a line of the changes of the experiment. If it cannot be read what runs there are, the grid stays as it is:
-// the report at the end says what is wrong.
-func (g *Grid) See(ctx context.Context, x *protocol.ExperimentLine) {
-	for _, of := range x.RunsEnded {
-		for _, c := range of.Runs {
-			g.ended[runOfJob{of.Job, c.Task}] = c
-			g.take(runOfJob{of.Job, c.Task}, c)
-		}
-	}
-	of := fmt.Sprintf("%d %d %s", x.Newest, x.Jobs, x.Outline)
-	if g.grid != nil && of == g.of || time.Now().Before(g.next) {
+// See takes a line of the changes of the experiment. If the grid cannot be read, it stays as it is: the report at the
+// end says what is wrong.
+func (g *Grid) See(ctx context.Context, x *protocol.Experiment) {
+	if g.grid != nil && reflect.DeepEqual(*x, g.of) || time.Now().Before(g.next) && !x.Ended() {
 		return
 	}
-	if g.read(ctx) == nil {
-		g.of = of
+	if grid, err := g.from.Grid(ctx, x.Name, protocol.GridQuery{}); err == nil {
+		g.grid, g.of = grid, *x
 	}
-	g.next = time.Now().Add(readAgain)
-}
-
-// read reads what runs the experiment has.
-func (g *Grid) read(ctx context.Context) error {
-	e, err := submission.Read(ctx, g.from, g.name)
-	if err != nil {
-		return err
-	}
-	l, err := e.Layout(ctx)
-	if err != nil {
-		return err
-	}
-	keys := make(map[runOfJob]string)
-	for _, j := range e.Jobs {
-		runs, err := j.Runs()
-		if err != nil {
-			return err
-		}
-		for run := range runs {
-			keys[runOfJob{j.ID, run}] = runs[run].Key
-		}
-	}
-	g.keys, g.done, g.grid = keys, make(map[string]bool), overview.GridOf(l.Table, l.Keys)
-	for run, c := range g.ended {
-		g.take(run, c)
-	}
-	return nil
-}
-
-// take notes in the grid how a run has ended. A failed run counts as failed until it has ended well in another job.
-func (g *Grid) take(run runOfJob, c protocol.CellState) {
-	switch key, known := g.keys[run]; {
-	case !known || c.NotRun || g.done[key]:
-	case c.Failed:
-		g.grid.Set(key, result.Failed)
-	default:
-		g.grid.Set(key, result.Done)
-		g.done[key] = true
-	}
+	g.next = time.Now().Add(gridsApart)
 }
 
 // Lines draws the grid, or returns nil if it was not read.
@@ -197,5 +138,5 @@ func (g *Grid) Lines(columns, lines int) []string {
 	if g.grid == nil {
 		return nil
 	}
-	return g.grid.Lines(columns, lines)
+	return overview.Lines(g.grid, columns, lines)
 }

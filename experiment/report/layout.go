@@ -16,6 +16,7 @@ import (
 // layout makes the document of a summary.
 func (s *Summary) layout() *document {
 	d := &document{title: s.Name}
+	d.addConclusion(s)
 	d.addOverview(s)
 	d.addMeasures(s)
 	d.addUnbeaten(s)

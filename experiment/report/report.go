@@ -13,11 +13,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // writers are the formats.
 var writers = map[string]func(io.Writer, *Summary) error{
 	"table": writeText, "md": writeMarkdown, "csv": writeCSV, "latex": writeLaTeX, "html": writeHTML,
+	"fragment": writeFragment,
 	"json": func(w io.Writer, s *Summary) error {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
@@ -26,7 +28,7 @@ var writers = map[string]func(io.Writer, *Summary) error{
 }
 
 // Formats lists the names of formats, in the order of help texts.
-func Formats() []string { return []string{"table", "md", "csv", "json", "latex", "html"} }
+func Formats() []string { return protocol.ReportFormats }
 
 // Write writes a report. The error wraps ErrOptions or result.ErrTable, or is the writer's.
 func Write(w io.Writer, t *result.Table, format string, o Options) error {

@@ -35,7 +35,6 @@ func Of(jobs []Job) *protocol.Experiment {
 	}
 	var runs []Runs
 	at := make(map[[2]string]int) // in runs, by method and dataset
-	computing := 0
 	for i := range jobs {
 		j := &jobs[i]
 		if newest[j.Dataset] == nil {
@@ -57,7 +56,7 @@ func Of(jobs []Job) *protocol.Experiment {
 			if again == j.CellCount { // an earlier job has all of these runs, too
 				r.Ended, r.All = r.Ended-r.All, 0
 			}
-			computing += len(r.Running)
+			x.Running += len(r.Running)
 			of := [2]string{r.Method, r.Dataset}
 			if k, ok := at[of]; ok {
 				runs[k].add(&r)
@@ -98,8 +97,8 @@ func Of(jobs []Job) *protocol.Experiment {
 			x.Waiting = cmp.Or(x.Waiting, j.Waiting)
 		}
 	}
-	if x.State == protocol.Running && x.Waiting == "" && computing > 0 {
-		e := EstimateOf(runs, computing)
+	if x.State == protocol.Running && x.Waiting == "" && x.Running > 0 {
+		e := EstimateOf(runs, x.Running)
 		x.SecondsLeft, x.EstimatedFrom = e.Seconds, e.From
 	}
 	return x

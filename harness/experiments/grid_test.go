@@ -45,8 +45,10 @@ methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 10000
 		t.Fatalf("%+v", sum)
 	}
 	cl := connected(t, server)
-	g := remote.NewGrid(cl, "e")
-	_, err := cl.Experiments().Watch(t.Context(), "e", true, func(x *protocol.ExperimentLine) { g.See(t.Context(), x) })
+	g := remote.NewGrid(cl)
+	_, err := cl.Experiments().Watch(t.Context(), "e", false, func(x *protocol.ExperimentLine) {
+		g.See(t.Context(), &x.Experiment)
+	})
 	if err != nil || g.Lines(200, 60) == nil {
 		t.Fatalf("%s: no grid was read: %v", filepath.Base(spec), err)
 	}

@@ -65,6 +65,7 @@ var owners = map[string][]string{
 	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools", "dataset/parquet"},
 	"github.com/andybalholm/brotli": {"dataset/parquet"},
+	"github.com/chromedp":           {"harness/browser"},
 	"github.com/google/rpmpack":     {"tools/release"},
 	"google.golang.org/protobuf":    {"job/export"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
@@ -142,7 +143,7 @@ func TestCommandsWithoutHarness(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"cmd/traincmd", "cmd/jobcmd", "cmd/modelcmd", "cmd/datasetcmd", "cmd/experimentcmd",
-		"cmd/clustercmd"} {
+		"cmd/clustercmd", "cmd/uicmd"} {
 		if len(imports[command]) == 0 {
 			t.Errorf("%s imports nothing", command)
 		}

@@ -152,7 +152,8 @@ func TestRaceDetector(t *testing.T) {
 		t.Fatal(".ci/run has no list raced")
 	}
 	raced := strings.Fields(strings.NewReplacer("./", "", "/...", "").Replace(list))
-	inProcesses := []string{"cmd/clustercmd", "cmd/experimentcmd", "cmd/jobcmd", "harness/testkit/cmdtest"}
+	inProcesses := []string{"cmd/clustercmd", "cmd/experimentcmd", "cmd/jobcmd", "cmd/uicmd",
+		"harness/testkit/cmdtest"}
 	for _, s := range sources(t) {
 		if s.test() || in(s.dir(), raced...) || in(s.dir(), inProcesses...) {
 			continue

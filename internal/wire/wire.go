@@ -158,6 +158,15 @@ func (c *Coder) LastFlag(field string, set bool) bool {
 	return true
 }
 
+// Rest reports whether more fields of a record follow: of a coder that appends, that is there. Fields that are added to
+// a record come last, so that records without them are read as before.
+func (c *Coder) Rest(there bool) bool {
+	if c.from == nil {
+		return there
+	}
+	return !c.Failed() && c.from.Len() > 0
+}
+
 // Text codes a text after its length.
 func (c *Coder) Text(field string, v *string) {
 	if c.from == nil {

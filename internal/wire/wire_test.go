@@ -63,6 +63,23 @@ func TestLastFlag(t *testing.T) {
 	}
 }
 
+// TestRest: fields at the end of a record are there if a coder that appends says so, or if bytes are left to read.
+func TestRest(t *testing.T) {
+	if c := Appender([]byte{1}); c.Rest(false) || !c.Rest(true) {
+		t.Error("a coder that appends does not say what it is told")
+	}
+	c := Decoder([]byte{1})
+	if !c.Rest(false) || !c.Flag("flag", false) || c.Rest(true) {
+		t.Error("a coder that reads does not say whether bytes are left")
+	}
+	if c = Decoder([]byte{1}); true {
+		c.Failf("damaged")
+	}
+	if c.Rest(true) {
+		t.Error("a coder that failed has more fields")
+	}
+}
+
 // TestCoder: a record is read as it was written, shares no memory with its bytes, and is refused if any byte is
 // missing.
 func TestCoder(t *testing.T) {

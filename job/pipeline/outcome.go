@@ -54,11 +54,9 @@ type Outcome struct {
 	Folds   []*Outcome          `json:"folds,omitempty"`
 	// Error says why a run failed. Then the other fields are empty.
 	Error string `json:"error,omitempty"`
-	// CellCount is the number of runs of a job of runs, and CellsFailed the number of failed runs.
-	// CellsNotRun is how many were not run, since their budget was used up.
-	CellCount   int `json:"run_count,omitempty"`
-	CellsFailed int `json:"runs_failed,omitempty"`
-	CellsNotRun int `json:"runs_not_run,omitempty"`
+	// CellCount is the number of runs of a job of runs.
+	CellCount int `json:"run_count,omitempty"`
+	CellsWithout
 	// CellsSpent are the seconds of computing of the runs of each budget, by its name.
 	CellsSpent map[string]float64 `json:"runs_spent_seconds,omitempty"`
 
@@ -79,6 +77,16 @@ type Outcome struct {
 	// CellEnds says how each ended.
 	Cell     func(unit int) ([]byte, error) `json:"-"`
 	CellEnds []CellEnd                      `json:"-"`
+}
+
+// CellsWithout are the runs without results of a job of runs.
+type CellsWithout struct {
+	// CellsFailed is the number of failed runs. CellsNotRun is how many were not run, since their budget was used up.
+	CellsFailed int `json:"runs_failed,omitempty"`
+	CellsNotRun int `json:"runs_not_run,omitempty"`
+	// Failed and NotRun are the tasks of these runs, ascending. They are empty if there are too many.
+	Failed []int `json:"failed_runs,omitempty"`
+	NotRun []int `json:"not_run_runs,omitempty"`
 }
 
 // CellEnd says how a run of a job of runs ended.

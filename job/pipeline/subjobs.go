@@ -207,8 +207,8 @@ type cells struct {
 	done     bool
 	part     func(unit int) ([]byte, error) // the runs' encoded outcomes, once done
 	ends     []CellEnd                      // by task
-	failures int
-	notRun   int
+	failures []int                          // the tasks that failed
+	notRun   []int                          // the tasks that were not run
 	digest   string
 }
 
@@ -304,7 +304,7 @@ func (t *cells) decode(encoded [][]byte) error {
 // read reads the results, one at a time: all together may be large. A run that was not run has no
 // bytes.
 func (t *cells) read(part func(unit int) ([]byte, error)) error {
-	h, ends, failures, notRun := sha256.New(), make([]CellEnd, t.tasks), 0, 0
+	h, ends, failures, notRun := sha256.New(), make([]CellEnd, t.tasks), []int(nil), []int(nil)
 	h.Write([]byte("coppice-cells\x00"))
 	for unit := range t.tasks {
 		b, err := part(unit)
@@ -312,7 +312,7 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 			return fmt.Errorf("run %d: %w", unit, err)
 		}
 		if len(b) == 0 {
-			notRun++
+			notRun = append(notRun, unit)
 			h.Write([]byte{0})
 			continue
 		}
@@ -321,7 +321,7 @@ func (t *cells) read(part func(unit int) ([]byte, error)) error {
 			return fmt.Errorf("run %d: %w", unit, err)
 		}
 		if ends[unit].Well = e.Error == ""; !ends[unit].Well {
-			failures++
+			failures = append(failures, unit)
 		}
 		fmt.Fprintf(h, "%s\x00", e.ModelDigest)
 	}
@@ -336,7 +336,7 @@ func (t *cells) Progress() round.Progress {
 	if t.done {
 		p.Step = p.Steps
 	}
-	p.Phase = cellsPhase(int(p.Step), 0, t.failures, t.notRun)
+	p.Phase = cellsPhase(int(p.Step), 0, len(t.failures), len(t.notRun))
 	return p
 }
 
@@ -405,13 +405,20 @@ func (t *cells) Outcome() (*Outcome, error) {
 		return nil, errors.New("the job is not finished yet")
 	}
 	o := &Outcome{ModelDigest: t.digest, Steps: uint64(t.tasks), Loss: -1, EvaluatedOn: "test samples", CellCount: t.tasks,
-		CellsFailed: t.failures, CellsNotRun: t.notRun, Cell: t.part, CellEnds: t.ends}
+		Cell: t.part, CellEnds: t.ends}
+	o.CellsFailed, o.CellsNotRun = len(t.failures), len(t.notRun)
+	if len(t.failures)+len(t.notRun) <= maxListed {
+		o.Failed, o.NotRun = t.failures, t.notRun
+	}
 	for i := range o.Measures {
 		o.Measures[i] = measures.Stat{Mean: math.NaN(), Std: math.NaN()}
 	}
 	o.MeanPredictor = o.Measures
 	return o, nil
 }
+
+// maxListed bounds the runs that the outcome of a job of runs lists: the log has it.
+const maxListed = 10_000
 
 // AppendState implements round.Trainer.
 func (t *cells) AppendState(dst []byte) ([]byte, error) {

@@ -4,35 +4,58 @@
 const trouble = document.getElementById("trouble");
 const away = document.getElementById("away");
 let stream = null;
+let over = false;
+let lost = 0; // a timer: the server has not answered for a while
 
-// replace puts new content into a region, and keeps the focus, the chosen boxes and the scroll positions in it.
-function replace(id, content) {
-  const region = document.getElementById(id);
-  if (!region) return;
-  const focused = region.contains(document.activeElement) ? place(region, document.activeElement) : null;
-  const checked = [...region.querySelectorAll("input:checked")].map((box) => box.name + "=" + box.value);
-  const open = [...region.querySelectorAll("details")].map((d) => d.open);
-  const scrolled = [...region.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
-  region.innerHTML = content;
-  for (const box of region.querySelectorAll("input[type=checkbox]")) {
-    box.checked = checked.includes(box.name + "=" + box.value);
+// update makes the children of an element equal to those of another one. It keeps elements that stay, and so the
+// focus, selected text, scroll positions, ticked boxes and opened details. Rows with data-key are found by their key.
+function update(old, fresh) {
+  const keyed = new Map();
+  for (const child of old.children) if (child.dataset.key) keyed.set(child.dataset.key, child);
+  let at = old.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    const key = child.nodeType === Node.ELEMENT_NODE && child.dataset.key;
+    let same = key ? keyed.get(key) : at;
+    if (same && !key && same.nodeType === Node.ELEMENT_NODE && same.dataset.key) same = null;
+    if (!same || same.nodeName !== child.nodeName || same.nodeType !== child.nodeType) {
+      old.insertBefore(child, at);
+      continue;
+    }
+    if (same === at) at = at.nextSibling;
+    else old.insertBefore(same, at);
+    if (child.nodeType !== Node.ELEMENT_NODE) {
+      if (same.data !== child.data) same.data = child.data;
+      continue;
+    }
+    for (const {name} of [...same.attributes]) {
+      if (name !== "open" && !child.hasAttribute(name)) same.removeAttribute(name);
+    }
+    for (const {name, value} of child.attributes) {
+      if (name !== "open" && same.getAttribute(name) !== value) same.setAttribute(name, value);
+    }
+    update(same, child);
   }
-  region.querySelectorAll("details").forEach((d, i) => { if (i < open.length) d.open = open[i]; });
-  region.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] || 0; });
-  if (focused !== null) {
-    const again = region.querySelectorAll("a, button, input, select, summary, [tabindex]")[focused];
-    if (again) again.focus({preventScroll: true});
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
   }
 }
 
-// place returns the number of an element among those of its region that can have the focus.
-function place(region, element) {
-  return [...region.querySelectorAll("a, button, input, select, summary, [tabindex]")].indexOf(element);
+// replace puts new content into a region.
+function replace(id, content) {
+  const region = document.getElementById(id);
+  if (!region) return;
+  const template = document.createElement("template");
+  template.innerHTML = content;
+  const focused = document.activeElement;
+  update(region, template.content);
+  if (document.activeElement !== focused && region.contains(focused)) focused.focus({preventScroll: true}); // it was moved
 }
 
 function follow() {
   const address = document.body.dataset.live;
-  if (!address || stream || document.hidden) return;
+  if (!address || over || stream || document.hidden) return;
   stream = new EventSource(address);
   stream.addEventListener("regions", (e) => {
     for (const [id, content] of Object.entries(JSON.parse(e.data))) replace(id, content);
@@ -41,15 +64,24 @@ function follow() {
     trouble.textContent = JSON.parse(e.data);
     trouble.hidden = trouble.textContent === "";
   });
-  stream.addEventListener("over", leave);
-  stream.onopen = () => { away.hidden = true; };
+  stream.addEventListener("over", () => {
+    over = true;
+    leave();
+  });
+  stream.onopen = answered;
   stream.onerror = () => {
-    away.hidden = false;
+    if (!lost) lost = setTimeout(() => { away.hidden = false; }, 3000); // a proxy may end a stream at any time
     if (stream && stream.readyState === EventSource.CLOSED) { // the server has refused: it does not come again by itself
       leave();
       setTimeout(follow, 5000);
     }
   };
+}
+
+function answered() {
+  clearTimeout(lost);
+  lost = 0;
+  away.hidden = true;
 }
 
 function leave() {
@@ -60,4 +92,5 @@ function leave() {
 // A browser has few connections to a server, so a page that nobody sees gives its own back.
 document.addEventListener("visibilitychange", () => { if (document.hidden) leave(); else follow(); });
 addEventListener("pagehide", leave);
+addEventListener("pageshow", follow);
 follow();

@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
-	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
@@ -38,6 +36,9 @@ type Gate struct {
 	// are always accepted. If a page of another site has its own name resolve to this server, its browser
 	// sends that name, and is refused.
 	Hosts []string
+	// Origin is the scheme and the host by which browsers reach the page through a proxy, such as https://example.org, and
+	// Prefix the path below which the proxy has it. Both may be empty.
+	Origin, Prefix string
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
 	// MetricsToken, if set, returns the SHA-256 of the token with which a caller may read /metrics now, and
@@ -48,23 +49,8 @@ type Gate struct {
 	Refused func(c *Caller, request string, reason Reason, err error)
 }
 
-// Reason is why a request is refused.
-type Reason string
-
-// The reasons.
-const (
-	ReasonIdentity    Reason = "identity"    // the caller has neither a certificate nor a token
-	ReasonCertificate Reason = "certificate" // it is revoked, has expired, or is of another cluster
-	ReasonToken       Reason = "token"       // it is unknown, has expired, or is revoked
-	ReasonRole        Reason = "role"        // the role may not make the request
-	ReasonOwner       Reason = "owner"       // another user has made what the request is about
-)
-
-// Reasons lists the reasons.
-var Reasons = []Reason{ReasonIdentity, ReasonCertificate, ReasonToken, ReasonRole, ReasonOwner}
-
-// refused tells of a request that is refused before its caller has a grant.
-func (g *Gate) refused(r *http.Request, c Caller, err error) {
+// tell tells of a request that is refused before its caller has a grant.
+func (g *Gate) tell(r *http.Request, c Caller, err error) {
 	if g.Refused == nil {
 		return
 	}
@@ -79,7 +65,7 @@ func (g *Gate) refused(r *http.Request, c Caller, err error) {
 	switch {
 	case errors.As(err, &untrusted):
 		err = untrusted.reason
-	case errors.Is(err, errToken):
+	case errors.Is(err, errToken), errors.Is(err, errSession), errors.Is(err, errCookies):
 		reason = ReasonToken
 	case errors.Is(err, certs.ErrNoCertificate):
 		reason = ReasonIdentity
@@ -110,62 +96,75 @@ const (
 	answerWithin = 10 * time.Second
 )
 
-// crossSite refuses changes that a page of another site asks for: a browser sends the certificate
-// of its user with them. Programs that are no browsers do not state a site.
-var crossSite = http.NewCrossOriginProtection()
-
 // Identify returns a handler that finds the caller of each request before next. Callers
-// without an identity reach only the requests that everybody may make.
+// without an identity reach only the requests that everybody may make. In place of the page, their browsers get its
+// login.
 func (g *Gate) Identify(next http.Handler) http.Handler {
+	sites := crossSite(g.Origin)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := rights.OfPage(r.URL.Path)
+		if page || r.URL.Path == "/" {
+			Protect(w.Header())
+		}
 		if g.TLS == nil && !g.isHost(r.Host) {
 			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of "+
 				"this server; to accept it, start the server with --allow-host", r.Host))
 			return
 		}
 		caller, err := g.caller(r)
-		if foreign := crossSite.Check(r); foreign != nil {
+		foreign := sites.Check(r)
+		switch {
+		case foreign != nil:
 			err = fmt.Errorf("a page of another site asks for a change: %w", foreign)
-		}
-		method := r.Method
-		if method == http.MethodHead || method == http.MethodOptions {
-			method = http.MethodGet // a caller that may read a page may ask about it
-		}
-		switch open := rights.OnHTTP(rights.Anonymous, method, r.URL.Path) != rights.None; {
 		case err == nil:
-		case open:
-			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr}
+		case rights.Open(r):
+			caller, err = Caller{Role: rights.Anonymous, From: r.RemoteAddr, Via: viaOf(r)}, nil
 		case g.mayScrape(r):
-			caller = Caller{Role: rights.Read, From: r.RemoteAddr}
-		default:
-			status, known := StatusOf(err)
-			switch {
-			case !known:
-				status = http.StatusForbidden
-			case status == http.StatusUnauthorized:
+			caller, err = Caller{Role: rights.Read, From: r.RemoteAddr}, nil
+		}
+		if err != nil {
+			status, login := g.statusOf(r, err), page && g.Registry != nil
+			if status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
-			if peer := certs.PeerOf(r); r.Header.Get(callerHeader) != "" && g.badPeer(peer) && peer.Role != certs.Proxy {
-				status = http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
+			if !page || r.Method != http.MethodGet || !errors.Is(err, certs.ErrNoCertificate) {
+				g.tell(r, caller, err)
 			}
-			g.refused(r, caller, err)
-			conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
-			_ = conn.SetReadDeadline(time.Now().Add(restWithin))
-			_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
-			w.Header().Set("Connection", "close")
-			refuse(w, status, err)
-			return
+			if !login || r.Method != http.MethodGet && r.Method != http.MethodHead {
+				conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests
+				_ = conn.SetReadDeadline(time.Now().Add(restWithin))
+				_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
+				w.Header().Set("Connection", "close")
+			}
+			if !login {
+				refuse(w, status, err)
+				return
+			}
+			if r = toLogin(w, r, g.Prefix, status, err); r == nil {
+				return
+			}
+			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr, Via: viaOf(r)}
 		}
 		ctx, end := g.whileValid(r, &caller)
 		defer end()
-		ctx = With(ctx, caller)
+		known := &grant{Caller: caller}
 		if g.Refused != nil {
-			ctx.Value(grantKey{}).(*grant).refused = func(reason Reason, err error) {
-				g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err)
-			}
+			known.refused = func(reason Reason, err error) { g.Refused(&caller, r.Method+" "+r.URL.Path, reason, err) }
 		}
+		ctx = context.WithValue(context.WithValue(ctx, gateKey{}, g), grantKey{}, known)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// statusOf returns the status of the answer to a caller that is not known.
+func (g *Gate) statusOf(r *http.Request, err error) int {
+	if peer := certs.PeerOf(r); r.Header.Get(callerHeader) != "" && g.badPeer(peer) && peer.Role != certs.Proxy {
+		return http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
+	}
+	if status, known := StatusOf(err); known {
+		return status
+	}
+	return http.StatusForbidden
 }
 
 // isHost reports whether a request in the clear may be for a host.
@@ -234,6 +233,9 @@ func (g *Gate) check(r *http.Request, c *Caller) error {
 		if token, ok := known.Token(c.Token); !ok || token.expired() {
 			return errToken
 		}
+	}
+	if !c.until.IsZero() && time.Now().After(c.until) {
+		return errSession
 	}
 	return nil
 }
@@ -304,34 +306,49 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 	return Forwarded(text, known)
 }
 
-// byToken finds the caller by the token of a request.
+// byToken finds the caller by the token of a request, or by the session of a browser that shows the page.
 func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
-	if r.Header.Get("Authorization") == "" || g.Registry == nil {
+	text, ok := bearer(r)
+	page := rights.OfPage(r.URL.Path)
+	switch {
+	case g.Registry == nil:
+		return Caller{}, g.unknown()
+	case ok:
+		return g.byClaim(r, known, claimOf(text), errToken)
+	case r.Header.Get("Authorization") != "" && !page: // a browser has a password for a proxy, perhaps
+		return Caller{}, errToken
+	case known == nil || !page:
 		return Caller{}, g.unknown()
 	}
-	text, ok := bearer(r)
-	if !ok {
-		return Caller{}, errToken
+	switch cookies := r.CookiesNamed(cookiePrefix + known.ClusterID()); len(cookies) {
+	case 0:
+		return Caller{}, g.unknown()
+	case 1:
+		return g.byClaim(r, known, openSession(cookies[0].Value, known.ClusterID()), errSession)
 	}
-	id, secret, err := ParseToken(text)
-	if err != nil {
-		return Caller{}, errToken
+	return Caller{From: r.RemoteAddr}, errCookies
+}
+
+// byClaim finds the caller by a claim. refused is the error about a claim that does not hold.
+func (g *Gate) byClaim(r *http.Request, known Registry, by claim, refused error) (Caller, error) {
+	if by.holds == nil {
+		return Caller{}, refused
 	}
-	c := Caller{Role: rights.Anonymous, Token: id, From: r.RemoteAddr}
+	c := Caller{Role: rights.Anonymous, Token: by.id, From: r.RemoteAddr}
 	if known == nil {
 		return c, errStarting
 	}
 	var token Token
-	hash := sha256.Sum256([]byte(secret))
-	valid := func() (ok bool) {
-		token, ok = known.Token(id) // an unknown token has a hash that no secret has
-		same := subtle.ConstantTimeCompare(hash[:], token.Hash[:]) == 1
-		return same && ok && !token.expired()
+	valid := func() bool {
+		var exists, holds bool
+		token, exists = known.Token(by.id) // an unknown token has a hash that no secret has
+		c.until, holds = by.holds(&token)
+		return holds && exists && !token.expired()
 	}
 	if !valid() {
 		// The wait is as long for a wrong secret as for an unknown id.
 		if known.CatchUp(r.Context(), valid); !valid() {
-			return c, errToken
+			return c, refused
 		}
 	}
 	c.Role, c.Name = token.Role, token.Owner
@@ -344,7 +361,7 @@ func (g *Gate) byProxy(r *http.Request, proxy Caller, known Registry) (c Caller,
 	named := r.Header.Values(callerHeader)
 	_, hasToken := bearer(r)
 	switch {
-	case len(named) == 0 && !hasToken:
+	case len(named) == 0 && !hasToken && !rights.OfPage(r.URL.Path):
 		return proxy, errUnnamed
 	case len(named) == 0:
 		c, err = g.byToken(r, known)
@@ -403,6 +420,7 @@ func Forwarded(text string, known Registry) (c Caller, err error) {
 // Forward puts the caller of a request into the request that forwards it.
 func Forward(out *http.Request, ctx context.Context) {
 	out.Header.Del("Authorization")
+	out.Header.Del("Cookie")
 	out.Header.Del(callerHeader)
 	if g, ok := ctx.Value(grantKey{}).(*grant); ok {
 		if b, err := json.Marshal(g.Caller); err == nil { // text only: it cannot fail
@@ -411,154 +429,51 @@ func Forward(out *http.Request, ctx context.Context) {
 	}
 }
 
-// grant is what is known of a request and its caller.
-type grant struct {
-	Caller
-	access  rights.Access
-	settled bool // true if the caller owns what the request changes
-	refused func(reason Reason, err error)
-}
-
-// deny tells of a refusal, and returns its error.
-func (g *grant) deny(reason Reason, err error) error {
-	if g.refused != nil {
-		g.refused(reason, err)
-	}
-	return err
-}
-
-type grantKey struct{}
-
-// With returns a context of a request with its caller.
-func With(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, grantKey{}, &grant{Caller: c})
-}
-
-// Of returns the caller of a request. Without Gate.Identify it is anonymous.
-func Of(ctx context.Context) *Caller {
-	if g, ok := ctx.Value(grantKey{}).(*grant); ok {
-		return &g.Caller
-	}
-	return &Caller{Role: rights.Anonymous}
-}
-
-// Route returns a handler that answers the callers with a right to a request. pattern is a
-// method and a path, as http.ServeMux reads them.
-func Route(pattern string, next http.HandlerFunc) http.HandlerFunc {
-	method, path, _ := strings.Cut(pattern, " ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		g, ok := r.Context().Value(grantKey{}).(*grant)
-		if !ok {
-			g = &grant{Caller: Caller{Role: rights.Anonymous}}
-		}
-		switch g.access = rights.OnHTTP(g.Role, method, path); {
-		case g.access == rights.None:
-			reason := ReasonRole
-			if g.Role == rights.Anonymous {
-				reason = ReasonIdentity
-			}
-			refuse(w, http.StatusForbidden, g.deny(reason, g.refusal(method+" "+path, rights.Least(method, path))))
-			return
-		case g.access == rights.Local && r.URL.Query().Get("local") != "true":
-			refuse(w, http.StatusForbidden, g.deny(ReasonRole, fmt.Errorf("%s may ask %s %s only with local=true", &g.Caller,
-				method, path)))
-			return
-		case g.access == rights.Status:
-			w = statusOnly{w}
-		}
-		next(w, r)
-	}
-}
-
-// refusal says which role a request needs, and who can grant it.
-func (g *grant) refusal(request string, least rights.Role) error {
-	if g.Role == rights.Anonymous {
-		return errNoIdentity
-	}
-	if least == "" {
-		return fmt.Errorf("%s may not make the request %s: only coordinators make it, with a certificate of coppice certs "+
-			"node", &g.Caller, request)
-	}
-	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME "+
-		"--role %[1]s", least)
-	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
-}
-
-// refuse answers a caller without a right.
-func refuse(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// an error: the caller has ended the connection
-	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Kind: protocol.ProblemKind(status, false),
-		Form: errtext.Of(err.Error(), err)})
-}
-
-// statusOnly writes the status of a response without its body.
-type statusOnly struct{ http.ResponseWriter }
-
-// Write implements io.Writer.
-func (w statusOnly) Write(b []byte) (int, error) { return len(b), nil }
-
-// Own returns nil if the caller of a request may change what owner has made. what names it.
-func Own(ctx context.Context, what, owner string) error {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok {
-		return fmt.Errorf("%s: %w", what, ErrOwner)
-	}
-	if Owns(ctx, owner) {
-		return nil
-	}
-	err := fmt.Errorf("%s: %w", what, errNobody)
-	if owner != "" {
-		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner,
-			owner, &g.Caller)
-	}
-	return g.deny(ReasonOwner, err)
-}
-
-// Owns reports whether the caller of a request may change what owner has made.
-func Owns(ctx context.Context, owner string) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok || g.Role != rights.Admin && (owner == "" || g.Name != owner) {
-		return false
-	}
-	g.settled = true
-	return true
-}
-
-// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an
-// admin. kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read
-// everything. A process that has the name of a user is not that user.
-func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
-	if Reads(ctx, of) {
-		return nil
-	}
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok {
-		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
-	}
-	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is "+
-		"%[5]s; one of them can share it: coppice %[1]s share %[2]s",
-		kind, name, ErrPrivate, of.Owner, &g.Caller))
-}
-
-// Reads reports whether the caller of a request may read something.
-func Reads(ctx context.Context, of protocol.Ownership) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
+// Login begins a session of the browser that has sent a request: it answers with a cookie for a token. An error about
+// the token is counted as a refusal.
+func Login(w http.ResponseWriter, r *http.Request, token string) error {
+	g := gateOf(r.Context())
 	switch {
-	case !of.Private:
-		return true
-	case !ok:
-		return false
-	case g.Role == rights.Admin, g.Role == rights.Coordinator:
-		return true
+	case g == nil || g.TLS == nil:
+		return errClear
+	case g.known() == nil:
+		return errStarting
 	}
-	return of.Owner != "" && g.Name == of.Owner && slices.Contains(rights.Users, g.Role)
+	c, err := g.byClaim(r, g.known(), claimOf(token), errToken)
+	if c.From, c.Via = Of(r.Context()).From, Of(r.Context()).Via; err != nil {
+		g.tell(r, c, err)
+		return err
+	}
+	id, secret, err := ParseToken(token)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(MaxSession)
+	if known, _ := g.known().Token(id); !known.Ends.IsZero() && known.Ends.Before(until) {
+		until = known.Ends
+	}
+	cluster := g.known().ClusterID()
+	setCookie(w, g.Prefix, cluster, sealSession(id, secret, cluster, until), max(1, int(time.Until(until).Seconds())))
+	return nil
 }
 
-// Settled reports whether a request may change the state: its caller may change everything,
-// or owns what it changes.
-func Settled(ctx context.Context) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	return ok && (g.access == rights.Full || g.access == rights.Own && g.settled)
+// Logout has the browser that has sent a request forget its session. The session of another browser goes on.
+func Logout(w http.ResponseWriter, r *http.Request) {
+	if g := gateOf(r.Context()); g != nil && g.known() != nil {
+		setCookie(w, g.Prefix, g.known().ClusterID(), "", -1)
+	}
+}
+
+type gateKey struct{}
+
+// InClear reports whether the server of a request has no TLS, so that every caller may do everything.
+func InClear(ctx context.Context) bool {
+	g := gateOf(ctx)
+	return g != nil && g.TLS == nil
+}
+
+// gateOf returns the gate that a request has passed, or nil.
+func gateOf(ctx context.Context) *Gate {
+	g, _ := ctx.Value(gateKey{}).(*Gate)
+	return g
 }

@@ -29,6 +29,8 @@ type Caller struct {
 	Via    string      `json:"via,omitempty"`    // name of the proxy that has sent the request
 	From   string      `json:"from"`             // address, host:port
 	Quota  uint32      `json:"quota,omitempty"`  // of the caller's certificate; see certs.Identity
+
+	until time.Time // when the session of the caller's browser ends; zero: it has none
 }
 
 // String names a caller, such as "user ana".
@@ -51,6 +53,8 @@ type Registry interface {
 	Revoked(serial string) bool
 	// Member reports whether a coordinator is a member of the cluster.
 	Member(name string) bool
+	// ClusterID returns the id of the cluster.
+	ClusterID() string
 	// CatchUp waits until done reports true, at most as long as this server may lack what the
 	// cluster has just accepted.
 	CatchUp(ctx context.Context, done func() bool)
@@ -185,6 +189,10 @@ var (
 		"the header Authorization with a token", callerHeader)
 	errTwoCallers = fmt.Errorf("a proxy has sent the request with the header %s and a token, which may name two users: "+
 		"have it remove one of them", callerHeader)
+	errSession = errors.New("this login has ended: log in again")
+	errCookies = errors.New("the browser has sent several cookies of the same name, and it is not known which one is " +
+		"yours: delete the cookies of this host")
+	errClear  = errors.New("a cluster without TLS has no login: every caller may do everything")
 	errWorker = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its "+
 		"--metrics-token-file: %w", certs.ErrNoCertificate)
 )
@@ -199,7 +207,8 @@ func StatusOf(err error) (status int, ok bool) {
 		return http.StatusServiceUnavailable, true // the client asks again
 	case errors.Is(err, errRemoved):
 		return StatusRemoved, true
-	case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken):
+	case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken), errors.Is(err, errSession),
+		errors.Is(err, errCookies):
 		return http.StatusUnauthorized, true
 	case errors.As(err, &untrusted), errors.Is(err, errExpired), errors.Is(err, errRevoked):
 		return http.StatusForbidden, true

@@ -42,6 +42,9 @@ func requests() (paths map[string]object, s *schemas) {
 	paths = make(map[string]object)
 	for i := range rights.Requests {
 		r := &rights.Requests[i]
+		if r.Kind&rights.Page != 0 {
+			continue
+		}
 		method, _, _ := strings.Cut(r.Pattern, " ")
 		path := pathOf(r.Pattern)
 		if paths[path] == nil {
@@ -119,8 +122,10 @@ func tagOf(path string) string {
 // tags lists the tags of all requests.
 func tags() (list []any) {
 	found := make(map[string]bool)
-	for i := range rights.Requests {
-		found[tagOf(pathOf(rights.Requests[i].Pattern))] = true
+	for _, r := range rights.Requests {
+		if r.Kind&rights.Page == 0 {
+			found[tagOf(pathOf(r.Pattern))] = true
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		list = append(list, object{"name": name})

@@ -154,8 +154,9 @@ func dataOperations() []operation {
 // jobOperations describes the requests about jobs, models and experiments.
 func jobOperations() []operation {
 	return []operation{
-		{pattern: "POST /v1/jobs", id: "submitJob", in: protocol.SubmitRequest{}, out: protocol.JobInfo{},
-			statuses: []int{lacks}, example: Example{Body: protocol.SubmitRequest{
+		{pattern: "POST /v1/jobs", id: "submitJob", params: protocol.Flag("check", new(bool)),
+			in: protocol.SubmitRequest{}, out: protocol.JobInfo{},
+			statuses: []int{lacks}, example: Example{Query: query{"check": false}, Body: protocol.SubmitRequest{
 				Token: "a text that the client draws", Spec: protocol.Spec{Algorithm: "aa-knn", Dataset: "example",
 					Name: "example", TestFraction: 0.25, Set: map[string]string{"k": "2"}}}}},
 		{pattern: "POST /v1/jobs/{job}/pause", id: "pauseJob", out: protocol.JobInfo{},
@@ -190,6 +191,8 @@ func jobOperations() []operation {
 				"state": []protocol.JobState{protocol.Done}}}},
 		{pattern: "GET /v1/experiments/{name}", id: "getExperiment", out: protocol.Experiment{},
 			example: Example{Path: study}},
+		{pattern: "GET /v1/experiments/{name}/grid", id: "getExperimentGrid", params: new(protocol.GridQuery).Params(),
+			out: protocol.ExperimentGrid{}, example: Example{Path: study, Query: query{"from": 1, "limit": 10}}},
 		{pattern: "GET /v1/experiments/{name}/report", id: "getExperimentReport",
 			params: new(protocol.ReportQuery).Params(), medias: []string{mediaJSON, mediaText, "text/markdown", "text/csv",
 				"application/x-tex", "text/html"}, example: Example{Path: study, Query: query{"format": "md", "no_times": true}}},
@@ -239,7 +242,8 @@ func clusterOperations() []operation {
 		{pattern: "DELETE /v1/tokens/{id}", id: "revokeToken", out: protocol.Token{},
 			example: Example{Path: path{"id": exampleToken}}},
 		{pattern: "GET /v1/audit", id: "listAuditRecords", params: new(protocol.AuditQuery).Params(),
-			out: []protocol.AuditRecord{}, example: Example{Query: query{"limit": 10, "refused": false}}},
+			out: []protocol.AuditRecord{}, statuses: []int{missing},
+			example: Example{Query: query{"limit": 10, "refused": false}}},
 		{pattern: "POST /v1/audit", id: "addAuditRecords", in: protocol.RecordEntry{}, out: empty,
 			example: Example{Body: protocol.RecordEntry{Records: []protocol.AuditRecord{}},
 				Refused: []int{http.StatusForbidden}}},

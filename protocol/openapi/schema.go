@@ -54,6 +54,7 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[protocol.JobState]():   texts(protocol.JobStates),
 	reflect.TypeFor[protocol.WaitReason](): texts(protocol.WaitReasons()),
 	reflect.TypeFor[protocol.IdleReason](): texts(protocol.IdleReasons),
+	reflect.TypeFor[protocol.EventKind]():  texts(protocol.EventKinds()),
 }
 
 func texts[S ~string](values []S) (list []string) {

@@ -108,6 +108,7 @@ const (
 	OwnOnly // users below admin may make it only about what they have made
 	Changes // changes the state of the cluster
 	ToFile  // the body goes to a file, so it takes no memory
+	Page    // browsers send it; it is no part of the API, and makes requests of the API for its caller
 )
 
 type others = map[Role]Access
@@ -151,10 +152,12 @@ var Requests = []Request{
 		Purpose: "returns a blob that the caller may read. Status 404 also stands for a blob that the caller may not read"},
 	{Pattern: "PUT /v1/blobs/{digest}", Role: Submit, Kind: ToFile, Others: nil, Purpose: "stores a blob"},
 	{Pattern: "GET /v1/jobs", Role: Read, Kind: 0, Others: nil,
-		Purpose: "lists jobs (`jobs`) and their number (`total`) ([lists](#lists)). `?full=true` returns all keys"},
+		Purpose: "lists jobs (`jobs`), their number (`total`), and the number of each state (`states`) ([lists](#lists)). " +
+			"`?full=true` returns all keys"},
 	{Pattern: "POST /v1/jobs", Role: Submit, Kind: Changes, Others: nil,
 		Purpose: "submits a job, with the keys `token`, `spec`, `audit` and `shared`. Status 424: a blob that the spec " +
-			"names must be sent first, perhaps again"},
+			"names must be sent first, perhaps again. With `?check=true` it changes nothing, and returns the job that it " +
+			"would queue"},
 	{Pattern: "GET /v1/jobs/{job}", Role: Read, Kind: 0, Others: nil, Purpose: "returns a job by number or name"},
 	{Pattern: "GET /v1/jobs/{job}/changes", Role: Read, Kind: Stream, Others: nil,
 		Purpose: "sends the job as a line of JSON at once and after each change, until the job ends " +
@@ -182,9 +185,13 @@ var Requests = []Request{
 	{Pattern: "GET /v1/experiments/{name}/changes", Role: Read, Kind: Stream, Others: nil,
 		Purpose: "sends the experiment as a line of JSON at once and after each change, until all of its jobs have ended. " +
 			"`?runs=true` adds the runs that have ended ([streams](#streams-of-changes))"},
+	{Pattern: "GET /v1/experiments/{name}/grid", Role: Read, Kind: 0, Others: nil,
+		Purpose: "counts the runs of an experiment by method and dataset, with some of the failed runs. `?limit=N` returns " +
+			"only N methods, and `?from=N` begins with method N, counted from 0"},
 	{Pattern: "GET /v1/experiments/{name}/report", Role: Read, Kind: 0, Others: nil,
-		Purpose: "returns the report of the runs that have ended. `?format=F` is table, md, csv, json, latex or html; " +
-			"`no_times`, `sample`, `all_tests` (true or false) and `level` are as the flags of `coppice experiment report`. " +
+		Purpose: "returns the report of the runs that have ended. `?format=F` is table, md, csv, json, latex, html or " +
+			"fragment ([formats](reports.md#formats)); `no_times`, `sample`, `all_tests` (true or false) and `level` are as " +
+			"the flags of `coppice experiment report`. " +
 			"An experiment of more than 200,000 runs (20,000 with recorded data) is refused"},
 	{Pattern: "POST /v1/experiments/{name}/cancel", Role: Submit, Kind: OwnOnly | Changes, Others: nil,
 		Purpose: "cancels the jobs of an experiment that have not ended"},
@@ -216,13 +223,29 @@ var Requests = []Request{
 		Purpose: "revokes a token. Its open streams end within a second"},
 	{Pattern: "GET /v1/audit", Role: Admin, Kind: 0, Others: nil,
 		Purpose: "lists the newest [audit records](../security.md#audit-records), the newest first (sorted by `time`, then " +
-			"by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME` and `?refused=true` choose"},
+			"by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME`, `?refused=true` " +
+			"and `?after=NUMBER` (records that follow this one) choose"},
 	{Pattern: "POST /v1/audit", Role: "", Kind: Changes, Others: others{Coordinator: Full},
 		Purpose: "keeps the refusals that another coordinator has counted"},
 	{Pattern: "GET /v1/revocations", Role: Admin, Kind: 0, Others: nil, Purpose: "lists the revoked certificates"},
 	{Pattern: "POST /v1/revocations", Role: Admin, Kind: Changes, Others: nil,
 		Purpose: "revokes a certificate of a cluster with TLS. The keys are `serial`, and optionally " +
 			"`identity` and `until`"},
+	{Pattern: "GET /{$}", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "leads to the page"},
+	{Pattern: "GET /ui", Role: Read, Kind: AnyAnswers | Page, Purpose: "shows the first view of the page"},
+	{Pattern: "GET /ui/{view...}", Role: Read, Kind: AnyAnswers | Page, Purpose: "shows a view of the page"},
+	{Pattern: "GET /ui/live", Role: Read, Kind: AnyAnswers | Page | Stream,
+		Purpose: "sends the regions of the first view that change, as server-sent events"},
+	{Pattern: "GET /ui/live/{view...}", Role: Read, Kind: AnyAnswers | Page | Stream,
+		Purpose: "sends the regions of a view that change, as server-sent events"},
+	{Pattern: "POST /ui/{action...}", Role: Read, Kind: AnyAnswers | Page,
+		Purpose: "makes a change, as the request of the API that it stands for permits"},
+	{Pattern: "GET /ui/login", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "asks for a token"},
+	{Pattern: "POST /ui/login", Role: Anonymous, Kind: AnyAnswers | Page,
+		Purpose: "exchanges a token for a cookie ([sessions](../security.md#sessions-of-browsers))"},
+	{Pattern: "POST /ui/logout", Role: Anonymous, Kind: AnyAnswers | Page, Purpose: "removes the cookie"},
+	{Pattern: "GET /ui/static/{hash}/{file}", Role: Anonymous, Kind: AnyAnswers | Page,
+		Purpose: "returns the style sheet, the script or the icon"},
 }
 
 // byPattern finds a row of Requests.
@@ -243,11 +266,33 @@ var routes = func() *http.ServeMux {
 	return mux
 }()
 
+// Open reports whether callers without an identity may make a request, or one that asks about it.
+func Open(r *http.Request) bool {
+	if r.Method == http.MethodOptions {
+		other := *r
+		other.Method = http.MethodGet
+		r = &other
+	}
+	row := rowOf(r)
+	return row != nil && (row.Role == Anonymous || row.Others[Anonymous] != None)
+}
+
+// OfPage reports whether a path is of the page, which browsers show.
+func OfPage(path string) bool { return path == PagePath || strings.HasPrefix(path, PagePath+"/") }
+
+// PagePath is the path of the page's first view. Those of the other views are below it.
+const PagePath = "/ui"
+
+// rowOf finds the row of a request, or nil.
+func rowOf(r *http.Request) *Request {
+	_, pattern := routes.Handler(r)
+	return byPattern[pattern]
+}
+
 // Is reports what a request is, as Requests says. A property that depends on the query is left out if the query
 // does not have it.
 func Is(r *http.Request) Kind {
-	_, pattern := routes.Handler(r)
-	row := byPattern[pattern]
+	row := rowOf(r)
 	if row == nil {
 		return 0
 	}

@@ -237,11 +237,14 @@ func TestPools(t *testing.T) {
 // refusals is the request of a coordinator that has counted refusals.
 const refusals = "POST /v1/audit"
 
-// table returns Requests as a table in Markdown.
-func table() string {
+// table returns the requests of the API, or of the page, as a table in Markdown.
+func table(page bool) string {
 	var b strings.Builder
 	b.WriteString("| request | from | answered by | purpose |\n| --- | --- | --- | --- |\n")
 	for _, r := range Requests {
+		if page != (r.Kind&Page != 0) {
+			continue
+		}
 		from := []string{string(r.Role)}
 		switch {
 		case r.Role == "":
@@ -273,19 +276,23 @@ func table() string {
 	return b.String()
 }
 
-// TestRequests: docs/reference/http.md has the table of requests.
+// TestRequests: docs/reference/http.md has the tables of requests.
 func TestRequests(t *testing.T) {
-	const page, begin, end = "../../docs/reference/http.md", "TestRequests -update -->\n", "<!-- end -->\n"
+	const page = "../../docs/reference/http.md"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, ok := strings.Cut(string(b), begin)
-	_, tail, also := strings.Cut(rest, end)
-	if !ok || !also {
-		t.Fatal("http.md has no place for the table of requests")
+	want := string(b)
+	for begin, table := range map[string]string{"TestRequests -update -->\n": table(false),
+		"TestRequests -update: page -->\n": table(true)} {
+		head, rest, ok := strings.Cut(want, begin)
+		_, tail, also := strings.Cut(rest, "<!-- end")
+		if !ok || !also {
+			t.Fatal("http.md has no place for the table of requests")
+		}
+		want = head + begin + "\n" + table + "\n<!-- end" + tail
 	}
-	want := head + begin + "\n" + table() + "\n" + end + tail
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -307,14 +314,15 @@ func TestOnHTTP(t *testing.T) {
 		for _, role := range append(roles, "", "other") {
 			access[role] = OnHTTP(role, method, route)
 		}
-		if open := r == "GET /healthz" || r == "GET /readyz"; !open && access[Anonymous] != None ||
+		page := byPattern[r] != nil && byPattern[r].Kind&Page != 0
+		if open := r == "GET /healthz" || r == "GET /readyz" || page; !open && access[Anonymous] != None ||
 			access[""] != access[Anonymous] || access["other"] != access[Anonymous] {
 			t.Errorf("%s is open to anybody: %v", r, access)
 		}
 		if !(access[Anonymous] <= access[Read] && access[Read] <= access[Submit] && access[Submit] <= access[Admin]) {
 			t.Errorf("%s: a role may do less than the role before it: %v", r, access)
 		}
-		if method != "GET" {
+		if method != "GET" && !page { // the page makes a request of the API for its caller
 			for _, role := range []Role{Read, Worker, Pool, Serve, Coordinator} {
 				if access[role] != None && (r != refusals || role != Coordinator) {
 					t.Errorf("%s may be called by %s", r, role)

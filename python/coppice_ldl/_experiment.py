@@ -116,7 +116,7 @@ class Report:
 
         Parameters
         ----------
-        kind : {"table", "md", "csv", "latex", "html", "json"}
+        kind : {"table", "md", "csv", "latex", "html", "fragment", "json"}
         **options
             Flags of ``coppice experiment report``: ``no_times=True``, ``level=0.01``, ``all_tests=True``, ``sample=True``,
             ``transpose=True``, ``against="structrf"``, and, if `kind` is ``"latex"``, ``bare=True``.

@@ -11,7 +11,7 @@ from sphinx.util import logging
 NAVIGATION = {
     "Tutorial": "docs/tutorial",
     "How-to guides": """docs/guides/own-data docs/guides/targets docs/guides/get-data docs/guides/choose-an-algorithm docs/guides/tune docs/guides/enhance-labels
-        docs/guides/incomplete-labels docs/guides/explain docs/guides/intervals docs/guides/export docs/guides/export-onnx docs/guides/verify
+        docs/guides/incomplete-labels docs/guides/page docs/guides/explain docs/guides/intervals docs/guides/export docs/guides/export-onnx docs/guides/verify
         docs/guides/experiments docs/guides/own-methods docs/guides/reports docs/guides/reproduce-the-papers docs/python/index
         docs/python/from-scikit-learn docs/python/from-pyldl docs/python/model-hubs deploy/README docs/guides/kubernetes docs/security docs/guides/operate
         docs/guides/monitor SECURITY CONTRIBUTING algorithms/README""",

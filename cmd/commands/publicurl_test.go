@@ -11,14 +11,15 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestPrefix: commands reach a coordinator below a path, and what they advise has the path.
-func TestPrefix(t *testing.T) {
+// TestPublicURL: commands reach a coordinator below the path of its public URL, and what they advise has the path. The
+// page's address begins with the URL.
+func TestPublicURL(t *testing.T) {
 	dir, address := t.TempDir(), testkit.FreeAddress(t)
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	ends := make(chan cmdtest.Ended, 1)
 	go func() {
 		ends <- cmdtest.RunContext(ctx, "coordinator", "--dir", filepath.Join(dir, "a"), "--peers", "a="+address,
-			"--http-prefix", "/ml/coppice")
+			"--public-url", "https://Example.org/ml/coppice/")
 	}()
 	defer func() { cancel(); testkit.Receive(t, "the end of the coordinator", ends) }()
 	server := "http://" + address + "/ml/coppice"
@@ -40,10 +41,16 @@ func TestPrefix(t *testing.T) {
 		!strings.Contains(e.Stderr, "the API below /ml/coppice: replace /other by it in --server") {
 		t.Errorf("another path: exit code %d: %s", e.Code, e.Stderr)
 	}
-	for _, prefix := range []string{"coppice", "/", "/v1", "/a//b", "/a b", "/a/", "/.."} {
-		if e := cmdtest.Run(t, "coordinator", "--dir", filepath.Join(dir, "x"), "--http-prefix",
-			prefix); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--http-prefix") {
-			t.Errorf("--http-prefix %s: exit code %d: %s", prefix, e.Code, e.Stderr)
+	if out := cmdtest.Works(t, "cluster", "--server", server, "-o", "json"); !strings.Contains(out,
+		`"https://example.org/ml/coppice"`) {
+		t.Errorf("the cluster has no public URL: %s", out)
+	}
+	for _, wrong := range []string{"coppice", "/coppice", "https://h/v1", "https://h/a//b", "https://h/a b", "ftp://h",
+		"https://h/ui/x", "https://h/..", "https://", "https://h:x", "https://u:p@h", "https://h?x=1", "https://h#x",
+		"https:h"} {
+		if e := cmdtest.Run(t, "coordinator", "--dir", filepath.Join(dir, "x"), "--public-url",
+			wrong); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--public-url") {
+			t.Errorf("--public-url %s: exit code %d: %s", wrong, e.Code, e.Stderr)
 		}
 	}
 	if e := cmdtest.Run(t, "job", "list", "--server", "https://h/v1"); e.Code != cli.ExitUsage ||
