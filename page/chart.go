@@ -132,10 +132,10 @@ func (c *chart) mark(m mark, at float64) {
 	p := placed{At: at, Y: marginTop - 5, Text: m.Text, Kind: m.Kind, Label: m.Label}
 	if n := len(c.Marks) - 1; m.Kind != eventMark {
 		p.Y = marginTop + plotHeight - 5
-		if n >= 0 && c.Marks[n].Kind != eventMark && at-c.Marks[n].At < 2*markApart {
+		if n >= 0 && c.Marks[n].Kind != eventMark && math.Abs(at-c.Marks[n].At) < 2*markApart {
 			p.Y -= 15
 		}
-	} else if n >= 0 && c.Marks[n].Kind == eventMark && at-c.Marks[n].At < markApart {
+	} else if n >= 0 && c.Marks[n].Kind == eventMark && math.Abs(at-c.Marks[n].At) < markApart {
 		last := &c.Marks[n]
 		first, _, _ := strings.Cut(last.Label, "-")
 		last.Text, last.Label = last.Text+"; "+m.Text, first+"-"+m.Label
@@ -172,8 +172,11 @@ func ticks(s span, n int) (all []float64) {
 			break
 		}
 	}
-	for i := math.Ceil(s.lo / step); i*step <= s.hi; i++ {
-		all = append(all, i*step)
+	first := math.Ceil(s.lo / step)
+	for i := range n + 2 { // so far above 0 that first+1 is first, the loop would have no end
+		if v := (first + float64(i)) * step; v <= s.hi && (len(all) == 0 || v > all[len(all)-1]) {
+			all = append(all, v)
+		}
 	}
 	return all
 }
