@@ -107,9 +107,10 @@ func TestLastingErrors(t *testing.T) {
 
 // TestSharedFeeds: a live view is shared by browsers of the same caller only, and ends with the last of them.
 func TestSharedFeeds(t *testing.T) {
-	ended := make(chan struct{}, 10)
+	begun, ended := make(chan struct{}, 10), make(chan struct{}, 10)
 	s := newSite(Config{})
 	wait := func(v *visit) (*view, error) {
+		begun <- struct{}{}
 		<-v.Context().Done()
 		ended <- struct{}{}
 		return nil, v.Context().Err()
@@ -140,6 +141,9 @@ func TestSharedFeeds(t *testing.T) {
 		if leaves = append(leaves, leave); other == first {
 			t.Errorf("callers with another %s share a feed", what)
 		}
+	}
+	for range leaves {
+		<-begun
 	}
 	for _, leave := range leaves {
 		leave()
