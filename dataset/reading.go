@@ -13,7 +13,7 @@ import (
 // were ignored. A dataset and its models keep it, so that OpenFor reads later files in the
 // same way. Like names it is no part of a dataset's digest.
 type Reading struct {
-	// Kind is the kind of the file: "csv", "libsvm", "npz", "npy" or "mat".
+	// Kind is the kind of the file: "csv", "libsvm", "npz", "npy", "mat", "arff" or "parquet".
 	Kind string `json:"kind,omitempty"`
 	// Columns is the number of columns of a CSV file, or of features of another file before
 	// some were chosen.
@@ -38,6 +38,7 @@ type Reading struct {
 	Intervals      []string  `json:"intervals,omitempty"`
 	Groups         string    `json:"groups,omitempty"`
 	RowNames       string    `json:"row_names,omitempty"`
+	ReadColumns    []string  `json:"read_columns,omitempty"` // {columns}
 	FeatureColumns []string  `json:"feature_columns,omitempty"`
 	Drop           []string  `json:"drop,omitempty"`
 	Header         Header    `json:"header,omitempty"`
@@ -107,6 +108,7 @@ func (r *Reading) Options() (all []Option) {
 	add("groups", r.Groups)
 	add("row-names", r.RowNames)
 	add("header", string(r.Header))
+	list("columns", r.ReadColumns)
 	list("feature-columns", r.FeatureColumns)
 	list("drop", r.Drop)
 	var categories []string

@@ -216,7 +216,8 @@ func (q *quickstart) next(w io.Writer, c *QuickstartCmd, info *protocol.Cluster)
 	fmt.Fprintln(w, "\nWhere to look next:")
 	if !c.Stay {
 		fmt.Fprintln(w, "  coppice quickstart --stay              the same, but the cluster keeps running")
-		fmt.Fprintln(w, "  coppice quickstart --data FILE         with data of your own: .mat, .npz, .npy, .csv, .libsvm")
+		fmt.Fprintln(w, "  coppice quickstart --data FILE         with data of your own: .mat, .npz, .npy, .csv, .libsvm, "+
+			".arff, .parquet")
 		fmt.Fprintln(w, "  coppice train --local --data FILE      without a cluster; the model's digest is the same")
 		fmt.Fprintln(w, "  coppice algorithm list                 lists the algorithms; algorithm show NAME lists the "+
 			"settings")

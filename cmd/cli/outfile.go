@@ -291,11 +291,20 @@ func CheckNotInput(flag, out string, inputs ...string) error {
 
 // FormatFlag is the format of a table that a command writes to --out.
 type FormatFlag struct {
-	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout, devices and descriptors)."`
+	Format string `enum:",csv,csv.gz,npz,parquet" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz, npz or, for samples and predictions, parquet (default: from the end of the file's name; csv for stdout, devices and descriptors)."`
 }
 
-// FormatOf returns the format of a file to write; errors are usage errors.
+// FormatOf returns the format of a file to write, which is no Parquet file; errors are usage errors.
 func (f *FormatFlag) FormatOf(path string) (write.Format, error) {
+	format, err := f.SamplesFormatOf(path)
+	if err == nil && format == write.Parquet {
+		return "", Usagef("%s: this table cannot be written as Parquet; give a name that ends in .csv, .csv.gz or .npz", path)
+	}
+	return format, err
+}
+
+// SamplesFormatOf is FormatOf for samples and predictions, which may be a Parquet file.
+func (f *FormatFlag) SamplesFormatOf(path string) (write.Format, error) {
 	ending, ok := write.FormatOf(path)
 	given := write.Format(f.Format)
 	switch {
@@ -309,5 +318,5 @@ func (f *FormatFlag) FormatOf(path string) (write.Format, error) {
 		return write.CSV, nil
 	}
 	return "", Usagef("%s: the format of the file to write is unknown; give {format}, or a name that ends in .csv, "+
-		".csv.gz or .npz", path)
+		".csv.gz, .npz or .parquet", path)
 }

@@ -153,8 +153,7 @@ var Groups = kong.Groups{
 	"data": "How a data file is read:",
 }
 
-const description = "Coppice trains label distribution learning models on many machines, and loses no work when a " +
-	"machine fails."
+const description = "Coppice trains label distribution learning models, and loses no work."
 
 // HelpCmd is --help as a command.
 type HelpCmd struct {

@@ -111,7 +111,7 @@ type serviceCommands struct {
 	Worker      clustercmd.WorkerCmd      `cmd:"" group:"services" help:"Run a worker."`
 	Cluster     clustercmd.Cmd            `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
 	Certs       clustercmd.CertsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
-	Audit       clustercmd.AuditCmd       `cmd:"" group:"services" help:"Show who asked a cluster for which change, and what was refused."`
+	Audit       clustercmd.AuditCmd       `cmd:"" group:"services" help:"Show who asked for which change, and what was refused."`
 	Token       clustercmd.TokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
 	Backup      clustercmd.BackupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
 	Restore     clustercmd.RestoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`

@@ -26,25 +26,26 @@ import (
 // FileFlags say which columns or variables of a data file are what.
 type FileFlags struct {
 	Labels       string   `enum:",distributions,incomplete,age,class,counts,bounded" default:"" placeholder:"KIND" group:"data" help:"Kind of labels: distributions; incomplete (degrees may be missing); age (see --sigma); class; counts; or bounded, real numbers (default: distributions; for predict and evaluate, as for training)."`
-	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a CSV file: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
-	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV file (default: label_, y_)."`
+	LabelColumns []string `placeholder:"C" group:"data" help:"Label columns of a table: names, numbers counted from 0, \"last\", or ranges such as 3:last."`
+	LabelPrefix  []string `seldom:"" placeholder:"P" group:"data" help:"Prefix of the names of label columns in a CSV, ARFF or Parquet file (default: label_, y_)."`
 	Names        string   `seldom:"" placeholder:"FILE" group:"data" help:"JSON file with names: {\"features\": [...], \"labels\": [...], \"rows\": [...]}."`
-	RowNames     string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file with the names of the samples."`
+	RowNames     string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV, ARFF or Parquet file with the names of the samples."`
 	Header       string   `seldom:"" enum:"auto,yes,no" default:"auto" group:"data" help:"Whether a CSV file begins with a header line: auto, yes or no."`
 
-	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, listed as for --label-columns (default: all columns that have no other use). For other formats than CSV: the features to use."`
-	Drop           []string `placeholder:"C" group:"data" help:"Columns to leave out, listed as for --label-columns. For other formats than CSV: the features to leave out."`
+	Columns        []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV, ARFF or Parquet file to read, listed as for --label-columns (default: all). Of a Parquet file only these are read from disk."`
+	FeatureColumns []string `placeholder:"C" group:"data" help:"Feature columns, listed as for --label-columns (default: all columns that have no other use); in other formats, features."`
+	Drop           []string `placeholder:"C" group:"data" help:"Columns, or features of other formats, to leave out, listed as for --label-columns."`
 	Delimiter      string   `seldom:"" placeholder:"D" group:"data" help:"Delimiter between the columns of a CSV file: one character, or tab (default: , ; | or tab, detected in the first lines)."`
 	Decimal        string   `seldom:"" placeholder:"M" group:"data" help:"Decimal mark of a CSV file: . or , (default: detected in the first lines)."`
 	Thousands      string   `seldom:"" placeholder:"M" group:"data" help:"Thousands separator in the numbers of a CSV file: , or . or ' or a blank (default: none)."`
 	Encoding       string   `seldom:"" placeholder:"NAME" group:"data" help:"Encoding of a text file: utf-8, utf-16, utf-16le, utf-16be, latin-1, windows-1252, shift_jis, gbk and others (default: the encoding of the byte order mark, or else UTF-8)."`
-	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV file to read as categories, listed as for --label-columns. Each level of a category becomes a feature, which is 1 in the samples of that level and 0 in all others. The model keeps the levels."`
+	Categories     []string `seldom:"" placeholder:"C" group:"data" help:"Columns of a CSV, ARFF or Parquet file to read as categories, listed as for --label-columns. Each level of a category becomes a feature, which is 1 in the samples of that level and 0 in all others. The model keeps the levels."`
 	Missing        string   `placeholder:"M" group:"data" help:"What to do about missing values: refuse the file; drop the samples; or replace missing features by a number, or by the mean or median of the training samples (default: refuse; for predict and evaluate, as for training)."`
 
 	Images           string `seldom:"" placeholder:"DIR" group:"data" help:"Folder with PNG and JPEG images, whose names are in a column of the CSV file (image, file, filename, or --row-names). The features are the pixels of the images, resized to --shape (1xHxW grey, 3xHxW red, green, blue)."`
 	FeaturesVariable string `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the features (default: features)."`
 	ZeroBased        bool   `seldom:"" group:"data" help:"Feature indices of a libsvm file begin at 0, even if no index in the file is 0."`
-	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"Format of the data file, whatever its name; required for stdin (-): csv, tsv, libsvm, npz, npy or mat; also csv.gz, tsv.gz or libsvm.gz."`
+	DataFormat       string `seldom:"" placeholder:"F" group:"data" help:"Format of the data file, whatever its name; required for stdin (-): csv, tsv, libsvm, npz, npy, mat, arff or parquet; also csv.gz, tsv.gz, libsvm.gz or arff.gz."`
 }
 
 // Options returns the flags as options of package dataset. Errors are usage errors.
@@ -60,7 +61,7 @@ func (f *FileFlags) Options() (o read.OpenOptions, err error) {
 	if f.Header != "auto" {
 		o.CSV.Header = dataset.Header(f.Header)
 	}
-	o.FeatureColumns, o.Drop, o.CSV.Categories = f.FeatureColumns, f.Drop, f.Categories
+	o.Columns, o.FeatureColumns, o.Drop, o.CSV.Categories = f.Columns, f.FeatureColumns, f.Drop, f.Categories
 	o.CSV.Images, o.Arrays.FeaturesVariable, o.Libsvm.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased,
 		f.DataFormat
 	if f.DataFormat != "" && !slices.Contains(read.Formats(), f.DataFormat) {
@@ -107,7 +108,7 @@ type DataFlags struct {
 	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
 	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person; --folds groups needs it."`
 	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
-	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features."`
+	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features. For an ARFF file, the XML file that lists its labels (default: the file of the same name with .xml, if there is one)."`
 	Normalize      bool     `group:"data" help:"Divide the labels of each sample by their sum."`
 	Tolerance      float64  `seldom:"" placeholder:"T" group:"data" help:"How much the sum of a sample's labels may differ from 1 (default: 0.0001)."`
 }
@@ -148,7 +149,7 @@ func (d *DataFlags) AsRead(r *dataset.Reading, sameKind bool) {
 		text(flag, value)
 	}
 	for flag, value := range map[*[]string][]string{&d.LabelColumns: r.LabelColumns, &d.LabelPrefix: r.LabelPrefix,
-		&d.Intervals: r.Intervals, &d.FeatureColumns: r.FeatureColumns, &d.Drop: r.Drop} {
+		&d.Intervals: r.Intervals, &d.Columns: r.ReadColumns, &d.FeatureColumns: r.FeatureColumns, &d.Drop: r.Drop} {
 		list(flag, value)
 	}
 	d.ZeroBased = d.ZeroBased || r.ZeroBased

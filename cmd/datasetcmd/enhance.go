@@ -25,7 +25,7 @@ type enhanceCmd struct {
 	Normalise string   `enum:"softmax,sum" default:"softmax" help:"How distributions are made of scores. softmax: their softmax; sum: negative scores become 0, then all are divided by their sum."`
 	Binarise  *float64 `placeholder:"T" help:"The labels are distributions: make logical labels of them, by falling probability until their sum exceeds T, and compare the result with the distributions. Papers use 0.5."`
 	Truth     string   `placeholder:"FILE" help:"File with the true distributions of the same samples, in the same order, to compare the result with. It is read with the same flags."`
-	Out       string   `placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. With --binarise or --truth, it may be left out."`
+	Out       string   `placeholder:"FILE" help:"File to write: .csv, .csv.gz, .npz or .parquet; - for stdout. With --binarise or --truth, it may be left out."`
 
 	cli.FormatFlag
 	cli.ThreadsFlag
@@ -81,7 +81,7 @@ func (c *enhanceCmd) Run(a *cli.App) error {
 		return err
 	}
 	if c.Out != "" {
-		if _, err := c.FormatOf(c.Out); err != nil {
+		if _, err := c.SamplesFormatOf(c.Out); err != nil {
 			return err
 		}
 	}

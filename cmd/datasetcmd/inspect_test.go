@@ -240,7 +240,7 @@ func TestReadingRefusals(t *testing.T) {
 		{"train --local --data @/x.csv --missing mode", 2, []string{"--missing", "refuse, drop, mean, median or a number"}},
 		{"train --local --data @/x.csv --data-format xml", 2, []string{"--data-format", "csv.gz"}},
 		{"train --local --data -", 2, []string{"--data-format", "csv"}},
-		{"train --local --data @/x.xlsx", 1, []string{"x.xlsx", "as CSV"}},
+		{"train --local --data @/x.xlsx", 1, []string{"x.xlsx", "read_excel", "to_csv"}},
 		{"train --local --data @/x.csv --labels-variable y", 1, []string{"x.csv", "--labels-variable", ".npz"}},
 		{"train --local --data @/x.csv --drop y", 1, []string{"x.csv", `no column "y"`, "x, label_a"}},
 		{"dataset inspect @/x.csv --missing drop", 2, []string{"--missing"}},

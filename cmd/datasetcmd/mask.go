@@ -17,8 +17,8 @@ import (
 )
 
 type maskCmd struct {
-	Data       string  `required:"" placeholder:"FILE" help:"Data file with complete label distributions: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format)."`
-	Out        string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
+	Data       string  `required:"" placeholder:"FILE" help:"Data file with complete label distributions: .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet; - for stdin (see --data-format)."`
+	Out        string  `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz, .npz or .parquet; - for stdout."`
 	Rate       float64 `placeholder:"F" help:"Fraction of the degrees to hide. Papers call the rest, 1 - F, the observed rate."`
 	Unlabelled float64 `placeholder:"F" help:"Fraction of the samples that lose all of their degrees."`
 	Pattern    string  `enum:"uniform,weighted,golden" default:"uniform" help:"Which degrees --rate hides. uniform: each with the same probability; weighted: a fixed number, drawn with the weights 1 - d, as PyLDL does; golden: the degrees that this documentation and its tests use, whatever the seed."`
@@ -65,7 +65,7 @@ func (c *maskCmd) Run(a *cli.App) error {
 	case o.Weighted && c.Unlabelled > 0:
 		return cli.Usagef("{unlabelled} cannot be combined with {pattern=weighted}")
 	}
-	format, err := c.FormatOf(c.Out)
+	format, err := c.SamplesFormatOf(c.Out)
 	if err != nil {
 		return err
 	}

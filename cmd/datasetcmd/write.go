@@ -27,7 +27,7 @@ import (
 )
 
 type convertCmd struct {
-	Data  string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Data  string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Out   string `required:"" placeholder:"FILE.npz" help:"File to write: .npz; - for stdout."`
 	Store bool   `seldom:"" help:"Write the arrays uncompressed."`
 
@@ -84,7 +84,7 @@ func (c *convertCmd) Run(a *cli.App) error {
 
 type generateCmd struct {
 	Kind     string   `enum:"artificial,random,ages,textures,smooth,leaves,interactions,sparse,noisy,ordered" default:"artificial" help:"Kind of dataset. artificial: the set of Geng 2016 with 3 features and 3 labels; random: any size, dense or sparse; ages: images of 32 x 32 pixels that show an age; textures: images of 64 x 64 pixels, each with a map of classes, for dataset patches; smooth, leaves, interactions, sparse, noisy, ordered: datasets for comparing algorithms at any number of samples (docs/reference/data-formats.md)."`
-	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout. With --kind textures: a folder, in which the folders images and maps are made."`
+	Out      string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz, .npz or .parquet; - for stdout. With --kind textures: a folder, in which the folders images and maps are made."`
 	Rows     *int     `placeholder:"N" help:"Number of samples (default: 2500; for --kind ages, 2000)."`
 	Grid     int      `placeholder:"N" help:"With --kind artificial: a grid of N x N samples instead of random samples, for the colour map of evaluate --figures. Geng 2016 uses 51."`
 	Features *int     `placeholder:"N" help:"Number of features for --kind random (default: 100)."`
@@ -155,7 +155,7 @@ func (r *written) text(w io.Writer) {
 
 // writeData writes samples to a data file.
 func writeData(a *cli.App, path string, f *cli.FormatFlag, src dataset.Source) error {
-	format, err := f.FormatOf(path)
+	format, err := f.SamplesFormatOf(path)
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func orDefault[T int | float64](v *T, d T) T {
 type patchesCmd struct {
 	Images     string   `required:"" placeholder:"DIR" help:"Folder with PNG and JPEG images."`
 	Maps       string   `required:"" placeholder:"DIR" help:"Folder with a map of classes for each image: a PNG file of the same name and size. Its pixels are classes: palette numbers, levels of grey, or colours."`
-	Out        string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz."`
+	Out        string   `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz, .npz or .parquet."`
 	Patch      int      `default:"9" placeholder:"N" help:"Side of a patch in pixels. The class of a patch is the class of the pixel at its centre."`
 	Stride     int      `default:"2" placeholder:"N" help:"Distance in pixels from a patch to the next patch."`
 	Channels   int      `enum:"1,3" default:"1" help:"Channels of a pixel: 1 (grey) or 3 (red, green, blue)."`

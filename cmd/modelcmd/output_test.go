@@ -116,7 +116,7 @@ func TestOutputRefusals(t *testing.T) {
 	} {
 		for args, says := range map[string]string{
 			"--out @/x.txt":              "x.txt: the format of the file to write is unknown",
-			"--out @/x.parquet":          ".csv, .csv.gz or .npz",
+			"--out @/x.feather":          ".csv, .csv.gz, .npz or .parquet",
 			"--out @/x.npz --format csv": "x.npz ends in .npz",
 			"--out - -o json":            "-o json",
 		} {

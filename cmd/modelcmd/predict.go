@@ -26,7 +26,7 @@ type PredictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
 	Data  string `placeholder:"FILE" help:"Data file, or a JSON object with the .npy file of each array, or - for stdin; labels in the file are ignored."`
 	Image string `placeholder:"FILE" help:"PNG or JPEG image, instead of --data. A model of patches predicts the class of each pixel."`
-	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz or .npz; - for stdout. With --image: a .png file with a palette of the classes."`
+	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz, .npz or .parquet; - for stdout. With --image: a .png file with a palette of the classes."`
 
 	intervalFlags
 	cli.FormatFlag
@@ -63,7 +63,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	case c.Image != "":
 		return c.labelImage(a)
 	}
-	format, err := c.FormatOf(c.Out)
+	format, err := c.SamplesFormatOf(c.Out)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,11 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	reading := progress.Reading(a.Ctx, "predicting", importer.Checks{})
 	reading.LeftOut = dropped.Add
 	put := m.WriteCSV
-	if format == write.NPZ {
+	switch format {
+	case write.NPZ:
 		put = m.WriteNPZ
+	case write.Parquet:
+		put = m.WriteParquet
 	}
 	rows, err := put(out, src, reading)
 	progress.Clear()

@@ -94,7 +94,7 @@ func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 		return nil, err
 	}
 	format, failed := read.FormatOf(path, o)
-	if failed != nil || format != "csv" {
+	if failed != nil || !read.IsTable(format) {
 		if found == nil && (errors.As(err, &ways) || errors.Is(err, dataset.ErrAmbiguous)) {
 			r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
 			if _, failed := r.branch(dataset.Way{}, err, r.tryWhole); failed != nil {
@@ -108,7 +108,7 @@ func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 		}
 		return found, err
 	}
-	return inspectColumns(path, o, io, found, err)
+	return inspectColumns(path, format, o, io, found, err)
 }
 
 // refused describes a file that cannot be read.
@@ -119,7 +119,7 @@ func refused(file string) *Inspection {
 
 // inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the
 // columns seem to be and how the file can be read.
-func inspectColumns(path string, o read.OpenOptions, io importer.Options, found *Inspection,
+func inspectColumns(path, format string, o read.OpenOptions, io importer.Options, found *Inspection,
 	err error) (*Inspection, error) {
 	r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
 	r.o.Labels.Columns, r.o.FeatureColumns, r.o.Drop = dataset.Trimmed(o.Labels.Columns),
@@ -149,7 +149,9 @@ func inspectColumns(path string, o read.OpenOptions, io importer.Options, found 
 			r.Flags = []dataset.Flag{}
 		}
 	}
-	found.Encoding = cmp.Or(o.Encoding, read.EncodingOf(path))
+	if format != "parquet" {
+		found.Encoding = cmp.Or(o.Encoding, read.EncodingOf(path))
+	}
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
 		if c, _ := p.table.Choose(&o); c.RowName >= 0 && !p.wide && r.refused == "" && err == nil {

@@ -174,7 +174,7 @@ func TestBesideRefuses(t *testing.T) {
 		datasettest.MustContain(t, err, says)
 	}
 	_, err := OpenFile(t, "a.libsvm", "3 1:2\n", Aged())
-	datasettest.MustContain(t, err, "a.libsvm", "--values can only be used with CSV, .mat and .npz files")
+	datasettest.MustContain(t, err, "a.libsvm", "--values can only be used with CSV, ARFF, Parquet, .mat and .npz files")
 }
 
 // TestBesideDropped: rows without a group or a number are left out, and groups follow.

@@ -37,7 +37,7 @@ func (s *csvSource) findLevels() error {
 	columns := slices.Sorted(maps.Keys(sets)) // of two faults in a row, the first one is told
 	var row dataset.Row
 	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
-		if s.leavesOut(record) {
+		if s.leavesOut(record, r) {
 			return nil
 		}
 		row.Number = n
@@ -116,11 +116,11 @@ func (s *csvSource) inColumn(err error, i int) error {
 }
 
 // leavesOut reports whether the row of a record is left out for a missing value.
-func (s *csvSource) leavesOut(record []string) bool {
+func (s *csvSource) leavesOut(record []string, r *csvRecords) bool {
 	if !s.missing.Drop {
 		return false
 	}
-	missing := func(i int) bool { return i >= 0 && numbers.IsMissing(record[i]) }
+	missing := func(i int) bool { return i >= 0 && isMissing(record, r, i) }
 	c := &s.columns
 	return slices.ContainsFunc(c.features, missing) || slices.ContainsFunc(c.labels, missing) ||
 		slices.ContainsFunc(c.interval, missing) || missing(c.value) || missing(c.group)
@@ -148,7 +148,7 @@ func (s *csvSource) parseCategory(row *dataset.Row, k *levels, record []string, 
 		return s.inColumn(err, k.At)
 	case ok:
 		row.Values[from+i] = 1
-	case s.leavesOut(record):
+	case s.leavesOut(record, r):
 	case s.unseen == nil:
 		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels; {unseen=ignore} sets the "+
 			"category's features to 0", strings.TrimSpace(field), dataset.ListSome(k.Levels))

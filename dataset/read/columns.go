@@ -561,3 +561,38 @@ func (c *csvColumns) category(i int, k dataset.Category) {
 	}
 	c.categories[i] = &levels{Category: k}
 }
+
+// only returns o with all columns dropped that {columns} does not list.
+func (o *OpenOptions) only(names []string, n int) (*OpenOptions, error) {
+	if len(o.Columns) == 0 {
+		return o, nil
+	}
+	found, err := findColumns(names, n, o.Columns)
+	if err != nil {
+		return nil, errtext.Errorf(errtext.WrongData, "{columns}: %w", err)
+	}
+	listed := make([]bool, n)
+	for _, i := range found {
+		listed[i] = true
+	}
+	for _, item := range slices.Concat(o.Labels.Columns, o.FeatureColumns, o.CSV.Categories, o.Beside.names(),
+		[]string{o.CSV.RowNames}) {
+		named, err := findColumns(names, n, []string{item})
+		if i := slices.IndexFunc(named, func(i int) bool { return !listed[i] }); item != "" && err == nil && i >= 0 {
+			return nil, errtext.Errorf(errtext.WrongData, "{columns} does not list column %d %q (counted from 0), which "+
+				"another option names: add it to {columns}", named[i], dataset.NameAt(names, named[i]))
+		}
+	}
+	like := *o
+	like.Drop = slices.Clone(o.Drop)
+	dropped, err := findColumns(names, n, o.Drop)
+	if err != nil {
+		return nil, err
+	}
+	for i, yes := range listed {
+		if !yes && !slices.Contains(dropped, i) {
+			like.Drop = append(like.Drop, flagColumn(names, i))
+		}
+	}
+	return &like, nil
+}

@@ -17,8 +17,11 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// csvSource streams rows from a CSV file.
+// csvSource streams rows from a CSV file, or from another table.
 type csvSource struct {
+	table    table // nil: a CSV file
+	rows     int   // of the table; -1: unknown
+	allTexts bool  // all columns of the table are read, as texts
 	path     string
 	encoding string
 	dialect  dialect
@@ -82,6 +85,10 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 
 // eachRecord calls f with each row's number and record.
 func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) error) error {
+	if s.table != nil {
+		used, asText := s.uses()
+		return s.table.each(used, asText, f)
+	}
 	in, file, err := openText(s.path, s.encoding)
 	if err != nil {
 		return pathError(s.info.File, err)
@@ -114,6 +121,9 @@ func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) err
 
 // notes says how the file is read. It knows nothing of the columns yet.
 func (s *csvSource) notes() []errtext.Text {
+	if s.table != nil {
+		return s.info.Notes
+	}
 	d, between, before := &s.dialect, "blanks", "a point"
 	if d.delimiter != ' ' {
 		between = delimiterName(d.delimiter)
@@ -199,33 +209,31 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 	return first, err
 }
 
-func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
-	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, kind: o.Labels.Kind,
-		unseen:   o.CSV.Unseen,
-		encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
-	}
-	in, closer, err := openText(path, o.Encoding)
-	if err != nil {
-		return nil, pathError(s.info.File, err)
-	}
-	defer closer.Close()
-	first, err := s.begin(in, o)
+// open finds what the columns are.
+func (s *csvSource) open(o *OpenOptions) (dataset.Source, error) {
+	like, first, err := s.start(o)
 	if err != nil {
 		return nil, err
+	}
+	width, index := len(first), like.CSV.RowNames != o.CSV.RowNames
+	if o = like; o.set.schema != nil {
+		o = o.columnsLikeTraining(s.names, width)
+	}
+	if o, err = o.only(s.names, width); err != nil {
+		return nil, pathError(s.info.File, err)
 	}
 	records, c, m := s.head, &s.columns, s.dialect.marks
 	if !s.header {
 		records = append([][]string{first}, records...)
 	}
-	if o.set.schema != nil {
-		o = o.columnsLikeTraining(s.names, len(first))
-	}
 	if o.CSV.Images != "" {
-		o, err = o.columnOfImages(s.names, records, len(first))
+		o, err = o.columnOfImages(s.names, records, width)
 	}
 	if err == nil {
-		*c, err = chooseColumns(s.names, len(first), o)
+		*c, err = chooseColumns(s.names, width, o)
+	}
+	if err == nil && s.table != nil && c.rowNameFound {
+		records, err = s.firstNames()
 	}
 	var notes []errtext.Text
 	if err == nil {
@@ -233,6 +241,11 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	}
 	if err != nil {
 		return nil, pathError(s.info.File, err)
+	}
+	if s.table != nil {
+		if err := s.checkColumns(); err != nil {
+			return nil, err
+		}
 	}
 	if c.categories != nil {
 		if err := s.findLevels(); err != nil {
@@ -250,6 +263,13 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	}
 	s.head = nil
 	s.describe(o)
+	if s.table != nil {
+		s.info.Rows = s.rows
+	}
+	if index {
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %q, the index of pandas, has the names of the samples",
+			o.CSV.RowNames))
+	}
 	s.info.Notes = append(s.notes(), notes...)
 	return s, nil
 }
@@ -437,6 +457,11 @@ func (s *csvSource) parse(row *dataset.Row, n int, record []string, r *csvRecord
 
 // number reads a field of row n. A missing value is NaN if Missing allows it; else it is refused with advice.
 func (s *csvSource) number(n, column int, what dataset.ValueOf, record []string, r *csvRecords) (v float64, err error) {
+	if r.isNumber != nil && r.isNumber[column] {
+		if v := r.numbers[column]; v == v {
+			return v, nil
+		}
+	}
 	field, reason := record[column], errtext.Text("")
 	switch {
 	case !numbers.IsMissing(field):
@@ -499,6 +524,13 @@ func (t *Table) Each(f func(n int, record []string, file dataset.Measured) error
 
 // Choose returns what the columns are. After an error it has what was found before.
 func (t *Table) Choose(o *OpenOptions) (Columns, error) {
+	if t.s.table != nil {
+		o, _ = t.s.table.prepare(o)
+	}
+	o, err := o.only(t.s.names, t.Width)
+	if err != nil {
+		return Columns{RowName: -1, Category: make([]bool, t.Width), Used: make([]bool, t.Width)}, err
+	}
 	c, err := chooseColumns(t.s.names, t.Width, o)
 	all := Columns{Features: c.features, Labels: c.labels, Numbers: c.numberColumns(o.Labels.Kind == dataset.Class &&
 		!o.NoLabels), Used: c.used, RowName: c.rowName}
@@ -525,7 +557,7 @@ func (t *Table) Fitting(ways []dataset.Way, columns []int) (fit []dataset.Way, c
 	return t.s.fitting(ways, columns)
 }
 
-// OpenTable finds the dialect and the header of a CSV file.
+// OpenTable finds the dialect and the header of a CSV file, or the columns of another table.
 func OpenTable(path string, o *OpenOptions) (*Table, error) {
 	o.Called = cmp.Or(o.Called, CalledOf(path))
 	kind, err := kindOf(path, o)
@@ -534,13 +566,9 @@ func OpenTable(path string, o *OpenOptions) (*Table, error) {
 	}
 	given := *o
 	given.set.tabs = kind.tabs
-	s := &csvSource{path: path, encoding: o.Encoding, info: dataset.Info{File: o.Called}}
-	in, closer, err := openText(path, o.Encoding)
-	if err != nil {
-		return nil, pathError(s.info.File, err)
-	}
-	first, err := s.begin(in, &given)
-	closer.Close()
+	s := newTableSource(path, &given)
+	s.allTexts = true
+	_, first, err := s.start(&given)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ func (s *csvSource) fieldError(n, column int, reason errtext.Text, record []stri
 	switch label := slices.Contains(c.labels, column); {
 	case n == 0 && numbers.IsMissing(field) && s.hasNone(column):
 		reason = errtext.Sprintf("the column has no values; %s leaves it out", drop)
-	case n == 0 && s.header && !slices.ContainsFunc(c.features, isNumber) && !slices.ContainsFunc(c.labels, isNumber):
+	case n == 0 && s.header && s.table == nil && !slices.ContainsFunc(c.features, isNumber) &&
+		!slices.ContainsFunc(c.labels, isNumber):
 		reason += "; this line has no numbers: is it a second header line? A file may have only one header line"
 	// it is almost a number
 	case numbers.IsMissing(field), numbers.HasMarks(field), n > 0 && strings.ContainsAny(field, "0123456789"):
@@ -55,8 +56,8 @@ func (s *csvSource) fieldError(n, column int, reason errtext.Text, record []stri
 // hasNone reports whether a column has no value in any of several rows.
 func (s *csvSource) hasNone(column int) bool {
 	rows := 0
-	err := s.eachRecord(func(_ int, record []string, _ *csvRecords) error {
-		if rows++; !numbers.IsMissing(record[column]) {
+	err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
+		if rows++; !isMissing(record, r, column) {
 			return errFound
 		}
 		return nil

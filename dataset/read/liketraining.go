@@ -24,7 +24,7 @@ func given(r dataset.Reading, kind *fileKind, o *OpenOptions) dataset.Reading {
 	if r.RowNames == "" {
 		r.RowNames = o.CSV.RowNames
 	}
-	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.CSV.Header
+	r.ReadColumns, r.FeatureColumns, r.Drop, r.Header = o.Columns, o.FeatureColumns, o.Drop, o.CSV.Header
 	if o.CSV.Delimiter == '\t' {
 		r.Delimiter = tabWord
 	} else if o.CSV.Delimiter != 0 {
@@ -53,7 +53,7 @@ func passing(r *dataset.Reading, names []string, c *csvColumns, o *OpenOptions) 
 	if o.CSV.RowNames != "" && c.rowName >= 0 && names[c.rowName] != "" {
 		r.RowNames = names[c.rowName]
 	}
-	if r.Chosen = len(o.FeatureColumns) > 0; r.Chosen || len(o.Drop) == 0 {
+	if r.Chosen = len(o.FeatureColumns)+len(o.Columns) > 0; r.Chosen || len(o.Drop) == 0 {
 		return
 	}
 	dropped, _ := findColumns(names, len(names), o.Drop) // chooseColumns found them
@@ -79,7 +79,7 @@ func (o *OpenOptions) likeTraining(path string) {
 			o.took(name, value)
 		}
 	}
-	if kind.family == csvFiles || kind.family == libsvmFiles {
+	if kind.family == csvFiles || kind.family == libsvmFiles || kind.family == arffFiles {
 		if start, _ := textStart(path, 4); markOf(start) == "" {
 			take("encoding", &o.Encoding, r.Encoding)
 		}
@@ -107,7 +107,7 @@ func (o *OpenOptions) likeTraining(path string) {
 			return
 		}
 		take("labels-variable", &o.Arrays.LabelsVariable, r.LabelsVariable)
-		if o.sameScale() && r.Kind != familyNames[csvFiles] {
+		if o.sameScale() && !IsTable(r.Kind) {
 			take("values", &o.Beside.Values, r.Values)
 			o.takeIntervals()
 		}
@@ -135,7 +135,7 @@ func (o *OpenOptions) took(name, value string) {
 // columnsLikeTraining is o with the columns of a CSV file of n columns that were given for the
 // model's file and are in this file too; names is nil if the file has no header.
 func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
-	if o.set.schema.Reading.Kind != familyNames[csvFiles] {
+	if !IsTable(o.set.schema.Reading.Kind) {
 		return o
 	}
 	r, like := &o.set.schema.Reading, *o
@@ -166,7 +166,7 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 		like.tellDropped(names)
 		return &like
 	}
-	if len(o.FeatureColumns)+len(o.Drop) == 0 {
+	if len(o.FeatureColumns)+len(o.Drop)+len(o.Columns) == 0 {
 		like.chooseAsTrained()
 	}
 	if len(r.FeatureColumns) > 0 {
@@ -230,7 +230,7 @@ func (o *OpenOptions) choosesAsTrained() bool {
 		return false
 	}
 	r := &o.set.schema.Reading
-	return r.Kind != familyNames[csvFiles] && len(r.FeatureColumns)+len(r.Drop) > 0
+	return !IsTable(r.Kind) && len(r.FeatureColumns)+len(r.Drop) > 0
 }
 
 // chooseLikeTraining has those features of a file that is no CSV file chosen that were chosen
@@ -259,8 +259,9 @@ func (o *OpenOptions) chooseLikeTraining(p *pipeline) *pipeline {
 // chooseAsTrained takes the lists of columns from the reading of the model's file.
 func (o *OpenOptions) chooseAsTrained() {
 	r := &o.set.schema.Reading
-	o.FeatureColumns, o.Drop = r.FeatureColumns, r.Drop
-	for _, option := range (&dataset.Reading{FeatureColumns: r.FeatureColumns, Drop: r.Drop}).Options() {
+	o.Columns, o.FeatureColumns, o.Drop = r.ReadColumns, r.FeatureColumns, r.Drop
+	chosen := dataset.Reading{ReadColumns: r.ReadColumns, FeatureColumns: r.FeatureColumns, Drop: r.Drop}
+	for _, option := range chosen.Options() {
 		o.took(option.Name, option.Value)
 	}
 }

@@ -108,7 +108,7 @@ func (o *OpenOptions) check() error {
 	if err := o.Labels.checkBounded(); err != nil {
 		return err
 	}
-	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.CSV.Categories,
+	for _, list := range []*[]string{&o.Labels.Columns, &o.Columns, &o.FeatureColumns, &o.Drop, &o.CSV.Categories,
 		&o.Beside.Intervals} {
 		*list = dataset.Trimmed(*list)
 	}
@@ -134,6 +134,9 @@ func (o *OpenOptions) check() error {
 
 // sizeOf returns the size of the file that Open reads, or of all files of a JSON object.
 func sizeOf(path, called string) (fileSize, error) {
+	if info, err := os.Stat(path); !IsNamedArrays(path) && err == nil && info.IsDir() {
+		return parquetSize(path)
+	}
 	if !IsNamedArrays(path) {
 		return regularSize(path, called, "pass the data on stdin (-), with --data-format")
 	}
@@ -174,7 +177,8 @@ func regularSize(path, called, advice string) (fileSize, error) {
 
 // openers open the files of each family.
 var openers = [...]func(path string, o *OpenOptions) (dataset.Source, error){
-	matFiles: openMAT, npzFiles: openNPZ, npyFiles: openNPY, csvFiles: openCSV, libsvmFiles: openLibsvm,
+	matFiles: openMAT, npzFiles: openNPZ, npyFiles: openNPY, csvFiles: openTableSource,
+	libsvmFiles: openLibsvm, arffFiles: openTableSource, parquetFiles: openTableSource,
 }
 
 // read opens a file of this kind, with the features that o asks for.
@@ -183,7 +187,7 @@ func (k *fileKind) read(path string, o *OpenOptions) (*pipeline, error) {
 		return nil, fmt.Errorf("%s: %w", o.Called, err)
 	}
 	rest := *o
-	if k.family == csvFiles {
+	if k.family.isTable() {
 		src, err := openers[k.family](path, o)
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -38,6 +39,8 @@ type OpenOptions struct {
 	// FeatureColumns lists the columns (of a file that is no CSV: the features) to use, in that order and as
 	// LabelOptions.Columns lists labels; empty: all that are nothing else. Drop lists columns to pass over.
 	FeatureColumns, Drop []string
+	// Columns lists the columns of a table that are read, as LabelOptions.Columns lists labels; empty: all.
+	Columns []string
 	// Shape declares the features as images; the zero value leaves it to the file.
 	Shape dataset.Shape
 	// Missing says what becomes of missing values.
@@ -304,10 +307,25 @@ const (
 	npyFiles
 	csvFiles
 	libsvmFiles
+	arffFiles
+	parquetFiles
 )
 
 // familyNames are the values of Reading.Kind.
-var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
+var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm",
+	arffFiles: "arff", parquetFiles: "parquet"}
+
+// isTable reports whether files of this family have named columns.
+func (f fileFamily) isTable() bool { return f == csvFiles || f == arffFiles || f == parquetFiles }
+
+// IsTable reports whether files of a format, as FormatOf returns it, have named columns.
+func IsTable(format string) bool {
+	i := slices.Index(familyNames[:], format)
+	return i >= 0 && fileFamily(i).isTable()
+}
+
+// parquetFormat is the format of a folder, too.
+const parquetFormat = "parquet"
 
 // fileKind is a kind of data file.
 type fileKind struct {
@@ -329,6 +347,9 @@ var fileKinds = []fileKind{
 	{"libsvm.gz", libsvmFiles, false},
 	{"svm", libsvmFiles, false},
 	{"svm.gz", libsvmFiles, false},
+	{"arff", arffFiles, false},
+	{"arff.gz", arffFiles, false},
+	{parquetFormat, parquetFiles, false},
 }
 
 // Formats lists the kinds of data files that Open reads, as OpenOptions.Format
@@ -340,23 +361,48 @@ func Formats() (all []string) {
 	return all
 }
 
-// others are kinds of files that Open does not read, with advice for messages.
+// others are kinds of files that Open does not read, with what converts them: IN is the file and OUT its name without
+// its ending.
 var others = []struct{ format, advice string }{
-	{"xlsx", "save the sheet as CSV"},
-	{"xlsm", "save the sheet as CSV"},
-	{"xls", "save the sheet as CSV"},
-	{"ods", "save the sheet as CSV"},
-	{"parquet", "convert the file with pandas: read_parquet(...).to_csv(..., index=False)"},
-	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
+	{"xlsx", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"xlsm", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"xls", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"ods", inPandas + `pandas.read_excel(IN).to_csv(OUT.csv, index=False)`},
+	{"feather", inPandas + `pandas.read_feather(IN).to_parquet(OUT.parquet)`},
+	{"arrow", inPandas + `pandas.read_feather(IN).to_parquet(OUT.parquet)`},
+	{"orc", inPandas + `pandas.read_orc(IN).to_parquet(OUT.parquet)`},
+	{"jsonl", inPandas + `pandas.read_json(IN, lines=True).to_csv(OUT.csv, index=False)`},
+	{"ndjson", inPandas + `pandas.read_json(IN, lines=True).to_csv(OUT.csv, index=False)`},
+	{"json", inPandas + `pandas.read_json(IN).to_csv(OUT.csv, index=False)`},
+	{"dta", inPandas + `pandas.read_stata(IN).to_csv(OUT.csv, index=False)`},
+	{"sas7bdat", inPandas + `pandas.read_sas(IN).to_csv(OUT.csv, index=False)`},
+	{"sav", inPandas + `pandas.read_spss(IN).to_csv(OUT.csv, index=False)`},
 	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
 	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"h5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"arff", "save it as CSV"},
-	{"json", "save it as CSV"},
+	{"h5", inHDF5},
+	{"hdf5", inHDF5},
+	{"rds", `convert the file in R with write.csv(readRDS(IN), OUT.csv, row.names=FALSE), or in Python with ` +
+		`import pyreadr; pyreadr.read_r(IN)[None].to_csv(OUT.csv, index=False)`},
+	{"rdata", `convert the file in R with load(IN) and write.csv(X, OUT.csv, row.names=FALSE) for the data frame X in it`},
 	{"zip", "decompress the file"},
+}
+
+// What converts a file in Python.
+const (
+	inPandas = "convert the file in Python with import pandas; "
+	inHDF5   = `convert the file in Python with import h5py, numpy; f = h5py.File(IN); numpy.savez(OUT.npz, ` +
+		`features=f["features"][()], labels=f["labels"][()]); "features" and "labels" are the names in the file, which ` +
+		`list(f) lists; pandas.read_hdf(IN).to_csv(OUT.csv, index=False) converts what pandas wrote`
+)
+
+// adviceFor puts the names of a file into advice.
+func adviceFor(path, format, advice string) string {
+	base := path[:len(path)-len(format)-1]
+	names := []string{"IN", strconv.Quote(path)}
+	for _, ending := range []string{".csv", ".parquet", ".npz"} {
+		names = append(names, "OUT"+ending, strconv.Quote(base+ending))
+	}
+	return strings.NewReplacer(names...).Replace(advice)
 }
 
 // kindOf returns the kind of a file: o.Format, or what its name ends in.
@@ -369,6 +415,9 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 		return &namedKind, nil
 	}
 	lower := strings.ToLower(filepath.Base(path))
+	if info, err := os.Stat(path); err == nil && info.IsDir() && (o.Format == "" || o.Format == parquetFormat) {
+		lower = "." + parquetFormat
+	}
 	for i := range fileKinds {
 		k := &fileKinds[i]
 		if o.Format == k.format || o.Format == "" && strings.HasSuffix(lower, "."+k.format) {
@@ -381,7 +430,7 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	}
 	for _, k := range others {
 		if strings.HasSuffix(lower, "."+k.format) {
-			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, adviceFor(path, k.format, k.advice))
 		}
 	}
 	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the "+
@@ -395,7 +444,9 @@ var namedKind = fileKind{"arrays", npzFiles, false}
 // check refuses options that do not apply to this kind of file.
 func (k *fileKind) check(o *OpenOptions) error {
 	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
-	besides := []fileFamily{csvFiles, matFiles, npzFiles}
+	tables := []fileFamily{csvFiles, arffFiles, parquetFiles}
+	besides := append([]fileFamily{matFiles, npzFiles}, tables...)
+	const tableNames = "CSV, ARFF and Parquet files"
 	for _, option := range []struct {
 		flag  string
 		given bool
@@ -403,22 +454,23 @@ func (k *fileKind) check(o *OpenOptions) error {
 		what  string
 	}{
 		{"--delimiter", o.CSV.Delimiter != 0, csv, "CSV files"},
-		{"--thousands", o.CSV.Thousands != 0, csv, "CSV files"},
-		{"--decimal", o.CSV.Decimal != "", csv, "CSV files"},
-		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles}, "text files: CSV and libsvm"},
-		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
-		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
+		{"--thousands", o.CSV.Thousands != 0, tables, tableNames},
+		{"--decimal", o.CSV.Decimal != "", tables, tableNames},
+		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles, arffFiles}, "text files: CSV, libsvm and ARFF"},
+		{"--label-columns", len(o.Labels.Columns) > 0, tables, tableNames},
+		{"--label-prefix", len(o.Labels.Prefixes) > 0, tables, tableNames},
+		{"--columns", len(o.Columns) > 0, tables, tableNames},
 		{"--header", o.CSV.Header != dataset.HeaderAuto, csv, "CSV files"},
-		{"--categories", len(o.CSV.Categories) > 0, csv, "CSV files"},
-		{"--row-names", o.CSV.RowNames != "", csv, "CSV files"},
+		{"--categories", len(o.CSV.Categories) > 0, tables, tableNames},
+		{"--row-names", o.CSV.RowNames != "", tables, tableNames},
 		{"--features-variable", o.Arrays.FeaturesVariable != "", variables, ".mat and .npz files"},
 		{"--labels-variable", o.Arrays.LabelsVariable != "", variables, ".mat and .npz files"},
 		{"--images", o.CSV.Images != "", csv, "CSV files"},
-		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
-		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
-		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
+		{"--values", o.Beside.Values != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
+		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, ARFF, Parquet, .mat and .npz files"},
+		{"--groups", o.Beside.Groups != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
 		{"--zero-based", o.Libsvm.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
-		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
+		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles, arffFiles}, ".npy and ARFF files"},
 	} {
 		if option.given && !slices.Contains(option.of, k.family) {
 			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)

@@ -104,11 +104,15 @@ func (b *bounded) Read(p []byte) (int, error) {
 type csvRecords struct {
 	*csvReader
 	file   string
-	from   *measuredFile
+	from   dataset.Measured
 	before int // lines before the first record
 	header bool
 	width  int
 	cut    bool // records may have empty fields after the last column
+
+	numbers  []float64 // of a table: by column, if isNumber says so
+	isNumber []bool    // nil: all columns are texts
+	line     int       // of a table
 
 	n       int // rows read
 	pending int // blank records before next
@@ -180,6 +184,9 @@ func (r *csvRecords) Next() (record []string, err error) {
 func (r *csvRecords) lineOf(column int) int {
 	if r.inBlank {
 		return 0
+	}
+	if r.csvReader == nil {
+		return r.line
 	}
 	line, _ := r.FieldPos(column)
 	return line + r.before
@@ -323,3 +330,24 @@ func commentMark(line string) string {
 
 // commentMarks begin the lines of comments that may stand before the first record.
 var commentMarks = []string{"#", "%", "//"}
+
+// table is a file with named columns that is no CSV file. What its columns are is decided as for a CSV file.
+type table interface {
+	// columns returns the names of the columns.
+	columns() []string
+	// refuses says why a column cannot be read, or cannot be read as texts; empty: it can.
+	refuses(column int, asText bool) errtext.Text
+	// each calls f with the number of each row and its record. The record has the columns that are used as texts; but
+	// numbers that are not needed as texts may be in csvRecords.numbers.
+	each(used, asText []bool, f func(n int, record []string, r *csvRecords) error) error
+	// prepare returns o with what the file says of its columns, and the number of rows or -1.
+	prepare(o *OpenOptions) (*OpenOptions, int)
+}
+
+// isMissing reports whether a field of a row is missing.
+func isMissing(record []string, r *csvRecords, i int) bool {
+	if r.isNumber != nil && r.isNumber[i] {
+		return r.numbers[i] != r.numbers[i]
+	}
+	return numbers.IsMissing(record[i])
+}

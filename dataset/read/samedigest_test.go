@@ -501,7 +501,7 @@ func TestSameTableSameDigest(t *testing.T) {
 		table := drawTable(r)
 		want := ""
 		for _, write := range []func(*rapid.T) *written{table.csv, table.csv, table.csv, table.libsvm, table.npz, table.npz,
-			table.named, table.npy, table.mat, table.mat} {
+			table.named, table.npy, table.mat, table.mat, table.parquet, table.parquet, table.arff, table.arff} {
 			w := write(r)
 			if w == nil {
 				continue

@@ -107,10 +107,10 @@ func decodeText(f io.Reader, packed bool, size fileSize, encoding string) (io.Re
 var binaryStarts = []struct{ start, advice string }{
 	{"PK\x03\x04", "a spreadsheet (.xlsx) or another zip archive, not text; save the sheet as CSV"},
 	{"\xd0\xcf\x11\xe0", "a spreadsheet (.xls), not text; save the sheet as CSV"},
-	{"\x89HDF", "an HDF5 file, not text"},
+	{"\x89HDF", "an HDF5 file, not text; its name must end in .h5 or, if MATLAB wrote it, in .mat"},
 	{"\x93NUMPY", "a NumPy array, not text; its name must end in .npy"},
 	{"MATLAB 5.0", "a MATLAB file, not text; its name must end in .mat"},
-	{"PAR1\x15", "a Parquet file, not text; save it as CSV or .npz"},
+	{"PAR1\x15", "a Parquet file, not text; its name must end in .parquet"},
 	{"\x80\x04\x95", "a Python pickle, not text; save it as CSV or .npz"},
 	{"\xff\xfe\x00\x00", "UTF-32; save it as UTF-8"},
 	{"\x00\x00\xfe\xff", "UTF-32; save it as UTF-8"},

@@ -1,5 +1,5 @@
-// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and NumPy
-// archives.
+// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and Parquet
+// files and NumPy archives.
 package write
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/identity"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/parquet"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -28,13 +29,15 @@ const (
 	CSV   Format = "csv"
 	CSVGZ Format = "csv.gz"
 	NPZ   Format = "npz"
+
+	Parquet Format = "parquet"
 )
 
 // FormatOf returns the format that a file's name ends in; ok is false for any other
 // ending.
 func FormatOf(path string) (f Format, ok bool) {
 	name := strings.ToLower(path)
-	for _, f := range []Format{CSV, CSVGZ, NPZ} {
+	for _, f := range []Format{CSV, CSVGZ, NPZ, Parquet} {
 		if strings.HasSuffix(name, "."+string(f)) {
 			return f, true
 		}
@@ -60,8 +63,10 @@ func Write(w io.Writer, f Format, src dataset.Source, o importer.Options, how NP
 	case NPZ:
 		_, err := WriteNPZ(w, src, o, how)
 		return err
+	case Parquet:
+		return WriteParquet(w, src, o)
 	}
-	return fmt.Errorf("dataset: format %q is unknown; want csv, csv.gz or npz", f)
+	return fmt.Errorf("dataset: format %q is unknown; want csv, csv.gz, npz or parquet", f)
 }
 
 // What files call what rows have beside features and label distributions.
@@ -148,6 +153,73 @@ func WriteCSV(w io.Writer, src dataset.Source, o importer.Options) error {
 	})
 	out.Flush()
 	return cmp.Or(err, out.Error())
+}
+
+// WriteParquet writes src with the columns of WriteCSV: features and labels as float32, exact numbers and intervals as
+// float64, and names, classes and groups as texts. Missing features and degrees are NaN.
+func WriteParquet(w io.Writer, src dataset.Source, o importer.Options) error {
+	info := src.Info()
+	if err := info.Check(); err != nil {
+		return err
+	}
+	var columns []parquet.WriteColumn
+	numbers := info.Features
+	if !info.LabelType.Classes {
+		numbers += info.Labels
+	}
+	for i, name := range csvHeader(&info) {
+		kind, at := parquet.Float, i
+		if info.HasRowNames {
+			at--
+		}
+		switch name {
+		case groupColumn, classColumn:
+			kind = parquet.Text
+		case valueColumn, leastColumn, mostColumn:
+			kind = parquet.Double
+		}
+		if at >= 0 && at < numbers {
+			kind = parquet.Float
+		} else if at < 0 {
+			kind = parquet.Text
+		}
+		columns = append(columns, parquet.WriteColumn{Name: name, Kind: kind})
+	}
+	out := parquet.NewWriter(w, columns)
+	err := importer.Scan(src, &o, "write", info.Rows, func(r *dataset.Row, c *importer.Checker) error {
+		at := 0
+		text := func(s string) { out.Text(at, s); at++ }
+		number := func(v float64) { out.Number(at, v); at++ }
+		if info.HasRowNames {
+			text(r.Name)
+		}
+		_, values := c.Stored(false)
+		for _, v := range values {
+			number(float64(v))
+		}
+		if info.LabelType.Classes {
+			text(className(&info, dataset.Greatest(c.Labels)))
+		} else {
+			for _, v := range c.Labels {
+				number(float64(v))
+			}
+		}
+		if info.HasValues {
+			number(r.Value)
+		}
+		if info.HasIntervals {
+			number(r.Interval[0])
+			number(r.Interval[1])
+		}
+		if info.HasGroups {
+			text(r.Group)
+		}
+		return out.Row()
+	})
+	if err != nil {
+		return err
+	}
+	return out.Close()
 }
 
 func csvHeader(info *dataset.Info) (record []string) {

@@ -18,7 +18,7 @@ import (
 
 func TestWrittenFilesReadBackEqual(t *testing.T) {
 	for name, src := range sources.All(t) {
-		for _, file := range []string{"a.csv", "a.csv.gz", "a.npz"} {
+		for _, file := range []string{"a.csv", "a.csv.gz", "a.npz", "a.parquet"} {
 			path := filepath.Join(t.TempDir(), file)
 			if err := writeTo(path, src); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -56,15 +56,15 @@ func TestWriteOfUnknownLength(t *testing.T) {
 }
 
 func TestFailedWrite(t *testing.T) {
-	for _, format := range []Format{CSV, CSVGZ, NPZ, "parquet"} {
+	for _, format := range []Format{CSV, CSVGZ, NPZ, Parquet, "feather"} {
 		src := datasettest.SomeRows(30)
 		src.Rows[29].Values[0] = math.NaN()
 		if err := Write(io.Discard, format, src, importer.Options{}, NPZOptions{}); err == nil {
 			t.Errorf("%s: no error", format)
 		}
 	}
-	if f, ok := FormatOf("a.parquet"); ok {
-		t.Errorf("format %q of a.parquet", f)
+	if f, ok := FormatOf("a.feather"); ok {
+		t.Errorf("format %q of a.feather", f)
 	}
 }
 

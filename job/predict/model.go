@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/parquet"
 	"github.com/coppice-ldl/coppice/dataset/patches"
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
@@ -256,6 +257,65 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (r
 		return 0, err
 	}
 	return rows, buffer.Flush()
+}
+
+// WriteParquet writes the columns of WriteCSV: predictions as float32, and the numbers of rows that have no names as
+// int64.
+func (m *Model) WriteParquet(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
+	names, derived, width := m.Header(), m.derives(), m.outputWidth()
+	columns := make([]parquet.WriteColumn, len(names))
+	for i, name := range names {
+		columns[i] = parquet.WriteColumn{Name: name, Kind: parquet.Float}
+	}
+	if columns[0].Kind = parquet.Int; src.Info().HasRowNames {
+		columns[0].Kind = parquet.Text
+	}
+	for i := range derived.columns() {
+		if columns[1+width+i].Kind = parquet.Double; derived.of.Classes {
+			columns[1+width+i].Kind = parquet.Text
+		}
+	}
+	out := parquet.NewWriter(w, columns)
+	var ends []float32
+	err = m.PredictAll(src, o, func(p *Block) error {
+		for i := range p.Rows.N {
+			at := 1
+			if p.Names != nil {
+				out.Text(0, p.Names[i])
+			} else {
+				out.Int(0, int64(p.Rows.Row[i]))
+			}
+			number := func(v float64) { out.Number(at, v); at++ }
+			for _, v := range p.Row(i) {
+				number(float64(v))
+			}
+			switch {
+			case derived.of.Classes:
+				out.Text(at, derived.labels[dataset.Greatest(p.Row(i))])
+				at++
+			case derived.of.Scale != nil:
+				var numbers [3]float64
+				for _, v := range derived.numbers(numbers[:0], p.Row(i)) {
+					number(v)
+				}
+			}
+			if m.Intervals != nil {
+				ends = m.Intervals.Of(ends[:0], p.Row(i))
+				for _, v := range ends {
+					number(float64(v))
+				}
+			}
+			if err := out.Row(); err != nil {
+				return err
+			}
+		}
+		rows += p.Rows.N
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return rows, out.Close()
 }
 
 // WriteNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of

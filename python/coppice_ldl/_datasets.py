@@ -87,7 +87,8 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
     Parameters
     ----------
     path : str, path or dict
-        A .mat, .npz, .npy, .csv, .tsv or .libsvm file, also with .gz. A dict has .npy files by name, such as
+        A .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet file, text files also with .gz, or a folder of .parquet
+        files. A dict has .npy files by name, such as
         ``{"features": "X.npy", "labels": "D.npy"}``.
     **options
         The flags of ``coppice dataset import``, such as ``label_columns=["a", "b"]``, ``labels="age"``, ``sigma=2``,

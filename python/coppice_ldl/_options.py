@@ -12,6 +12,7 @@ COMMON = ("random_state", *READING, "n_jobs", "verbose")
 # Further options that say how a file or an array is read.
 _FILES = (
     "categories",
+    "columns",
     "data_format",
     "decimal",
     "delimiter",

@@ -101,7 +101,7 @@ func run(ctx context.Context, w io.Writer, args []string) error {
 }
 
 // maxBytes is the greatest size of a wheel.
-const maxBytes = 18_500_000
+const maxBytes = 20_000_000
 
 // repository returns the folder of the module that the working directory is in.
 func repository(ctx context.Context) (string, error) {

@@ -1,0 +1,77 @@
+package modelcmd
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset/parquet"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+)
+
+// TestParquetPredictions: a Parquet file of predictions has the columns and the values of the CSV file, for classes
+// with names of samples and for ordinal labels.
+func TestParquetPredictions(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		content string
+		flags   []string
+	}{
+		"classes": {
+			"name,x,class\nann,1,ash\nbob,2,oak\ncat,3,ash\ndan,4,oak\neve,5,ash\nfay,6,oak\n",
+			[]string{"--labels", "class"},
+		},
+		"ages": {"x,age\n1,3\n2,4\n3,5\n4,3\n5,4\n6,5\n", []string{"--labels", "age", "--sigma", "1", "--range", "0:9"}},
+	} {
+		data, model := cmdtest.Write(t, dir, name+".csv", c.content), filepath.Join(dir, name)
+		cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--algorithm", "aa-knn", "--set", "k=1",
+			"--model-out", model}, c.flags...)...)
+		csv, out := filepath.Join(dir, name+".p.csv"), filepath.Join(dir, name+".p.parquet")
+		for _, path := range []string{csv, out} {
+			cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", path)
+		}
+		in, err := os.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		info, err := in.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parquet.Open(in, info.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var use []parquet.Use
+		for i := range f.Columns {
+			use = append(use, parquet.Use{Column: i, AsText: true})
+		}
+		records, rows := clitest.ReadCSV(t, csv), f.Read(use)
+		if int(f.Rows) != len(records)-1 || len(f.Columns) != len(records[0]) {
+			t.Fatalf("%s: %d rows of %d columns, want those of %q", name, f.Rows, len(f.Columns), records)
+		}
+		texts, numbers := make([]string, len(use)), make([]float64, len(use))
+		for n := 0; ; n++ {
+			if err := rows.Next(numbers, texts); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for i, got := range texts {
+				a, isNumber := strconv.ParseFloat(got, 64)
+				b, _ := strconv.ParseFloat(records[n+1][i], 64)
+				if f.Columns[i].Name != records[0][i] || isNumber == nil && a != b ||
+					isNumber != nil && got != records[n+1][i] {
+					t.Errorf("%s, row %d: %s is %q, want %s %q", name, n, f.Columns[i].Name, got, records[0][i], records[n+1][i])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package read
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/arff"
+	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+)
+
+// arffTable is an ARFF file.
+type arffTable struct {
+	path, called, encoding string
+	attributes             []arff.Attribute
+	labels                 []int        // that MEKA's relation or Mulan's list says; nil: none
+	by                     errtext.Text // what says so
+}
+
+// openARFF reads the head of a file, and the list of its labels.
+func openARFF(path string, o *OpenOptions) (table, error) {
+	t := &arffTable{path: path, called: o.Called, encoding: o.Encoding}
+	r, file, err := t.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	t.attributes = r.Attributes
+	if t.labels, err = r.Labels(); err != nil {
+		return nil, dataset.Errorf(dataset.ErrFormat, "%w", err)
+	}
+	if t.labels != nil {
+		t.by = "the relation's option -C"
+	}
+	return t, t.readLabels(o)
+}
+
+// begin opens the file behind its head.
+func (t *arffTable) begin() (*arff.Reader, *measuredFile, error) {
+	in, file, err := openText(t.path, t.encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := arff.NewReader(in)
+	if err != nil {
+		file.Close()
+		return nil, nil, t.failed(err)
+	}
+	return r, file, nil
+}
+
+func (t *arffTable) failed(err error) error {
+	if errors.Is(err, arff.ErrFormat) {
+		return dataset.WithKind(err, dataset.ErrFormat)
+	}
+	return textError(err)
+}
+
+// readLabels finds the attributes that a list of labels names.
+func (t *arffTable) readLabels(o *OpenOptions) error {
+	path := pathOfLabels(t.path, o)
+	if path == "" || o.NoLabels && o.Arrays.LabelsFile == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) && o.Arrays.LabelsFile == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	names, err := arff.ReadLabels(f, func(name string, in io.Reader) (io.Reader, error) {
+		known, err := ParseEncoding(name)
+		if err != nil || known == encodingUTF8 {
+			return in, err
+		}
+		e := charset(known)
+		if e == nil {
+			return nil, fmt.Errorf("encoding %q cannot be read", name)
+		}
+		return e.NewDecoder().Reader(in), nil
+	})
+	if err != nil {
+		return dataset.Errorf(dataset.ErrFormat, "the list of labels %s: %w", path, err)
+	}
+	at := make(map[string]int, len(t.attributes))
+	for i := range t.attributes {
+		at[t.attributes[i].Name] = i
+	}
+	t.labels, t.by = nil, errtext.Sprintf("%s", path)
+	for _, name := range names {
+		i, ok := at[name]
+		if !ok {
+			return dataset.Errorf(dataset.ErrFormat, "the list of labels %s has %.100q, which is no attribute of the "+
+				"file", path, name)
+		}
+		if slices.Contains(t.labels, i) {
+			return dataset.Errorf(dataset.ErrFormat, "the list of labels %s has %.100q twice", path, name)
+		}
+		t.labels = append(t.labels, i)
+	}
+	slices.Sort(t.labels)
+	return nil
+}
+
+func (t *arffTable) columns() (names []string) {
+	for i := range t.attributes {
+		names = append(names, t.attributes[i].Name)
+	}
+	return names
+}
+
+func (t *arffTable) refuses(column int, _ bool) errtext.Text {
+	switch t.attributes[column].Kind {
+	case arff.Date:
+		return "dates, which are no numbers"
+	case arff.Relational:
+		return "relations, which cannot be read"
+	}
+	return ""
+}
+
+// prepare takes labels from the file unless options name them, and reads nominal attributes whose levels are no numbers
+// as categories.
+func (t *arffTable) prepare(o *OpenOptions) (*OpenOptions, int) {
+	like, names := *o, t.columns()
+	l := &like.Labels
+	if t.labels != nil && !l.Single() && len(l.Columns)+len(l.Prefixes) == 0 && !o.NoLabels {
+		for _, i := range t.labels {
+			l.Columns = append(l.Columns, strconv.Itoa(i))
+			if flag := flagColumn(names, i); flag == names[i] {
+				l.Columns[len(l.Columns)-1] = flag
+			}
+		}
+	}
+	if o.set.schema != nil {
+		return &like, -1
+	}
+	var taken csvColumns
+	if c, err := chooseColumns(names, len(names), &like); err == nil {
+		taken = c
+	}
+	like.CSV.Categories = slices.Clone(o.CSV.Categories)
+	listed, _ := findColumns(names, len(names), o.CSV.Categories) // errors come later
+	for _, i := range taken.features {
+		a := &t.attributes[i]
+		if a.Kind == arff.Nominal && !slices.Contains(listed, i) &&
+			slices.ContainsFunc(a.Levels, func(level string) bool { return !numbers.Is(level) }) {
+			like.CSV.Categories = append(like.CSV.Categories, flagColumn(names, i))
+		}
+	}
+	return &like, -1
+}
+
+func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecords) error) error {
+	in, file, err := t.begin()
+	if err != nil {
+		return pathError(t.called, err)
+	}
+	defer file.Close()
+	r := &csvRecords{file: t.called, from: file}
+	for n := 0; ; n++ {
+		record, line, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if at := (*arff.Error)(nil); errors.As(err, &at) {
+			return &dataset.RowError{File: t.called, Row: n, Line: at.Line, Column: -1,
+				Reason: errtext.Sprintf("%s", at.Reason), Err: dataset.ErrFormat}
+		}
+		if err != nil {
+			return pathError(t.called, t.failed(err))
+		}
+		r.line = line
+		if err := f(n, record, r); err != nil {
+			return err
+		}
+	}
+}
+
+// pathOfLabels returns the file with the list of labels of an ARFF file: the one that was given, or the one with the
+// same name that ends in .xml; empty: there is none.
+func pathOfLabels(path string, o *OpenOptions) string {
+	if o.Arrays.LabelsFile != "" {
+		return o.Arrays.LabelsFile
+	}
+	base := strings.TrimSuffix(path, ".gz")
+	if lower := strings.ToLower(base); strings.HasSuffix(lower, ".arff") {
+		return base[:len(base)-len(".arff")] + ".xml"
+	}
+	return ""
+}
