@@ -187,8 +187,8 @@ func TestDownloads(t *testing.T) {
 				!strings.Contains(body, "</html>") || strings.Contains(body, "<img") {
 				t.Errorf("%d %q %s", w.Code, disposition, body)
 			}
-		} else if want := fmt.Sprintf("attachment; filename=%q", strings.ReplaceAll(name, "/", "-")+".model"); w.Code != 200 ||
-			body != "model "+name || disposition != want {
+		} else if want := fmt.Sprintf("attachment; filename=%q", strings.ReplaceAll(name, "/", "-")+".model"); body !=
+			"model "+name || w.Code != 200 || disposition != want {
 			t.Errorf("%s: %d %q %q", name, w.Code, disposition, body)
 		}
 	}

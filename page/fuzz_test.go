@@ -15,8 +15,8 @@ import (
 
 // FuzzPages: no path, query or form of a browser makes the server panic, and none of its text becomes markup.
 func FuzzPages(f *testing.F) {
-	for _, path := range []string{"", "jobs", "jobs/7", "live/jobs/%zz", "static/a/b", "download/models/../x", "download/models/m",
-		"jobs/7/cancel", "jobs/7/share", "compare", "submit", "submit/spec", "experiments", "experiments/study",
+	for _, path := range []string{"", "jobs", "jobs/7", "live/jobs/%zz", "static/a/b", "download/models/../x",
+		"download/models/m", "jobs/7/cancel", "jobs/7/share", "compare", "submit", "submit/spec", "experiments", "experiments/study",
 		"experiments/study/report", "experiments/study/rest", "datasets", "datasets/set", "models", "models/m", "workers",
 		"workers/w/trust", "coordinators", "coordinators/a/transfer", "audit", "login", "logout"} {
 		f.Add(http.MethodGet, path, "name=a&state=done&job=7&job=7&by=seconds&like=7&method=1&dataset=9&page=2&since=7d", "")
@@ -32,7 +32,8 @@ func FuzzPages(f *testing.F) {
 	api["/v1/jobs/7/curve"] = protocol.JobCurve{Points: []curve.Point{{Step: 1, Training: 2}, {Step: 2, Training: 1}}}
 	api["/v1/models"] = []protocol.ModelInfo{{Name: "m", Job: 7, Dataset: hostile}}
 	api["/v1/datasets"] = []protocol.Dataset{{Name: hostile}}
-	api["/v1/cluster"], api["/v1/audit"] = cluster("x y z", "x y"), []protocol.AuditRecord{{Caller: hostile, About: hostile}}
+	api["/v1/cluster"] = cluster("x y z", "x y")
+	api["/v1/audit"] = []protocol.AuditRecord{{Caller: hostile, About: hostile}}
 	list := protocol.JobList{Jobs: []protocol.JobInfo{j}, Total: 1}
 	api["/v1/jobs"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost { // a check, or a submission
