@@ -145,7 +145,7 @@ func (c *chart) mark(m mark, at float64) {
 		if at > chartWidth-marginRight-2*markApart {
 			p.Side = "left"
 		}
-	} else if n >= 0 && c.Marks[n].Kind == eventMark && at-c.Marks[n].At < markApart {
+	} else if n >= 0 && c.Marks[n].Kind == eventMark && math.Abs(at-c.Marks[n].At) < markApart {
 		last := &c.Marks[n]
 		first, _, _ := strings.Cut(last.Label, "-")
 		last.Text, last.Label = last.Text+"; "+m.Text, first+"-"+m.Label
@@ -182,8 +182,11 @@ func ticks(s span, n int) (all []float64) {
 			break
 		}
 	}
-	for i := math.Ceil(s.lo / step); i*step <= s.hi; i++ {
-		all = append(all, i*step)
+	first := math.Ceil(s.lo / step)
+	for i := range n + 2 { // so far above 0 that first+1 is first, the loop would have no end
+		if v := (first + float64(i)) * step; v <= s.hi && (len(all) == 0 || v > all[len(all)-1]) {
+			all = append(all, v)
+		}
 	}
 	return all
 }

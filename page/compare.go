@@ -19,6 +19,7 @@ import (
 const (
 	maxCompared = seriesClasses
 	maxOffered  = 20
+	maxAsked    = 3 * maxCompared // jobs, also those that cannot be compared
 )
 
 // comparison is what the page that compares jobs shows.
@@ -66,8 +67,9 @@ func compareView(v *visit) (*view, error) {
 	p := comparison{Axis: axisOf(v)}
 	var lines []series
 	still := true
-	for _, key := range slices.Compact(slices.DeleteFunc(query["job"], func(s string) bool { return s == "" })) {
-		if len(p.Jobs) == maxCompared {
+	keys := slices.Compact(slices.DeleteFunc(query["job"], func(s string) bool { return s == "" }))
+	for i, key := range keys {
+		if len(p.Jobs) == maxCompared || i == maxAsked {
 			p.Problems = append(p.Problems, fmt.Sprintf("At most %d jobs are compared; the others are left out.", maxCompared))
 			break
 		}
@@ -89,7 +91,7 @@ func compareView(v *visit) (*view, error) {
 		p.Jobs = append(p.Jobs, j)
 	}
 	p.Room = len(p.Jobs) < maxCompared
-	p.Other = url.Values{"job": query["job"]}
+	p.Other = url.Values{"job": keys[:min(len(keys), maxAsked)]}
 	if !p.Axis.Seconds {
 		p.Other.Set("by", "seconds")
 	}

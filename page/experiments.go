@@ -297,7 +297,8 @@ func reportOf(v *visit, x *protocol.Experiment) (template.HTML, *Error) {
 		c := access.Of(v.Context())
 		key.caller, key.role = c.Name, c.Role
 	}
-	if text, ok := v.site.reports.find(key); ok && x.Ended() {
+	keep := x.Ended() && v.site.Folder == "" // an experiment of a folder may change and have as many runs
+	if text, ok := v.site.reports.find(key); ok && keep {
 		return text, nil
 	}
 	b, err := v.api.bytes(v.Context(), http.MethodGet, "/v1/experiments/"+url.PathEscape(x.Name)+"/report",
@@ -308,7 +309,7 @@ func reportOf(v *visit, x *protocol.Experiment) (template.HTML, *Error) {
 		return "", asError(err)
 	}
 	text := template.HTML(b) // package report has escaped what others wrote
-	if x.Ended() {
+	if keep {
 		v.site.reports.keep(key, text)
 	}
 	return text, nil

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,11 +14,13 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment/report"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // newSite returns a site with its templates and assets.
 func newSite(cfg Config) *site {
-	s := &site{Config: cfg, api: source{cfg.API}, static: make(map[string]asset)}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	s := &site{Config: cfg, api: source{cfg.API, cfg.Log}, static: make(map[string]asset)}
 	s.live.open()
 	keep := func(file string, b []byte) {
 		sum := sha256.Sum256(b)
@@ -59,13 +62,18 @@ func Handler(cfg Config) http.Handler {
 	})
 }
 
-// Starting answers for the pages of a coordinator that has no state yet. waits says what it waits for.
+// Starting answers for the pages of a coordinator that has no state yet. waits says what it waits for, which only
+// callers with an identity are told.
 func Starting(prefix string, waits func() string, log *slog.Logger) http.Handler {
 	s := newSite(Config{Prefix: prefix, Log: log})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Root+"/static/{hash}/{file}", s.serveStatic)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.turnAway(w, r, http.StatusServiceUnavailable, &gate{Title: "Starting", Error: waits(), Wait: true})
+		why := "This coordinator is starting."
+		if access.Of(r.Context()).Role != rights.Anonymous {
+			why = waits()
+		}
+		s.turnAway(w, r, http.StatusServiceUnavailable, &gate{Title: "Starting", Error: why, Wait: true})
 	})
 	return mux
 }
@@ -132,10 +140,50 @@ func (s *site) serveStatic(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
 }
 
-// download answers with a model file.
+// download answers with a model file, or with a page that says why not.
 func (s *site) download(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	file := strings.ReplaceAll(name, "/", "-") + ".model"
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
-	s.api.pass(w, r, "/v1/models/"+escapePath(name))
+	a := &attachment{ResponseWriter: w, file: strings.ReplaceAll(name, "/", "-") + ".model"}
+	err := s.api.pass(a, r, "/v1/models/"+escapePath(name))
+	if err == nil {
+		err = a.refusal.problem()
+	}
+	if err != nil {
+		w.Header().Del("Content-Length") // of the refusal
+		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
+	}
 }
+
+// attachment is a response that a browser saves as a file. An error goes to refusal in place of the browser.
+type attachment struct {
+	http.ResponseWriter
+	file    string
+	refusal answer
+	begun   bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *attachment) WriteHeader(status int) {
+	if status >= http.StatusBadRequest && !a.begun {
+		a.refusal.WriteHeader(status)
+		return
+	}
+	if a.begun = a.begun || status >= http.StatusOK; a.begun {
+		a.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file))
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (a *attachment) Write(b []byte) (int, error) {
+	if a.refusal.status != 0 {
+		return a.refusal.Write(b)
+	}
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *attachment) Unwrap() http.ResponseWriter { return a.ResponseWriter }

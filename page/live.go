@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ const (
 	renderApart = 500 * time.Millisecond // at least, a view with a stream
 	aliveEvery  = 15 * time.Second       // a comment is sent after so long without a change
 	againAfter  = time.Second            // after an error
+	restFactor  = 10                     // a feed rests so many times as long as it took to make the view
 )
 
 // hub has the live views that browsers watch. All browsers of one caller that watch the same view share one feed, so
@@ -62,7 +64,8 @@ func (h *hub) open() { h.feeds = make(map[feedKey]*feed) }
 // feed is a live view.
 type feed struct {
 	cancel context.CancelFunc
-	users  int // guarded by hub.mu
+	users  int           // guarded by hub.mu
+	took   time.Duration // to make the view; only run uses it
 
 	mu      sync.Mutex
 	now     map[string]string // the regions
@@ -99,16 +102,22 @@ func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave fun
 // run makes the view again after each change, until nobody watches it or it does not change any more. While a view is
 // made, its stream waits, so a view that is slow to make is made less often.
 func (f *feed) run(v *visit, build viewFunc) {
+	defer func() {
+		if p := recover(); p != nil { // no server is around this goroutine that would keep the process alive
+			v.site.Log.Error("a live view panicked", "path", v.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			f.publish(nil, "This is a fault of Coppice, and the page is not live any more. The log says more.", true)
+		}
+	}()
 	ctx := v.Context()
 	for ctx.Err() == nil {
-		made := f.show(v, build)
+		made, over := f.show(v, build)
 		switch {
-		case made == nil:
-			pause(ctx, againAfter)
-		case made.Still:
+		case over:
 			return
+		case made == nil:
+			f.pause(ctx, againAfter)
 		case made.Follow == "":
-			pause(ctx, renderEvery)
+			f.pause(ctx, renderEvery)
 		default:
 			for line, err := range v.api.lines(ctx, made.Follow) {
 				if err != nil && ctx.Err() == nil {
@@ -117,33 +126,48 @@ func (f *feed) run(v *visit, build viewFunc) {
 				if len(line) == 0 {
 					continue
 				}
-				if again := f.show(v, build); again == nil || again.Still {
+				if again, over := f.show(v, build); again == nil || over {
 					break
 				}
-				pause(ctx, renderApart)
+				f.pause(ctx, renderApart)
 			}
-			pause(ctx, againAfter) // the stream has ended because the leader has changed, or everything is over
+			f.pause(ctx, againAfter) // the stream has ended because the leader has changed, or everything is over
 		}
 	}
 }
 
-// show makes the view and publishes it, or the error. It returns nil after an error.
-func (f *feed) show(v *visit, build viewFunc) *view {
+// show makes the view and publishes it, or the error. The view is nil after an error. over is true if it does not
+// change any more.
+func (f *feed) show(v *visit, build viewFunc) (made *view, over bool) {
+	began := time.Now()
 	made, page, err := v.site.render(v, build)
+	f.took = time.Since(began)
 	switch {
 	case v.Context().Err() != nil:
-		return nil
+		return nil, true
 	case err != nil:
-		f.publish(nil, asError(err).Text, false)
-		return nil
+		known := asError(err)
+		over = known.lasts()
+		f.publish(nil, known.Text, over)
+		return nil, over
 	}
 	f.publish(regions(page), "", made.Still)
-	return made
+	return made, made.Still
 }
 
-// pause waits for some time, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
+// lasts reports whether the same request has the same error again, such as about a job that was deleted. The leader may
+// not know a new token yet, or have too much to do.
+func (e *Error) lasts() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return true
+	}
+	return false
+}
+
+// pause waits for some time, longer after a view that took long to make, or until ctx ends.
+func (f *feed) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(max(d, min(restFactor*f.took, aliveEvery)))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

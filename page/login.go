@@ -38,7 +38,7 @@ func (s *site) turnAway(w http.ResponseWriter, r *http.Request, status int, g *g
 		w.Header().Set("Retry-After", "2")
 		w.Header().Set("Refresh", "2") // what browsers obey
 	}
-	s.show(w, r, status, &frame{view: &view{Title: g.Title, Still: true}, Main: template.HTML(main.String())})
+	s.show(w, r, status, &frame{view: &view{Title: g.Title, Still: true}, Main: template.HTML(main.String()), Away: true})
 }
 
 // askLogin shows the form for a token, or says why a request for the page is refused. Without TLS there is no login.

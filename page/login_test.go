@@ -8,6 +8,9 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // FuzzPathOfPage: whatever follows a login is a path of the page on the same server.
@@ -33,13 +36,19 @@ func FuzzPathOfPage(f *testing.F) {
 	})
 }
 
-// TestStarting: while a coordinator starts, each page says what it waits for, and browsers ask again.
+// TestStarting: while a coordinator starts, each page says what it waits for, and browsers ask again. A caller without
+// an identity is not told.
 func TestStarting(t *testing.T) {
 	h := Starting("/c", func() string { return "the disk <is> full" }, slog.New(slog.DiscardHandler))
 	for _, request := range []string{"GET /ui", "GET /ui/jobs/7", "POST /ui/login", "GET /ui/live/jobs"} {
 		method, at, _ := strings.Cut(request, " ")
+		status, body, header := visitAs(h, access.Caller{Role: rights.Anonymous}, method, at, "")
+		if status != http.StatusServiceUnavailable || header.Get("Refresh") == "" || strings.Contains(body, "disk") {
+			t.Errorf("%s without an identity: %d %v %s", request, status, header, body)
+		}
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(method, at, nil))
+		r := httptest.NewRequest(method, at, nil)
+		h.ServeHTTP(w, r.WithContext(access.With(r.Context(), admin)))
 		if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
 			w.Header().Get("Refresh") == "" || !strings.Contains(body, "the disk &lt;is&gt; full") ||
 			!strings.Contains(body, `href="/c/ui`) {

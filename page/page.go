@@ -132,6 +132,7 @@ type frame struct {
 	Path   string // of the view, with its query, below Root
 	Others []string
 	Error  *Error // in place of the view
+	Away   bool   // true if the caller is not known, or must wait: no view can be shown
 }
 
 // serve answers with a page.
@@ -227,12 +228,9 @@ func asError(err error) *Error {
 
 // others returns the addresses of the pages of the other coordinators, which a browser uses if this one dies.
 func (s *site) others(r *http.Request) (all []string) {
-	if s.Prefix != "" {
-		return nil // the proxy chooses a coordinator
-	}
 	var c protocol.Cluster
-	if err := s.api.get(r.Context(), "/v1/cluster", url.Values{"local": {"true"}}, &c); err != nil {
-		return nil
+	if err := s.api.get(r.Context(), "/v1/cluster", url.Values{"local": {"true"}}, &c); err != nil || c.PublicURL != "" {
+		return nil // a proxy chooses a coordinator
 	}
 	scheme := "https"
 	if access.InClear(r.Context()) {

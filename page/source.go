@@ -9,16 +9,21 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
+	"runtime/debug"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // source asks the API in this process.
-type source struct{ api http.Handler }
+type source struct {
+	api http.Handler
+	log *slog.Logger
+}
 
 // get asks for a JSON value.
 func (s source) get(ctx context.Context, path string, query url.Values, into any) error {
@@ -100,8 +105,10 @@ func (s source) serve(ctx context.Context, w http.ResponseWriter, method, path s
 		// A response that a coordinator forwards ends so if the leader dies meanwhile.
 		if p := recover(); p == http.ErrAbortHandler {
 			err = &Error{Status: http.StatusServiceUnavailable, Text: "The connection to the leader broke. Try again."}
-		} else if p != nil {
-			panic(p)
+		} else if p != nil { // in a feed, nothing else would keep the process alive
+			s.log.Error("a request of the page panicked", "request", method+" "+path, "panic", p, "stack",
+				string(debug.Stack()))
+			err = &Error{Status: http.StatusInternalServerError, Text: "This is a fault of Coppice. The log says more."}
 		}
 	}()
 	s.api.ServeHTTP(w, r)
@@ -117,16 +124,20 @@ func isPlain(text string) error {
 	return &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is nothing at %s.", text)}
 }
 
-// pass has the API answer a request of a browser, such as for a file.
-func (s source) pass(w http.ResponseWriter, r *http.Request, path string) {
-	if err := isPlain(path); err != nil {
-		http.NotFound(w, r)
-		return
+// pass has the API answer a request of a browser, such as for a file. The path is escaped.
+func (s source) pass(w http.ResponseWriter, r *http.Request, path string) error {
+	target, err := url.ParseRequestURI(path)
+	if err == nil {
+		err = isPlain(target.Path)
+	}
+	if err != nil {
+		return err
 	}
 	out := r.Clone(r.Context())
-	out.URL, out.RequestURI = &url.URL{Path: path}, ""
+	out.URL, out.RequestURI = target, ""
 	out.Header.Del("Cookie")
 	s.api.ServeHTTP(w, out)
+	return nil
 }
 
 // lines asks for a stream of lines. After an error, no line follows. A line is valid until the next one.
@@ -168,6 +179,7 @@ type answer struct {
 	header http.Header
 	status int // 0: 200
 	pipe   *io.PipeWriter
+	large  bool // true if a part is missing
 }
 
 // Header implements http.ResponseWriter.
@@ -196,7 +208,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	if a.pipe != nil && (a.status == 0 || a.status == http.StatusOK) {
 		return a.pipe.Write(b)
 	}
-	if a.Len()+len(b) > protocol.MaxJSON {
+	if a.large = a.large || a.Len()+len(b) > protocol.MaxJSON; a.large {
 		return 0, errLarge
 	}
 	return a.Buffer.Write(b)
@@ -204,7 +216,10 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // problem returns the error that the answer has, or nil.
 func (a *answer) problem() error {
-	if a.status < http.StatusBadRequest {
+	switch {
+	case a.large:
+		return errLarge
+	case a.status < http.StatusBadRequest:
 		return nil
 	}
 	e := &Error{Status: a.status, Problem: new(protocol.Problem)}

@@ -65,6 +65,7 @@ func (c *UICmd) Run(a *cli.App) error {
 	defer cancel()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", folder)
+	mux.Handle("/{$}", http.RedirectHandler(page.Root, http.StatusSeeOther))
 	mux.Handle("/", page.Handler(page.Config{API: folder, Folder: folder.Dir(),
 		Log: slog.New(slog.DiscardHandler)}))
 	server := &http.Server{Handler: guard(mux), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor,

@@ -97,7 +97,7 @@ func TestUI(t *testing.T) {
 	cmdtest.Works(t, "experiment", "run", spec, "--local")
 	s := show(t, nil, dir, "--no-browser")
 	root := strings.TrimSuffix(s.url, "/ui")
-	for path, says := range map[string]string{"/ui": dir, "/ui/jobs/1": "one", "/v1/experiments/e": `"state":"done"`,
+	for path, says := range map[string]string{"/ui": dir, "/": dir, "/ui/jobs/1": "one", "/v1/experiments/e": `"state":"done"`,
 		"/v1/models": `"name":"one"`, "/v1/experiments/e/report?format=fragment": "aa-knn"} {
 		if status, text := body(t, "GET", root+path, ""); status != 200 || !strings.Contains(text, says) {
 			t.Errorf("%s: status %d: %.300s", path, status, text)

@@ -18,22 +18,22 @@ import (
 // jobHandlers answer requests about the trainings of model files, as jobs that have ended.
 type jobHandlers struct{ *trainings }
 
-// find returns the training that a request names, by the name of its model file or by its number.
+// find returns the training that a request names, by its number or by the name of its model file. A name may be a
+// number, too, and lists have links by number.
 func (j *jobHandlers) find(r *http.Request) (*place, *contents, error) {
 	c, err := j.contents(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
 	key := r.PathValue("job")
+	at := slices.IndexFunc(c.models, func(p *place) bool { return strconv.FormatUint(p.id, 10) == key })
+	if at >= 0 {
+		return c.models[at], c, nil
+	}
 	if p := c.byModel[key]; p != nil {
 		return p, c, nil
 	}
-	id, err := strconv.ParseUint(key, 10, 64)
-	at := slices.IndexFunc(c.models, func(p *place) bool { return err == nil && p.id == id })
-	if at < 0 {
-		return nil, nil, notFound("the folder has no training %.200q", key)
-	}
-	return c.models[at], c, nil
+	return nil, nil, notFound("the folder has no training %.200q", key)
 }
 
 func (j *jobHandlers) get(r *http.Request) (any, error) {

@@ -135,6 +135,28 @@ func TestModels(t *testing.T) {
 	refuse(t, s, 400, "/v1/jobs?sort=size", "size")
 }
 
+// TestNumbersAsNames: the number of a training leads to it, also if the file of another one has this number as name.
+func TestNumbersAsNames(t *testing.T) {
+	dir, model := t.TempDir(), trained(t, "aa-knn", 1).Model
+	for i, name := range []string{"2", "a", "1", "007"} {
+		save(t, filepath.Join(dir, name+".model"), model, 9-i)
+	}
+	_, s := open(t, dir)
+	var list protocol.JobList
+	get(t, s, "/v1/jobs", &list)
+	for _, want := range list.Jobs {
+		var j protocol.JobInfo
+		get(t, s, fmt.Sprint("/v1/jobs/", want.ID), &j)
+		if j.Name != want.Name || j.ID != want.ID {
+			t.Errorf("training %d is %s, not %s", want.ID, j.Name, want.Name)
+		}
+	}
+	var j protocol.JobInfo
+	if get(t, s, "/v1/jobs/007", &j); j.Name != "007" || len(list.Jobs) != 4 {
+		t.Errorf("%+v of %d", j, len(list.Jobs))
+	}
+}
+
 // TestCurves: the curve of a training is in a file with the name of its model file.
 func TestCurves(t *testing.T) {
 	dir := t.TempDir()

@@ -73,9 +73,16 @@ function follow() {
     if (!lost) lost = setTimeout(() => { away.hidden = false; }, 3000); // a proxy may end a stream at any time
     if (stream && stream.readyState === EventSource.CLOSED) { // the server has refused: it does not come again by itself
       leave();
-      setTimeout(follow, 5000);
+      askWhy(address);
     }
   };
+}
+
+// askWhy shows the page again if the server has refused the caller: it then shows the login. Otherwise it follows later.
+async function askWhy(address) {
+  const answer = await fetch(address, {method: "HEAD"}).catch(() => null);
+  if (answer && (answer.status === 401 || answer.status === 403)) location.reload();
+  else setTimeout(follow, 5000);
 }
 
 function answered() {
