@@ -208,7 +208,7 @@ func TestManyWorkers(t *testing.T) {
 	h := Handler(Config{API: fakeAPI{"/v1/cluster": c}})
 	for page, rows := range map[int]int{1: pageOf, 2: pageOf, 3: 1} {
 		text := body(t, h, http.StatusOK, "GET", fmt.Sprintf("/ui/workers?page=%d", page))
-		if n := strings.Count(text, `<tr><th scope="row">w`); n != rows {
+		if n := strings.Count(text, `<tr id="worker-w`); n != rows {
 			t.Errorf("page %d lists %d workers, want %d", page, n, rows)
 		}
 		if strings.Contains(text, "Next workers") != (page < 3) {

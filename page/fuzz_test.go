@@ -16,7 +16,8 @@ import (
 // FuzzPages: no path, query or form of a browser makes the server panic, and none of its text becomes markup.
 func FuzzPages(f *testing.F) {
 	for _, path := range []string{"", "jobs", "jobs/7", "live/jobs/%zz", "static/a/b", "download/models/../x",
-		"download/models/m", "jobs/7/cancel", "jobs/7/share", "compare", "submit", "submit/spec", "experiments", "experiments/study",
+		"download/models/m", "jobs/7/cancel", "jobs/7/share", "compare", "submit", "submit/spec", "experiments",
+		"experiments/study",
 		"experiments/study/report", "experiments/study/rest", "datasets", "datasets/set", "models", "models/m", "workers",
 		"workers/w/trust", "coordinators", "coordinators/a/transfer", "audit", "login", "logout"} {
 		f.Add(http.MethodGet, path, "name=a&state=done&job=7&job=7&by=seconds&like=7&method=1&dataset=9&page=2&since=7d", "")

@@ -31,6 +31,7 @@ type list struct {
 var filters = []string{"name", "owner", "state", "dataset", "algorithm", "experiment", "since", "until"}
 
 // newList reads the query of a list: it is passed to the API, which checks it. Empty fields of a form count as absent.
+// A name without * finds all names that it is a part of.
 func newList(v *visit) (l list, query url.Values) {
 	query = make(url.Values)
 	for key, values := range v.URL.Query() {
@@ -40,6 +41,9 @@ func newList(v *visit) (l list, query url.Values) {
 	}
 	l.Query = maps.Clone(query)
 	l.Filtered = slices.ContainsFunc(filters, query.Has)
+	if name := query.Get("name"); name != "" && !strings.Contains(name, "*") {
+		query.Set("name", "*"+name+"*")
+	}
 	query.Set("limit", strconv.Itoa(pageOf))
 	return l, query
 }

@@ -21,8 +21,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/coppice-ldl/coppice/internal/shellword"
+	"github.com/coppice-ldl/coppice/job/remaining"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
@@ -308,6 +310,7 @@ func (s *site) functions() template.FuncMap {
 		"shell": shellword.Quote, "brief": protocol.Brief, "count": counted, "percent": formatPercent,
 		"digest":   func(text string) string { return text[:min(len(text), 12)] },
 		"fraction": func(j protocol.JobInfo) float64 { return fractionOf(&j) },
+		"ran":      func(j protocol.JobInfo) float64 { return remaining.Ran(&j, time.Now()) },
 	}
 }
 

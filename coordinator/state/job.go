@@ -333,7 +333,7 @@ func (j *Job) fields(c *wire.Coder) {
 	if c.Rest(!j.events.isEmpty()) {
 		j.events.fields(c)
 	} else if !j.Private {
-		c.Failf("private: a flag that is not set takes no byte")
+		c.Failf("private: an owner who shares the job takes no byte")
 	}
 }
 

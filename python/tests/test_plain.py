@@ -54,6 +54,8 @@ def test_failed_runs_and_notes(tmp_path: pathlib.Path) -> None:
 
 # Texts of the sources that no call of the library can show, by the begin of their path, and why.
 ELSEWHERE = {
+    "experiment/figure/style.go": "the style sheet of figures",
+    "experiment/report/html.go": "the style sheet of reports",
     "client/contexts": "commands about contexts show them",
     "coordinator/config.go": "a coordinator shows them when it starts",
     "coordinator/coordinator.go": "the log of a coordinator",
