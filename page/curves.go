@@ -83,8 +83,8 @@ func (a axis) marks(j *protocol.JobInfo, c *protocol.JobCurve, r *steps) (all []
 				formatNumber(p.Step), formatNumber(p.Validation))})
 		case r.Refit > 0 && p.Step > r.All-r.Refit && !refit:
 			refit = true
-			all = append(all, mark{X: x, Kind: "refit", Label: "again",
-				Text: "training begins again, with the validation samples included"})
+			all = append(all, mark{X: x, Kind: "refit", Label: "refit",
+				Text: "refit: training begins again, with the validation samples included"})
 		}
 	}
 	for i, e := range j.Events {
