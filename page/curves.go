@@ -88,7 +88,8 @@ func (a axis) marks(j *protocol.JobInfo, c *protocol.JobCurve, r *steps) (all []
 		}
 	}
 	for i, e := range j.Events {
-		m := mark{X: float64(e.Step), Kind: eventMark, Label: strconv.Itoa(i + 1), Text: e.Text}
+		number := strconv.FormatUint(eventNumber(i, j.EventsDropped), 10)
+		m := mark{X: float64(e.Step), Kind: eventMark, Label: number, Text: e.Text}
 		if a.Seconds {
 			m.X = e.Seconds
 		}

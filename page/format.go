@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // formatTime returns a time in UTC; "" for 0. unix is in seconds.
@@ -116,4 +117,13 @@ func formatDisk(free, size uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s", formatBytes(free), formatBytes(size))
+}
+
+// eventNumber returns the number of an event of a job from 1 on. dropped events were between the first ones and the
+// others.
+func eventNumber(i int, dropped uint64) uint64 {
+	if i >= protocol.FirstEvents {
+		return uint64(i+1) + dropped
+	}
+	return uint64(i + 1)
 }

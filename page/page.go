@@ -306,7 +306,7 @@ func (s *site) functions() template.FuncMap {
 		"endlive": func() template.HTML { return liveEnd },
 		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
 		"dict": dict, "bytes": formatBytes, "moment": func(unix float64) string { return formatTime(int64(unix)) },
-		"inc":   func(i int) int { return i + 1 },
+		"event": eventNumber,
 		"shell": shellword.Quote, "brief": protocol.Brief, "count": counted, "percent": formatPercent,
 		"digest":   func(text string) string { return text[:min(len(text), 12)] },
 		"fraction": func(j protocol.JobInfo) float64 { return fractionOf(&j) },

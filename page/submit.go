@@ -45,6 +45,7 @@ type algorithmChoice struct{ Name, Summary string }
 type checkedJob struct {
 	Spec     string
 	Resolved []setting
+	Job      *protocol.JobInfo // its ID is 0 if it does not exist yet
 }
 
 // offeredDatasets is how many datasets the form lists.
@@ -220,7 +221,7 @@ func submitJob(v *visit) (to string, err error) {
 		return "", err
 	}
 	if p.Mistakes = mistakes; len(mistakes) == 0 {
-		p.Check = &checkedJob{specText(&s), resolvedOf(&answer)}
+		p.Check = &checkedJob{specText(&s), resolvedOf(&answer), &answer}
 	}
 	return "", &again{p.shown()}
 }

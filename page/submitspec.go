@@ -96,7 +96,7 @@ func (p *specPage) submitJob(v *visit) (to string, err error) {
 	if err != nil || !check {
 		return "/jobs/" + strconv.FormatUint(answer.ID, 10), err
 	}
-	p.Job = &checkedJob{specText(&f.Spec), resolvedOf(&answer)}
+	p.Job = &checkedJob{specText(&f.Spec), resolvedOf(&answer), &answer}
 	return "", nil
 }
 

@@ -495,11 +495,7 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	}
 	st := h.store.State()
 	if check {
-		d, job, err := h.resolve(r.Context(), st, &req)
-		if err != nil {
-			return nil, err
-		}
-		return protocol.JobInfo{Name: req.Spec.Name, Dataset: d.Name, State: protocol.Queued, Spec: given, Job: job}, nil
+		return h.checkJob(r, st, &req, given)
 	}
 	if req.Token == "" || len(req.Token) > protocol.MaxToken {
 		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
@@ -521,18 +517,44 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
 		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name,
 		Private:  isPrivate(r.Context(), req.Shared),
-		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st),
+		AuditPPM: auditPPM(&req), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st),
 		Time: time.Now().Unix(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	j := made.(*state.Job)
-	if !access.Reads(r.Context(), j.Ownership) { // it had the name and the spec before
-		return nil, fmt.Errorf("job %q %w and is private: it belongs to %s; choose another name", j.Name,
-			state.ErrExists, j.Owner)
+	return h.info(j, index), ownName(r.Context(), j)
+}
+
+// auditPPM returns how many tasks of a million are computed twice.
+func auditPPM(req *protocol.SubmitRequest) uint32 { return uint32(math.Ceil(req.Audit * 1e6)) }
+
+// ownName returns an error if the job that had the name and the spec of a submission before is private to another user.
+func ownName(ctx context.Context, j *state.Job) error {
+	if access.Reads(ctx, j.Ownership) {
+		return nil
 	}
-	return h.info(j, index), nil
+	return fmt.Errorf("job %q %w and is private: it belongs to %s; choose another name", j.Name, state.ErrExists, j.Owner)
+}
+
+// checkJob describes the job that a submission would queue, or the job that has its name and spec already.
+func (h *submissionHandlers) checkJob(r *http.Request, st *state.State, req *protocol.SubmitRequest,
+	given json.RawMessage) (any, error) {
+	d, job, err := h.resolve(r.Context(), st, req)
+	if err != nil {
+		return nil, err
+	}
+	if req.Spec.Name != "" {
+		j, err := st.SameJob(&protocol.SubmitEntry{Name: req.Spec.Name, Dataset: d.Name, Job: job, AuditPPM: auditPPM(req)})
+		if err != nil {
+			return nil, err
+		}
+		if j != nil {
+			return h.info(j, st.Index()), ownName(r.Context(), j)
+		}
+	}
+	return protocol.JobInfo{Name: req.Spec.Name, Dataset: d.Name, State: protocol.Queued, Spec: given, Job: job}, nil
 }
 
 // resolve checks a submission and makes its job.

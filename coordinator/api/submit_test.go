@@ -100,6 +100,13 @@ func TestCheckJob(t *testing.T) {
 		!bytes.Equal(made.Spec, got.Spec) {
 		t.Errorf("the job is %+v with %s, but the check said %+v with %s", made.Job, made.Spec, got.Job, got.Spec)
 	}
+	var again protocol.JobInfo
+	if s.get("POST", "/v1/jobs?check=true", r, &again); again.ID != made.ID {
+		t.Errorf("a check of the same job answers with job %d, want %d", again.ID, made.ID)
+	}
+	other := r
+	other.Spec.Seed = new(uint64(77))
+	s.refuse(409, "POST", "/v1/jobs?check=true", other, "choose another name")
 	r.Spec.Folds = 500
 	s.refuse(400, "POST", "/v1/jobs?check=true", r, "500 folds are too many")
 	s.refuse(400, "POST", "/v1/jobs?chek=true", r, "chek")

@@ -195,11 +195,8 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 		if err := checkName(e.Name); err != nil {
 			return nil, err
 		}
-		if j := s.JobByName(e.Name); j != nil && !j.givesNameUp() {
-			if j.Dataset == e.Dataset && j.AuditPPM == e.AuditPPM && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)) {
-				return j, nil
-			}
-			return nil, fmt.Errorf("%v %w and is %s; %s: choose another name", j, ErrExists, j.State, difference(j, e))
+		if j, err := s.SameJob(e); j != nil || err != nil {
+			return j, err
 		}
 	}
 	unended, owned := 0, 0
@@ -220,6 +217,19 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 			"(coppice coordinator --max-queue)", ErrQueue, units.Plural(unended, "job"), e.MaxQueue)
 	}
 	return queue(s, e)
+}
+
+// SameJob returns the job that has the name and the spec of a submission, or nil. It returns an error if a job with
+// another spec has the name.
+func (s *State) SameJob(e *protocol.SubmitEntry) (*Job, error) {
+	j := s.JobByName(e.Name)
+	switch {
+	case j == nil || j.givesNameUp():
+		return nil, nil
+	case j.Dataset == e.Dataset && j.AuditPPM == e.AuditPPM && bytes.Equal(jobJSON(j.Job), jobJSON(e.Job)):
+		return j, nil
+	}
+	return nil, fmt.Errorf("%v %w and is %s; %s: choose another name", j, ErrExists, j.State, difference(j, e))
 }
 
 // queue makes the job of a submission that nothing speaks against.

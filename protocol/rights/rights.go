@@ -157,7 +157,7 @@ var Requests = []Request{
 	{Pattern: "POST /v1/jobs", Role: Submit, Kind: Changes, Others: nil,
 		Purpose: "submits a job, with the keys `token`, `spec`, `audit` and `shared`. Status 424: a blob that the spec " +
 			"names must be sent first, perhaps again. With `?check=true` it changes nothing, and returns the job that it " +
-			"would queue"},
+			"would queue, or the job with this name and spec"},
 	{Pattern: "GET /v1/jobs/{job}", Role: Read, Kind: 0, Others: nil, Purpose: "returns a job by number or name"},
 	{Pattern: "GET /v1/jobs/{job}/changes", Role: Read, Kind: Stream, Others: nil,
 		Purpose: "sends the job as a line of JSON at once and after each change, until the job ends " +
