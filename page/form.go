@@ -48,9 +48,6 @@ var formGroups = []struct {
 		"measures", "clip", "mask", "keep_predictions"}},
 }
 
-// chosenBefore are the keys of every spec that no group has.
-var chosenBefore = []string{"algorithm", "dataset"}
-
 // shownSettings is how many hyperparameters are shown at once.
 const shownSettings = 8
 
