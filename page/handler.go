@@ -185,5 +185,13 @@ func (a *attachment) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
+// FlushError is for http.ResponseController. A refusal is not sent: a coordinator that forwards the request flushes it.
+func (a *attachment) FlushError() error {
+	if a.refusal.status != 0 {
+		return nil
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
 // Unwrap is for http.ResponseController.
 func (a *attachment) Unwrap() http.ResponseWriter { return a.ResponseWriter }

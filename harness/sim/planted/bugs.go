@@ -189,18 +189,17 @@ var Bugs = []Bug{
 // suites of hostile callers must find each.
 var Holes = []Bug{
 	{"roles are not checked on HTTP", []Edit{
-		{"protocol/access/access.go", "	case g.access == rights.None:\n", "	case g == nil:\n"},
+		{"protocol/access/grant.go", "	case g.access == rights.None:\n", "	case g == nil:\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"callers without an identity are admins", []Edit{
-		{"protocol/access/access.go", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return " +
-			"Caller{}, g.unknown()\n", "	if r.Header.Get(\"Authorization\") == \"\" || g.Registry == nil {\n		return " +
-			"Caller{Role: rights.Admin}, nil\n"},
+		{"protocol/access/access.go", "	case known == nil || !page:\n		return Caller{}, g.unknown()\n",
+			"	case known == nil || !page:\n		return Caller{Role: rights.Admin}, nil\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the body of readyz is for everybody", []Edit{
-		{"protocol/access/access.go", "	case g.access == rights.Status:\n", "	case g == nil:\n"},
+		{"protocol/access/grant.go", "	case g.access == rights.Status:\n", "	case g == nil:\n"},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"workers read the cluster of the leader", []Edit{
-		{"protocol/access/access.go", "	case g.access == rights.Local && ", "	case g == nil && "},
+		{"protocol/access/grant.go", "	case g.access == rights.Local && ", "	case g == nil && "},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the certificates of HTTP are not verified", []Edit{
 		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err",
@@ -213,7 +212,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "		c.Role, c.Name = token.Role, token.Owner\n", ""},
 	}, &Test{"./protocol/access", "TestForwarded"}},
 	{"a token without its secret", []Edit{
-		{"protocol/access/access.go", "token.Hash[:]) == 1\n", "token.Hash[:]) >= 0\n"},
+		{"protocol/access/session.go", "t.Hash[:]) == 1\n", "t.Hash[:]) >= 0\n"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a token that never expires", []Edit{
 		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)",
@@ -258,13 +257,13 @@ var Holes = []Bug{
 		{"coordinator/api/results.go", "		if !access.Reads(r.Context(), m.Ownership) { ", "		if m.Name == \"\" { "},
 	}, &Test{"./coordinator", "TestPrivate"}},
 	{"a process that has the name of a user", []Edit{
-		{"protocol/access/access.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
+		{"protocol/access/grant.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
 	}, &Test{"./protocol/access", "TestRead"}},
 	{"jobs of others", []Edit{
-		{"protocol/access/access.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
+		{"protocol/access/grant.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
 	}, &Test{"./protocol/access", "TestOwn"}},
 	{"an owner that nobody asks for", []Edit{
-		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
+		{"protocol/access/grant.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
 	}, &Test{"./protocol/access", "TestSettled"}},
 	{"a certificate of another authority", []Edit{
 		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err",
