@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// cluster returns a cluster with coordinators a, b, ... on these machines, the first of which leads, and workers w1,
-// w2, ... on these machines.
+// cluster returns a cluster with coordinators a, b, ... on these machines, and workers
+// w1, w2, ... on these machines. Coordinator a leads.
 func cluster(coordinators, workers string) *protocol.Cluster {
 	c := &protocol.Cluster{ID: "c", Leader: "a"}
 	for i, host := range strings.Fields(coordinators) {

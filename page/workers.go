@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A worker is slow if its tasks take so many times as long as those of the other workers, and fast if they take that
+// A worker is slow if its tasks take so many times as long as tasks of the other workers, and fast if they take that
 // part of it.
 const slowRatio = 1.5
 

@@ -81,7 +81,7 @@ func TestEventsOfEntries(t *testing.T) {
 	m.wantEvents(j.ID, want...)
 }
 
-// TestEventsOfALeader: each entry about a job that its leader proposes brings events, each of which is taken once.
+// TestEventsOfALeader: each entry about a job that its leader proposes brings events. Each event is taken once.
 func TestEventsOfALeader(t *testing.T) {
 	for name, end := range map[string]func(m *machine, epoch, job uint64, events []protocol.NumberedEvent){
 		"cancel": func(m *machine, epoch, job uint64, events []protocol.NumberedEvent) {

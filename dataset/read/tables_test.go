@@ -291,7 +291,7 @@ const emotions = `@relation 'emotions: -C 2'
 0,1,-1,minor
 `
 
-// TestLabelsOfARFF: labels are those of MEKA's relation or of Mulan's list, and nominal attributes become categories.
+// TestLabelsOfARFF: labels are the columns of MEKA's relation or Mulan's list. Nominal attributes become categories.
 func TestLabelsOfARFF(t *testing.T) {
 	csv := datasettest.WriteFile(t, "a.csv", "label_sad,label_calm,loud,mode\n1,0,2.5,major\n1,1,0,minor\n0,1,-1,minor\n")
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}

@@ -152,8 +152,8 @@ func TestGridOfChanges(t *testing.T) {
 	}
 }
 
-// BenchmarkGrid measures the grid of 100,000 runs, of which one in ten has failed: when it is made, and when it is
-// counted and written.
+// BenchmarkGrid measures the grid of 100,000 runs, when it is made and when it is counted and written. One run in ten
+// has failed.
 func BenchmarkGrid(b *testing.B) {
 	text := "name: e\nfolds: {k: 10, repeats: 5}\ndatasets:\n"
 	for d := range 20 {

@@ -27,7 +27,7 @@ import (
 var names = []string{"chromium", "chromium-browser", "google-chrome"}
 
 const (
-	// limit bounds the time of a test with a browser, patience that of one step.
+	// limit bounds the time of a test with a browser, and patience the time of one step.
 	limit    = 9 * time.Minute
 	patience = time.Minute
 )

@@ -14,7 +14,7 @@ import (
 )
 
 // A worker and the leader are killed during a job, and the job is paused. Its events name them, in the order of time
-// and with the step. They are still there after all processes were killed, and the model is that of this process.
+// and with the step. They are still there after all processes were killed, and this process makes the same model.
 func TestEventsNameFaults(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)

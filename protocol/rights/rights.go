@@ -280,7 +280,7 @@ func Open(r *http.Request) bool {
 // OfPage reports whether a path is of the page, which browsers show.
 func OfPage(path string) bool { return path == PagePath || strings.HasPrefix(path, PagePath+"/") }
 
-// PagePath is the path of the page's first view. Those of the other views are below it.
+// PagePath is the path of the page's first view. The other views are below it.
 const PagePath = "/ui"
 
 // rowOf finds the row of a request, or nil.
