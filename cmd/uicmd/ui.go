@@ -24,7 +24,7 @@ import (
 // UICmd is `coppice ui`.
 type UICmd struct {
 	Folder    string `arg:"" optional:"" default:"." help:"Folder with experiments (from experiment run --local) and model files (from train --local), also in folders below it (default: the current folder)."`
-	Port      int    `placeholder:"N" help:"Port of this machine on which the page is served (default: a free port)."`
+	Port      int    `name:"page-port" placeholder:"N" help:"Port of this machine on which the page is served (default: a free port)."`
 	NoBrowser bool   `help:"Do not open the page in a browser; only print its address."`
 }
 
@@ -45,7 +45,7 @@ const (
 // Run implements `coppice ui`.
 func (c *UICmd) Run(a *cli.App) error {
 	if c.Port < 0 || c.Port > 65535 {
-		return cli.Usagef("{port=%d}: want 1 to 65535, or 0 for a free port", c.Port)
+		return cli.Usagef("{page-port=%d}: want 1 to 65535, or 0 for a free port", c.Port)
 	}
 	folder, err := served.Open(c.Folder)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *UICmd) Run(a *cli.App) error {
 	defer folder.Close()
 	l, err := new(net.ListenConfig).Listen(a.Ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return errtext.Errorf(errtext.WrongRequest, "port %d of this machine is in use; give another {port}, or leave it "+
+		return errtext.Errorf(errtext.WrongRequest, "port %d of this machine is in use; give another {page-port}, or leave it "+
 			"out for a free port", c.Port)
 	}
 	if err != nil {

@@ -145,9 +145,9 @@ func TestUIRefuses(t *testing.T) {
 	}{
 		{"@/none", cli.ExitFailed, []string{"none: no such file or folder"}},
 		{"@/file", cli.ExitFailed, []string{"file", "is not a folder"}},
-		{fmt.Sprint("@ --port ", port), cli.ExitFailed, []string{fmt.Sprint("port ", port, " "), "is in use", "--port"}},
-		{"@ --port 65536", cli.ExitUsage, []string{"--port", "65535"}},
-		{"@ --port -1", cli.ExitUsage, []string{"--port"}},
+		{fmt.Sprint("@ --page-port ", port), cli.ExitFailed, []string{fmt.Sprint("port ", port, " "), "is in use", "--page-port"}},
+		{"@ --page-port 65536", cli.ExitUsage, []string{"--page-port", "65535"}},
+		{"@ --page-port -1", cli.ExitUsage, []string{"--page-port"}},
 		{"@ @", cli.ExitUsage, []string{"unexpected argument"}},
 	} {
 		args := strings.Fields(strings.ReplaceAll(c.args, "@", dir))
