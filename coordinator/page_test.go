@@ -344,7 +344,7 @@ func (s *secured) redirects(ctx context.Context, v *visitor, text string) {
 	}
 }
 
-// slowLogin sends a form that never ends, and one that comes byte by byte. The connection is ended.
+// slowLogin sends two forms: the first never ends, and the second comes byte by byte. The server ends the connection.
 func (s *secured) slowLogin() {
 	s.t.Helper()
 	c, err := tls.Dial("tcp", s.at(0), &tls.Config{InsecureSkipVerify: true})

@@ -76,7 +76,7 @@ func TestEndsFollow(t *testing.T) {
 	want("another file", 1, 0, 0)
 }
 
-// TestFillFolder: a table that is filled record by record equals one that is filled with all records.
+// TestFillFolder: FillFolder gives the table that Layout.Fill makes of all records.
 func TestFillFolder(t *testing.T) {
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [aa-knn, sa-bfgs]\nfolds: 3")
 	l, err := NewOutline(s, []*Plan{p}, []string{"x"}).Layout()

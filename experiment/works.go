@@ -32,8 +32,8 @@ type worksJSON struct {
 	Running map[string]float64 `json:"running"`
 }
 
-// startWorks writes to a file until end is called. An error is ignored: a reader of the folder then takes the process
-// for one that has ended.
+// startWorks writes to a file until end is called. It ignores errors of writing: a reader of the folder then
+// takes the process to have ended.
 func startWorks(file *os.File) *works {
 	w := &works{stop: make(chan struct{}), stopped: make(chan struct{}), running: make(map[string]float64)}
 	go func() {

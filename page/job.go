@@ -173,7 +173,7 @@ func resultOf(j *protocol.JobInfo) (r result) {
 	return r
 }
 
-// givenOf lists the spec of a job as it was given: hyperparameters first, then the rest.
+// givenOf lists the keys of a job's spec without defaults. Hyperparameters come first.
 func givenOf(j *protocol.JobInfo) (all []setting) {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(j.Spec, &given) != nil {

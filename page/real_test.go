@@ -157,8 +157,8 @@ func TestDoubleSubmission(t *testing.T) {
 	r.get(strings.TrimPrefix(first, "/ui"), http.StatusOK, "trees", "Submit again", "Cancel")
 }
 
-// TestMistakesAtFields: a form with mistakes is shown again as it was filled, and each mistake stands at its field,
-// whether the page or the cluster has found it. Nothing is submitted.
+// TestMistakesAtFields: a form with mistakes is shown again with the values that the user typed. Each mistake stands at
+// its field, also if the cluster has found it. Nothing is submitted.
 func TestMistakesAtFields(t *testing.T) {
 	r := newReal(t)
 	for _, c := range []struct {

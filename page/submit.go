@@ -177,7 +177,7 @@ func (p *submitPage) ErrorOf(name string) string {
 	return ""
 }
 
-// submitJob submits the job of the form, or checks it. With mistakes, it shows the form again as it was filled.
+// submitJob submits or checks the job of the form. If there are mistakes, it shows the form again with its values.
 func submitJob(v *visit) (to string, err error) {
 	values := v.PostForm
 	if shown := values.Get("shown"); shown != "" && shown != values.Get("algorithm") {

@@ -55,7 +55,7 @@ func TestParquetPredictions(t *testing.T) {
 		}
 		records, rows := clitest.ReadCSV(t, csv), f.Read(use)
 		if int(f.Rows) != len(records)-1 || len(f.Columns) != len(records[0]) {
-			t.Fatalf("%s: %d rows of %d columns, want those of %q", name, f.Rows, len(f.Columns), records)
+			t.Fatalf("%s: %d rows of %d columns, want %q", name, f.Rows, len(f.Columns), records)
 		}
 		texts, numbers := make([]string, len(use)), make([]float64, len(use))
 		for n := 0; ; n++ {

@@ -54,8 +54,8 @@ func (c *UICmd) Run(a *cli.App) error {
 	defer folder.Close()
 	l, err := new(net.ListenConfig).Listen(a.Ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return errtext.Errorf(errtext.WrongRequest, "port %d of this machine is in use; give another {page-port}, or leave it "+
-			"out for a free port", c.Port)
+		return errtext.Errorf(errtext.WrongRequest, "port %d of this machine is in use; give another {page-port}, or leave "+
+			"it out for a free port", c.Port)
 	}
 	if err != nil {
 		return err

@@ -145,7 +145,8 @@ func TestUIRefuses(t *testing.T) {
 	}{
 		{"@/none", cli.ExitFailed, []string{"none: no such file or folder"}},
 		{"@/file", cli.ExitFailed, []string{"file", "is not a folder"}},
-		{fmt.Sprint("@ --page-port ", port), cli.ExitFailed, []string{fmt.Sprint("port ", port, " "), "is in use", "--page-port"}},
+		{fmt.Sprint("@ --page-port ", port), cli.ExitFailed, []string{fmt.Sprint("port ", port, " "), "is in use",
+			"--page-port"}},
 		{"@ --page-port 65536", cli.ExitUsage, []string{"--page-port", "65535"}},
 		{"@ --page-port -1", cli.ExitUsage, []string{"--page-port"}},
 		{"@ @", cli.ExitUsage, []string{"unexpected argument"}},
@@ -180,19 +181,13 @@ func opener(t *testing.T, script string) (env []string) {
 func TestBrowser(t *testing.T) {
 	opened := filepath.Join(t.TempDir(), "opened")
 	s := show(t, opener(t, "echo \"$@\" > "+opened+".tmp && mv "+opened+".tmp "+opened), t.TempDir())
-	for deadline := time.Now().Add(testkit.Limit); ; {
+	testkit.Until(t, "the program of the browser is called", func() bool {
 		b, err := os.ReadFile(opened)
-		if err == nil {
-			if strings.TrimSpace(string(b)) != s.url {
-				t.Errorf("%s was opened, not %s", b, s.url)
-			}
-			break
+		if err == nil && strings.TrimSpace(string(b)) != s.url {
+			t.Errorf("%s was opened, not %s", b, s.url)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("nothing was opened")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil
+	})
 	s.interrupt(t)
 	if strings.Contains(s.stderr.String(), "no browser") {
 		t.Error(s.stderr)

@@ -183,7 +183,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSnapshotWithoutEvents: a snapshot from before there were events is read, and written, as it was.
+// TestSnapshotWithoutEvents: a snapshot of a version without events is read. Writing it again gives the same bytes.
 func TestSnapshotWithoutEvents(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "without-events.golden"))
 	if err != nil {

@@ -185,8 +185,8 @@ func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecor
 	}
 }
 
-// pathOfLabels returns the file with the list of labels of an ARFF file: the one that was given, or the one with the
-// same name that ends in .xml; empty: there is none.
+// pathOfLabels returns the path of the XML file with the labels of an ARFF file: the path in the options, or else the
+// path of the ARFF file with the extension .xml. It returns "" for other files. The XML file may not exist.
 func pathOfLabels(path string, o *OpenOptions) string {
 	if o.Arrays.LabelsFile != "" {
 		return o.Arrays.LabelsFile

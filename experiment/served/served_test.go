@@ -330,7 +330,7 @@ func TestRunningExperiment(t *testing.T) {
 	}
 	in.until(func(x *protocol.ExperimentLine) bool { note(x); return x.Done == 8 && x.State == protocol.Running })
 	if _, err := experiment.OpenFolder(filepath.Join(dir, "r.experiment")); err == nil {
-		t.Error("the lock is gone")
+		t.Error("a reader of the folder has released its lock")
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

@@ -247,6 +247,10 @@ func (tab *Tab) Press(keys string) {
 const named = `((e) => (e.getAttribute("aria-label") || (e.labels && e.labels[0] && e.labels[0].textContent) ||
 	e.textContent).trim().replace(/\s+/g, " "))(document.activeElement)`
 
+// unseen is true if the element that has the focus does not look so. If the body has it, no element has.
+const unseen = `document.activeElement !== document.body &&
+	getComputedStyle(document.activeElement).outlineStyle === "none"`
+
 // TabTo presses the key Tab until an element whose name begins so has the focus, which must be visible.
 func (tab *Tab) TabTo(name string) {
 	tab.t.Helper()
@@ -254,7 +258,7 @@ func (tab *Tab) TabTo(name string) {
 	for range 100 {
 		tab.Press("\t")
 		now := Eval[string](tab, named)
-		if Eval[string](tab, "getComputedStyle(document.activeElement).outlineStyle") == "none" {
+		if Eval[bool](tab, unseen) {
 			tab.t.Errorf("nobody sees that %q has the focus", now)
 		}
 		if strings.HasPrefix(now, name) {
@@ -265,12 +269,12 @@ func (tab *Tab) TabTo(name string) {
 	tab.t.Fatalf("the key Tab does not lead to %q, but to %q", name, seen)
 }
 
-// Await waits until an expression of the page's script is true.
+// Await waits until a page is loaded and an expression of its script is true.
 func (tab *Tab) Await(what, expression string) {
 	tab.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(tab.ctx, patience)
-		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+expression+")"))
 		if cancel(); ok && err == nil { // an error: the page is about to change
 			return
 		}

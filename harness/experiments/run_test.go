@@ -255,7 +255,7 @@ func TestExperimentRefusals(t *testing.T) {
 	}
 	cmdtest.Write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
 	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2",
-		".": "this is a folder, want a data file"} {
+		".": "this is a folder without .parquet files, want a data file"} {
 		e := cmdtest.Run(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", "name: e\nmethods: [rf]\ndatasets:\n- "+
 			"{name: d, file: "+name+"}"), "--local")
 		if !strings.Contains(e.Stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.Stderr, want) ||

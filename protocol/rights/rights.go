@@ -266,7 +266,7 @@ var routes = func() *http.ServeMux {
 	return mux
 }()
 
-// Open reports whether callers without an identity may make a request, or one that asks about it.
+// Open reports whether callers without an identity may make a request. For OPTIONS, the request is GET of its path.
 func Open(r *http.Request) bool {
 	if r.Method == http.MethodOptions {
 		other := *r
