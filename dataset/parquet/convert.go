@@ -158,7 +158,7 @@ func half(b uint16) float64 {
 		}
 		return sign * math.Inf(1)
 	}
-	return sign * math.Ldexp(1+fraction/1024, exponent-15)
+	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
 // powers are the powers of 10 that are exact.
