@@ -64,6 +64,18 @@ type Split struct {
 	ValidationMin      int     `json:"validation_min,omitempty"`
 	// Mask hides degrees of the training and validation rows from the training.
 	Mask Mask `json:"mask,omitzero"`
+	// Held makes the validation rows of another job test rows.
+	Held Held `json:"held,omitzero"`
+}
+
+// Held are the validation rows of a job that another job, with the same split but for Held and its own validation,
+// tests. The test rows of the first job are outside.
+type Held struct {
+	// Fraction and Min are ValidationFraction and ValidationMin of the first job; without a fraction, there is none.
+	Fraction float64 `json:"fraction"`
+	Min      int     `json:"min,omitempty"`
+	// Train is the greatest number of other rows that are kept; the seed draws them, and the rest are outside. 0: all.
+	Train int `json:"train,omitempty"`
 }
 
 // Assign returns the role of every original row number. assigned is the decoded
@@ -83,22 +95,45 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	if s.Inner > 0 {
 		s.assignInner(roles, assigned)
 	}
-	if s.ValidationFraction <= 0 {
-		return roles, nil
-	}
-	var rest []int
-	for i, r := range roles {
-		if r == Train {
-			rest = append(rest, i)
+	if s.Held.Fraction > 0 {
+		for i, r := range roles {
+			if r == Test {
+				roles[i] = Outside
+			}
+		}
+		s.validate(roles, s.Held.Fraction, s.Held.Min, Test)
+		rest := trained(roles)
+		p := num.NewPermutation(num.NewKey(s.Seed, "split/held"), 0, 0, uint64(len(rest)))
+		for i := s.Held.Train; s.Held.Train > 0 && i < len(rest); i++ {
+			roles[rest[p.At(uint64(i))]] = Outside
 		}
 	}
-	n := max(s.ValidationMin, int(math.Floor(s.ValidationFraction*float64(len(rest)))))
+	s.validate(roles, s.ValidationFraction, s.ValidationMin, Validation)
+	return roles, nil
+}
+
+// trained lists the rows that have the role Train.
+func trained(roles []Roles) (rows []int) {
+	for i, r := range roles {
+		if r == Train {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// validate gives a fraction of the training rows another role: the validation rows of a job.
+func (s Split) validate(roles []Roles, fraction float64, least int, role Roles) {
+	if fraction <= 0 {
+		return
+	}
+	rest := trained(roles)
+	n := max(least, int(math.Floor(fraction*float64(len(rest)))))
 	n = min(n, len(rest)/2)
 	p := num.NewPermutation(num.NewKey(s.Seed, "split/validation"), 0, 0, uint64(len(rest)))
 	for i := range n {
-		roles[rest[p.At(uint64(i))]] = Validation
+		roles[rest[p.At(uint64(i))]] = role
 	}
-	return roles, nil
 }
 
 func (s Split) assignTest(roles []Roles, assigned []uint16) error {
@@ -143,12 +178,7 @@ func (s Split) keepTrain(roles []Roles) {
 	if s.TrainFraction <= 0 {
 		return
 	}
-	var rest []int
-	for i, r := range roles {
-		if r == Train {
-			rest = append(rest, i)
-		}
-	}
+	rest := trained(roles)
 	n := uint64(len(rest))
 	p := num.NewPermutation(num.NewKey(s.Seed, "split/train"), 0, 0, n)
 	for i := max(1, uint64(s.TrainFraction*float64(n))); i < n; i++ {
@@ -235,6 +265,9 @@ func (s Split) Check() error {
 	if !(s.TestFraction >= 0 && s.TestFraction < 1) || !(s.ValidationFraction >= 0 && s.ValidationFraction <= 1) {
 		return fmt.Errorf("dataset: a split cannot hold out the fractions %v for testing and %v for validation",
 			s.TestFraction, s.ValidationFraction)
+	}
+	if h := s.Held; !(h.Fraction >= 0 && h.Fraction <= 1) || h.Min < 0 || h.Train < 0 {
+		return fmt.Errorf("dataset: a split cannot test the validation samples %+v of another job", h)
 	}
 	if err := s.Mask.Check(); err != nil {
 		return fmt.Errorf("dataset: %w", err)

@@ -72,6 +72,9 @@ type Spec struct {
 	Binarise  *float64 `json:"binarise,omitempty"`
 	// Mask is dataset.Mask.String of the degrees that training does not see; empty: it sees all.
 	Mask string `json:"mask,omitempty"`
+	// Screen is true to compare the model with small models of other algorithms on the validation samples, if there are
+	// any. It changes no model.
+	Screen bool `json:"screen,omitempty"`
 	// Set holds the algorithm's settings as text, by name.
 	Set map[string]string `json:"settings,omitempty"`
 }

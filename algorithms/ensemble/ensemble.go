@@ -66,6 +66,9 @@ func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 			param.StandIn(given, "inner_folds", &c.InnerFolds, manyFolds)
 		}
 	}
+	if c.Preset == PresetBest {
+		k.fillBest(c, given, m)
+	}
 	if members, err := k.resolve(c.Members, m); err == nil {
 		c.Members = format(members)
 	}
@@ -79,6 +82,9 @@ func takesManyFolds(m *dataset.Manifest) bool {
 
 // fits refuses members that do not go with the data, and folds without rows.
 func (k kin) fits(c *Config, m *dataset.Manifest) error {
+	if err := c.fitsBudget(); err != nil {
+		return err
+	}
 	if c.Weights != weightsMean && c.InnerFolds > m.Rows {
 		return param.Errorf("inner_folds", "%d folds are too many for %d samples: some folds would be empty",
 			c.InnerFolds, m.Rows)

@@ -32,26 +32,32 @@ type Config struct {
 	InnerFolds int
 	Inner      string // auto: wholeGroups tells
 	WeightRows int
+	Budget     float64 // in billions of multiply-additions; with PresetBest
+
+	leastBudget float64 // for two candidates, where the candidates were chosen
 }
 
 // settings lists what a spec may say, in the order of help texts.
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
 		param.Word("preset", "auto uses the members with the best measured results (docs/design/defaults.md); paper uses "+
-			"the two forests, with the values of their papers",
-			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
+			"the two forests, with the values of their papers; best compares algorithms whose training fits the budget, and "+
+			"trains the best one",
+			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper, PresetBest).NotWritten(),
 		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings "+
 			"have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, "+
 			"{algorithm: ldlf}]",
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(param.Paper, paperMembers).
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
 				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
-				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers + "]"),
+				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers + "]; best: the algorithms that fit the " +
+				"budget, with their defaults"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the "+
 			"best member is trained on all samples",
-			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated),
+			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated).
+			Says("fitted; with preset best: best up to " + strconv.Itoa(bestFoldRows) + " samples, else validated"),
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is "+
 			"trained once for each inner fold, and once on all training samples. With weights validated, only the first inner "+
 			"fold is used", 2, 20, 5,
@@ -65,6 +71,10 @@ func (k kin) settings() param.Table[Config] {
 		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are "+
 			"more samples, this number is drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
+		param.Float("budget", "with preset best: the work of all trainings together, in billions of multiply-additions. It is "+
+			"estimated from the numbers of samples, non-zero features and labels, so the choice depends on no clock. A core "+
+			"does one to three billion in a second", 0.001, 1e9, defaultBudget,
+			func(c *Config) *float64 { return &c.Budget }).NotWritten(),
 	}
 }
 

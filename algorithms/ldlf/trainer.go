@@ -238,12 +238,16 @@ func (t *trainer) choiceRound(r *round.Round) {
 	r.Vars = append(r.Vars, round.Var{ID: varMean, Data: num.Bytes32(t.mean)})
 }
 
-// foldChoice takes the weight of the least loss, among equal ones the least.
+// foldChoice takes the weight of the least loss, among equal ones the least. The loss of the best validation becomes
+// the loss with the weight.
 func (t *trainer) foldChoice(losses []float64) {
 	for parts, loss := range losses {
 		if loss < losses[t.parts] {
 			t.parts = uint8(parts)
 		}
+	}
+	if losses[0] > 0 {
+		t.Stopping.Best.Loss *= losses[t.parts] / losses[0]
 	}
 	t.Chosen()
 }

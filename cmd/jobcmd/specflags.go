@@ -33,11 +33,12 @@ import (
 type SpecFlags struct {
 	Data          string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet, .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Dataset       string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
-	Algorithm     string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them."`
+	Algorithm     string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
 	Spec          string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
 	Set           []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
 	Seed          string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
 	Members       string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
+	Budget        string   `group:"what" seldom:"" placeholder:"N" help:"With --algorithm best: work of all trainings in billions of multiply-additions, as for --set budget=N (default: 500)."`
 	Steps         string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
 	TestFraction  string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
 	TrainFraction string   `group:"test" seldom:"" placeholder:"F" help:"Fraction of the samples for training and validation that is used (default: 1)."`
@@ -120,6 +121,7 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 		all = append(all, setting{flag: "--set", value: pair})
 	}
 	all = append(all, setting{"--steps", "steps", s.Steps}, setting{"--members", "members", s.Members},
+		setting{"--budget", "budget", s.Budget},
 		setting{"--init-from", network.SettingInitFrom, s.InitFrom})
 	given := make(map[string]string) // the flag that gave a key
 	for _, f := range all {

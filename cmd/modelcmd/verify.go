@@ -302,7 +302,7 @@ func otherData(m *predict.Model, of *dataset.Manifest, r *dataset.Reading) errte
 // missing.
 func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.Job, reason errtext.Text, err error) {
 	again := *of
-	again.Predictions, again.PredictedRows, again.LinearSamples, again.NoModel = 0, 0, 0, false
+	again.Predictions, again.PredictedRows, again.LinearSamples, again.NoModel, again.Screen = 0, 0, 0, false, false
 	if reason, err = c.folds(a, &again.Split, data); reason != "" || err != nil || of.Weights == "" {
 		return &again, reason, err
 	}
@@ -521,6 +521,7 @@ func otherKey(a, b *round.Job) string {
 	for i, j := range []*round.Job{a, b} {
 		of := *j
 		of.Predictions, of.PredictedRows, of.LinearSamples, of.NoModel, of.Measures, of.Clip = 0, 0, 0, false, "", ""
+		of.Screen = false
 		text, err := json.Marshal(&of)
 		if err != nil || json.Unmarshal(text, &keys[i]) != nil {
 			return "settings"

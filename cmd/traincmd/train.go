@@ -54,6 +54,8 @@ type Cmd struct {
 	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for what tasks keep between rounds (routing probabilities of ldlf, states of winldl and edl-lrl), such as 1GiB. With less memory it is computed again, and the results are the same to the bit."`
 	cli.ThreadsFlag
 
+	NoScreen bool `group:"what" seldom:"" help:"Without an algorithm, do not compare the default with small models of other algorithms on the validation samples."`
+
 	CancelInterrupted bool `group:"cluster" seldom:"" help:"If the command is interrupted, cancel the job that it submitted (default: the job continues)."`
 
 	connect.ChangeFlags
@@ -84,6 +86,7 @@ func (c *Cmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
+	file.Spec.Screen = file.Algorithm == "" && !c.NoScreen
 	out, err := c.createOutputs(file)
 	defer out.discard()
 	if err != nil {
@@ -102,6 +105,9 @@ func (c *Cmd) Run(a *cli.App) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s := r.Screening; s != nil {
+		a.Note("%s", results.ScreeningText(r.Algorithm, s))
 	}
 	r.Notes = a.Notes
 	if err := out.write(c, r, o); err != nil {

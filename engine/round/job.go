@@ -54,6 +54,9 @@ type Job struct {
 	// LinearSamples is the greatest number of training rows that the linear baseline is fitted to; 0:
 	// there is no linear baseline. The model does not depend on it. Sub-jobs have none.
 	LinearSamples int `json:"linear_samples,omitempty"`
+	// Screen compares the model with small models of other algorithms on the validation rows, if there are any. The
+	// model does not depend on it.
+	Screen bool `json:"screen,omitempty"`
 	// NoModel leaves the model out of the job's outcome, which has its digest: the sub-job
 	// is trained for its predictions.
 	NoModel bool `json:"no_model,omitempty"`

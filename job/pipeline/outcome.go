@@ -104,6 +104,9 @@ type Baselines struct {
 	Against *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	// Linear are the measures of the linear baseline; nil: the job has none.
 	Linear *LinearBaseline `json:"linear_baseline,omitempty"`
+	// Screening compares the model with small models of other algorithms; nil: the job is not screened. A job of folds
+	// has the screening of its first fold. Model files have none.
+	Screening *Screening `json:"screening,omitempty"`
 }
 
 // Counts is the number of rows of each role.
@@ -385,7 +388,7 @@ func bareClasses(a *measures.Added) *measures.Added {
 // testedGroup returns the name of the group that a job tests; empty: it tests no group.
 func testedGroup(j *round.Job, m *dataset.Manifest) string {
 	g, s := m.Groups, j.Split
-	if g == nil || s.Assigned != g.Digest || s.Overlap || s.Inner > 0 || s.Fold >= len(g.Names) {
+	if g == nil || s.Assigned != g.Digest || s.Overlap || s.Inner > 0 || s.Held.Fraction > 0 || s.Fold >= len(g.Names) {
 		return ""
 	}
 	return g.Names[s.Fold]

@@ -29,11 +29,12 @@ type folds struct {
 	outcomes []*Outcome
 }
 
-// SubJob returns the job of one fold of a job of folds.
+// SubJob returns the job of one fold of a job of folds. Only the first fold is screened.
 func SubJob(j *round.Job, fold int) *round.Job {
 	child := *j
 	child.Folds = 0
 	child.Split.Fold = fold
+	child.Screen = j.Screen && fold == 0
 	return &child
 }
 
@@ -48,14 +49,16 @@ func NameFold(parent, child *round.Job, m *dataset.Manifest, err error) error {
 	return fmt.Errorf("fold %d: %w", child.Split.Fold, err)
 }
 
-// SubJobOf returns the job of a task of a round of sub-jobs: a fold, a run, or what the job's
-// algorithm says. Errors are the algorithm's, or say that there is no such run.
+// SubJobOf returns the job of a task of a round of sub-jobs: a fold, a run, a small model of the screening, or what the
+// job's algorithm says. Errors are the algorithm's, or say that there is no such run.
 func SubJobOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 	switch {
 	case j.Cells != nil:
 		return Cell(j, unit)
 	case j.Folds > 0:
 		return SubJob(j, unit), nil
+	case j.Screen:
+		return screenJob(j, m, unit)
 	}
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
@@ -161,7 +164,7 @@ func (t *folds) Outcome() (*Outcome, error) {
 	}
 	o.ModelDigest = hex.EncodeToString(digest.Sum(nil))
 	o.Measures, o.MeanPredictor = measures.OverFolds(reports), measures.OverFolds(meanPredictors)
-	o.Against = measures.PooledWithBaseline(against, t.samples)
+	o.Against, o.Screening = measures.PooledWithBaseline(against, t.samples), t.outcomes[0].Screening
 	var err error
 	o.Predictions, err = mergePredictions(t.outcomes)
 	return o, err

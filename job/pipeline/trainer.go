@@ -23,7 +23,8 @@ import (
 // single trains one model and evaluates it.
 type single struct {
 	evaluation
-	inner algorithms.Trainer
+	inner  algorithms.Trainer
+	screen *screen // nil: the job is not screened
 }
 
 // ErrNumerics is wrapped by the errors of New and NewKernel about a job with the numerics of
@@ -82,6 +83,12 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	if t.linear, err = newLinear(j, m); err != nil {
 		return nil, err
 	}
+	if j.Screen {
+		if !Screens(j, m) {
+			return nil, fmt.Errorf("a job of %s on this dataset cannot be screened", j.Algorithm)
+		}
+		t.screen = &screen{job: j, manifest: m}
+	}
 	if state != nil {
 		return t, t.restore(state, a)
 	}
@@ -124,6 +131,9 @@ func (t *single) Next() (*round.Round, error) {
 		if err != nil || r != nil {
 			return t.prepared(r), err
 		}
+		if r, err = t.screen.next(); err != nil || r != nil {
+			return r, err
+		}
 		t.phase = phaseMean
 	}
 	return t.next(t.inner)
@@ -138,6 +148,8 @@ func (t *single) Fold(res *round.Result) error {
 		return t.enhance.Fold(res)
 	case !t.bounds.done():
 		return t.bounds.fold(res.Gathered)
+	case t.screen.runs():
+		return t.screen.fold(res.Gathered)
 	case t.phase == phaseTrain:
 		return t.inner.Fold(res)
 	}
@@ -157,6 +169,8 @@ func (t *single) Progress() round.Progress {
 		p.Phase = t.enhance.Phase()
 	} else if !t.bounds.done() {
 		p.Phase = boundsKind
+	} else if t.screen.runs() {
+		p.Phase = screenKind
 	}
 	return p
 }
@@ -196,7 +210,7 @@ func (t *single) reporter() round.TaskReporter {
 
 // trains reports whether the rounds are the algorithm's.
 func (t *single) trains() bool {
-	return t.phase == phaseTrain && t.fill.done() && t.enhance.Ended() && t.bounds.done()
+	return t.phase == phaseTrain && t.fill.done() && t.enhance.Ended() && t.bounds.done() && !t.screen.runs()
 }
 
 // TakeResult implements round.ResultTaker; what the algorithm does not keep is taken by Fold.
@@ -224,6 +238,8 @@ func (t *single) outcome(w io.Writer) (*Outcome, error) {
 		Group: testedGroup(t.job, t.manifest),
 	}
 	t.measures(o)
+	beaten := o.Baselines
+	o.Screening = t.screen.result(&p)
 	o.Counters = t.inner.Counters()
 	if x, ok := t.inner.(algorithms.Mixer); ok {
 		o.Mixture = x.Mixture()
@@ -233,10 +249,10 @@ func (t *single) outcome(w io.Writer) (*Outcome, error) {
 		return nil, err
 	}
 	learns, d := *t.job, t.manifest
-	learns.Predictions, learns.PredictedRows, learns.LinearSamples = 0, 0, 0 // they do not change the model
+	learns.Predictions, learns.PredictedRows, learns.LinearSamples, learns.Screen = 0, 0, 0, false // the model is the same
 	from := &Provenance{
 		Job: &learns, Version: version.String, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Loss: o.Loss,
-		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines,
+		EvaluatedOn: o.EvaluatedOn, Group: o.Group, Rows: o.Rows, Measures: o.Measures, Baselines: beaten,
 		Counters:     o.Counters,
 		FeatureNames: d.FeatureNames, LabelNames: d.LabelNames, LabelColumns: d.LabelColumns, MeanLabel: t.mean[:d.Labels],
 		Missing: d.Missing, CountedFrom: d.CountedFrom, Added: o.Added, Mixture: o.Mixture, LabelType: d.LabelType,
@@ -286,6 +302,7 @@ func (t *single) WriteState(w io.Writer) error {
 // restore.
 func (t *single) state(l *fields.List, restore func(inner []byte) error) {
 	t.fields(l)
+	t.screen.state(l)
 	l.Rest(t.inner, restore)
 }
 

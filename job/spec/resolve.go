@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -29,6 +30,9 @@ import (
 
 // DefaultAlgorithm is the algorithm of a spec that names none.
 const DefaultAlgorithm = "ldlf"
+
+// Best is a second name of the ensemble with preset best: it trains the best algorithm by validation.
+const Best = ensemble.PresetBest
 
 // DefaultSeed is the seed of a spec that gives none: never the clock.
 const DefaultSeed = 1
@@ -53,7 +57,7 @@ type key struct {
 var common = []key{
 	{
 		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "algorithm to train", Default: DefaultAlgorithm,
-			Words: registry.Names()},
+			Words: append(registry.Names(), Best)},
 		func(s *protocol.Spec, value any) { s.Algorithm = value.(string) },
 	},
 	{
@@ -230,12 +234,15 @@ func setting(algorithm, name string) (*param.Param, error) {
 }
 
 func find(algorithm string) (algorithms.Algorithm, error) {
-	if algorithm == "" {
+	switch algorithm {
+	case "":
 		algorithm = DefaultAlgorithm
+	case Best:
+		algorithm = ensemble.Name
 	}
 	a, err := registry.Find(algorithm)
 	if err != nil {
-		names := registry.Names()
+		names := append(registry.Names(), Best)
 		return nil, param.Errorf("algorithm", "algorithm %q is unknown%s; the algorithms are %s", algorithm,
 			param.Suggest(algorithm, names), strings.Join(names, ", "))
 	}
@@ -275,6 +282,12 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	given, err := values(a, s.Set)
 	if err != nil {
 		return nil, err
+	}
+	if preset, ok := given["preset"]; s.Algorithm == Best && ok && preset != Best {
+		return nil, param.Errorf("preset", "algorithm %s has no other preset; with algorithm %s, any preset is possible", Best,
+			ensemble.Name)
+	} else if s.Algorithm == Best {
+		given["preset"] = Best
 	}
 	if err := useGroups(&s, m); err != nil {
 		return nil, err
@@ -331,6 +344,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		Bounds: m.LabelType.Bounds,
 	}
 	j.LinearSamples = pipeline.LinearSamples(j, m)
+	j.Screen = s.Screen && pipeline.Screens(j, m)
 	return j, nil
 }
 

@@ -1,0 +1,128 @@
+package ensemble
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// PresetBest selects the candidates that fit a budget of work, and trains the best of them by validation.
+const PresetBest = "best"
+
+// defaultBudget is in billions of multiply-additions.
+const defaultBudget = 500
+
+// bestFoldRows is up to how many rows all inner folds choose the best candidate: one fold of few rows is chance.
+const bestFoldRows = 1000
+
+// extent is the size of a dataset, as the work of candidates depends on it.
+type extent struct {
+	rows, values, labels float64 // values are the non-zeros of a row, and a bias
+	log                  float64 // the depth of a balanced tree of the rows
+}
+
+// A candidate is an algorithm with its defaults, and the estimated multiply-additions of its training. The estimates
+// follow from measured times (docs/guides/choose-an-algorithm.md). They depend on data only, never on a clock.
+type candidate struct {
+	name string
+	work func(x extent) float64
+}
+
+// candidates are in the order in which they are taken into the budget: each of the first ones was best on some datasets.
+var candidates = []candidate{
+	{"structrf", func(x extent) float64 { return 1000 * x.rows * x.values * x.log }},
+	{"sa-bfgs", func(x extent) float64 { return 200 * x.rows * x.values * x.labels }},
+	{"ldlf", func(x extent) float64 { return 3 * x.drawn() * (128*x.values + 640*x.labels) }},
+	{"dldl", func(x extent) float64 { return 3 * x.drawn() * (256*x.values + 256*(64+x.labels)) }},
+	{"aa-bp", func(x extent) float64 { return 5000 * x.rows * (x.values + x.labels) }},
+	{"aoso-ldlogitboost", func(x extent) float64 { return 4000 * x.rows * x.values * x.log }},
+	{"ldsvr", func(x extent) float64 {
+		if x.rows <= 2000 {
+			return x.rows * x.rows * (x.values + 3*x.labels)
+		}
+		return 2500 * x.rows * (x.values + x.labels)
+	}},
+	{"df-ldl", func(x extent) float64 { return 80 * x.rows * x.values * x.labels * x.labels * x.labels }},
+	{"ldlogitboost", func(x extent) float64 { return 3000 * x.rows * x.values * x.log * x.labels }},
+	{"aa-knn", func(x extent) float64 { return x.rows * x.rows * x.values }},
+}
+
+// drawn is how many rows the steps of a gradient descent draw: early stopping ends it on few rows, and the number of
+// steps on many.
+func (x extent) drawn() float64 {
+	if x.rows < 20_000 {
+		return 40 * x.rows
+	}
+	return 128 * min(max(7000, x.rows/8), 40_000)
+}
+
+// fillBest sets the members to the candidates that fit the budget, unless there are given ones.
+func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
+	weights := weightsValidated
+	if m.Rows <= bestFoldRows {
+		weights = weightsBest
+	}
+	param.StandIn(given, "weights", &c.Weights, weights)
+	if given.Has("members") {
+		return
+	}
+	names, least := k.within(c, m)
+	if c.leastBudget = least; len(names) >= leastMembers {
+		c.Members = strings.Join(names, ",")
+	}
+}
+
+// within returns the candidates whose work together fits the budget of c, in the order in which they are taken. least
+// is the least budget, in billions, that two candidates fit. Candidates that refuse the dataset are left out.
+func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float64) {
+	rows := float64(m.Rows)
+	x := extent{rows: rows, values: float64(m.NonZeros)/max(1, rows) + 1, labels: float64(m.Labels),
+		log: math.Log2(max(2, rows))}
+	// With inner folds, a candidate is trained on a fraction of the rows for each of them.
+	tests := 1 - 1/float64(c.InnerFolds)
+	if c.Weights != weightsValidated {
+		tests = tests*float64(c.InnerFolds) + 1
+	}
+	var all []float64
+	sum, greatest := 0.0, 0.0
+	for _, one := range candidates {
+		if _, err := k.resolve(one.name+","+one.name, m); err != nil { // no list has one member alone
+			continue
+		}
+		work := one.work(x) / 1e9
+		all = append(all, work)
+		once := max(greatest, work)
+		if c.Weights != weightsValidated {
+			once = 0
+		}
+		if sum+float64(tests*work)+once > c.Budget {
+			continue
+		}
+		names, sum, greatest = append(names, one.name), sum+float64(tests*work), max(greatest, work)
+	}
+	if len(all) < leastMembers {
+		return names, 0
+	}
+	slices.SortFunc(all, cmp.Compare[float64])
+	least = float64(tests * (all[0] + all[1]))
+	if c.Weights == weightsValidated {
+		least += all[1]
+	}
+	return names, math.Ceil(least)
+}
+
+// fitsBudget refuses a budget that fits fewer than two candidates, and a budget without its preset.
+func (c *Config) fitsBudget() error {
+	switch {
+	case c.Preset != PresetBest && c.Budget != defaultBudget && c.Budget != 0: // it is 0 in a resolved job
+		return param.Errorf("budget", "needs preset %s, or algorithm %[1]s", PresetBest)
+	case c.leastBudget > c.Budget:
+		return param.Errorf("budget", "%v billion multiply-additions are too few to compare two algorithms on this dataset, "+
+			"which takes %.0f", c.Budget, c.leastBudget)
+	}
+	return nil
+}
