@@ -256,3 +256,46 @@ func TestTrainFraction(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldRows: a split with Held tests the validation rows of the split without it. The test rows of that are outside,
+// and at most so many of the others are kept.
+func TestHeldRows(t *testing.T) {
+	of := dataset.Split{Seed: 4, TestFraction: 0.2, ValidationFraction: 0.15, ValidationMin: 10}
+	first, err := of.Assign(500, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, train := range []int{0, 100, 1000} {
+		s := of
+		s.Held = dataset.Held{Fraction: of.ValidationFraction, Min: of.ValidationMin, Train: train}
+		s.ValidationFraction, s.ValidationMin = 0.1, 0
+		roles, err := s.Assign(500, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		for row, r := range roles {
+			if (r == dataset.Test) != (first[row] == dataset.Validation) {
+				t.Fatalf("row %d has role %d, and %d without Held", row, r, first[row])
+			}
+			if r&(dataset.Train|dataset.Validation) != 0 {
+				kept++
+				if first[row] != dataset.Train {
+					t.Fatalf("row %d has role %d, and %d without Held", row, r, first[row])
+				}
+			}
+		}
+		want := datasettest.CountRole(first, dataset.Train)
+		if train > 0 {
+			want = min(want, train)
+		}
+		if kept != want || datasettest.CountRole(roles, dataset.Validation) != want/10 {
+			t.Errorf("at most %d: %d rows are kept, want %d", train, kept, want)
+		}
+	}
+	for _, wrong := range []dataset.Held{{Fraction: -0.1}, {Fraction: 2}, {Fraction: 0.1, Min: -1}, {Train: -1}} {
+		if (dataset.Split{Held: wrong}).Check() == nil {
+			t.Errorf("%+v is accepted", wrong)
+		}
+	}
+}

@@ -37,7 +37,7 @@ var candidates = []candidate{
 	{"structrf", func(x extent) float64 { return 1000 * x.rows * x.values * x.log }},
 	{"sa-bfgs", func(x extent) float64 { return 200 * x.rows * x.values * x.labels }},
 	{"ldlf", func(x extent) float64 { return 3 * x.drawn() * (128*x.values + 640*x.labels) }},
-	{"dldl", func(x extent) float64 { return 3 * x.drawn() * (256*x.values + 256*(64+x.labels)) }},
+	{"dldl", func(x extent) float64 { return x.drawn() * (256*x.values + 256*(64+x.labels)) }},
 	{"aa-bp", func(x extent) float64 { return 5000 * x.rows * (x.values + x.labels) }},
 	{"aoso-ldlogitboost", func(x extent) float64 { return 4000 * x.rows * x.values * x.log }},
 	{"ldsvr", func(x extent) float64 {

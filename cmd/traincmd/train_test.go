@@ -70,6 +70,48 @@ func TestTrainText(t *testing.T) {
 	}
 }
 
+// TestScreeningSays: without an algorithm, stderr and -o json say how small models of others do; stdout does not.
+func TestScreeningSays(t *testing.T) {
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 200, 1)
+	args := clitest.TrainArgs(data)
+	for _, c := range []struct {
+		flags []string
+		says  bool
+	}{{nil, true}, {[]string{"--no-screen"}, false}, {[]string{"--algorithm", "ldlf"}, false}} {
+		e := cmdtest.Run(t, append(args, c.flags...)...)
+		if got := strings.Contains(e.Stderr, "screening on "); e.Code != 0 || got != c.says ||
+			strings.Contains(e.Stdout, "creening on") {
+			t.Errorf("%v: exit code %d, stderr %s, stdout %s", c.flags, e.Code, e.Stderr, e.Stdout)
+		}
+		var r results.Result
+		cmdtest.JSON(t, &r, append(args, c.flags...)...)
+		if (r.Screening != nil) != c.says {
+			t.Errorf("%v: screening %+v", c.flags, r.Screening)
+		}
+	}
+	for _, wrong := range [][]string{{"--budget", "3"}, {"--algorithm", "best", "--budget", "none"},
+		{"--algorithm", "best", "--set", "preset=paper"}, {"--algorithm", "best", "--budget", "0.001"}} {
+		if e := cmdtest.Run(t, append([]string{"train", "--local", "--data", data}, wrong...)...); e.Code != cli.ExitUsage {
+			t.Errorf("%v: exit code %d, %s", wrong, e.Code, e.Stderr)
+		}
+	}
+}
+
+// TestScreeningText: the text names a model that is clearly better, and by how much.
+func TestScreeningText(t *testing.T) {
+	s := &pipeline.Screening{Samples: 1200, KL: 0.4, MeanBaseline: 0.41, Others: []pipeline.ScreenedModel{
+		{Algorithm: "sa-bfgs", Samples: 960, KL: 0.398}, {Algorithm: "structrf", Samples: 960, KL: 0.3}}}
+	for _, says := range []string{"1,200 validation samples", "25 % lower", "Try --algorithm structrf", "0.41"} {
+		if text := results.ScreeningText("ldlf", s).String(); !strings.Contains(text, says) {
+			t.Errorf("%q does not say %q", text, says)
+		}
+	}
+	s.Others = s.Others[:1] // it is lower by less than a hundredth
+	if text := results.ScreeningText("ldlf", s).String(); strings.Contains(text, "Try") {
+		t.Error(text)
+	}
+}
+
 // A spec file and flags give the same job, and flags stand above the file.
 func TestTrainSpec(t *testing.T) {
 	dir := t.TempDir()

@@ -392,7 +392,7 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 		{"split file", cmp.Or(j.Split.Assigned, "none")},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"measures", cmp.Or(j.Measures, "ten")}, {"clip", cmp.Or(j.Clip, "none")},
-		{"mask", cmp.Or(j.Split.Mask.String(), "none")},
+		{"mask", cmp.Or(j.Split.Mask.String(), "none")}, {"screening", fmt.Sprint(j.Screen)},
 		{"audit", fmt.Sprintf("%d of a million tasks", ppm)}, {"arithmetic version", fmt.Sprint(j.Numerics)},
 	}
 	if j.Enhance != nil {

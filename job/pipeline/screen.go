@@ -23,6 +23,9 @@ import (
 const (
 	screenKind = "screening"
 
+	minScreenRows    = 50        // of a dataset
+	maxScreenWeights = 1_000_000 // of a linear model
+
 	maxScreenTrain    = 5000       // training rows of a sub-job
 	minScreenTrain    = 250        // also where products would allow fewer
 	maxScreenProducts = 10_000_000 // of a feature value and a label, in the training rows of a sub-job
@@ -41,14 +44,23 @@ var screened = []struct {
 }
 
 // Screens reports whether a job can be screened: it predicts distributions, has validation rows with the labels of the
-// dataset, has no sub-jobs but folds, and its dataset is not too large.
+// dataset, has no sub-jobs but folds, and its dataset is neither too small nor too large.
 func Screens(j *round.Job, m *dataset.Manifest) bool {
 	a, err := registry.Find(j.Algorithm)
 	if err != nil || j.Cells != nil || j.Enhance != nil || j.Split.ValidationFraction <= 0 || m.Labels < 2 ||
 		incomplete(j, m) || m.LabelType.Bounds != nil || a.Predicts() != algorithms.Distribution {
 		return false
 	}
-	return a.Name() != ensemble.Name && m.NonZeros+int64(m.Rows)*int64(m.Labels) <= maxScreenValues
+	if a.Name() == ensemble.Name || m.Rows < minScreenRows || int64(m.Features)*int64(m.Labels) > maxScreenWeights ||
+		m.NonZeros+int64(m.Rows)*int64(m.Labels) > maxScreenValues {
+		return false
+	}
+	for unit := range screened { // an algorithm may refuse the dataset
+		if _, err := screenJob(j, m, unit); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // screenJob returns the sub-job of a small model.

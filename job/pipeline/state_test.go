@@ -19,7 +19,8 @@ import (
 func TestRestoreAtEveryRound(t *testing.T) {
 	testkit.WithoutRace(t)
 	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "folds": folds(t),
-		"forest": forestOf(t, "structrf"), "linear baseline": withLinear(artificial(t), 100)} {
+		"forest": forestOf(t, "structrf"), "linear baseline": withLinear(artificial(t), 100),
+		"screening": withScreen(artificial(t))} {
 		var states [][]byte
 		phases := make(map[string]bool)
 		want := w.drive(t, nil, 0, func(state []byte, phase string) {
@@ -43,7 +44,7 @@ func TestRestoreAtEveryRound(t *testing.T) {
 
 // TestStateIsItsOwn: a state that is restored appends itself again.
 func TestStateIsItsOwn(t *testing.T) {
-	for _, w := range []*work{artificial(t), folds(t), withLinear(artificial(t), 100)} {
+	for _, w := range []*work{artificial(t), folds(t), withLinear(artificial(t), 100), withScreen(artificial(t))} {
 		w.drive(t, nil, 0, func(state []byte, _ string) {
 			tr, err := pipeline.New(w.job, w.data.Manifest, state)
 			if err != nil {

@@ -65,7 +65,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         **_CLUSTER,
         **dict.fromkeys((name for name in _FILES if name not in _ARRAYS), "it is for files; X is an array, or the name of a dataset"),
         **dict.fromkeys(READING, "give it to the estimator"),
-        **dict.fromkeys(("set", "init_from", "members", "steps"), "give hyperparameters to the estimator"),
+        **dict.fromkeys(("set", "init_from", "members", "steps", "budget"), "give hyperparameters to the estimator"),
         "seed": "give random_state to the estimator",
         "algorithm": "the class of the estimator says it",
         "data": "give X",

@@ -1,0 +1,121 @@
+package ensemble_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// sized describes a dataset of a size; nothing else decides the members of preset best.
+func sized(rows, features, labels int) *dataset.Manifest {
+	return &dataset.Manifest{Format: 1, Rows: rows, Features: features, Labels: labels,
+		NonZeros: int64(rows) * int64(features), Shards: make([]dataset.ShardRef, 1)}
+}
+
+// TestBudget: candidates are taken in their order while they fit, and the work does not depend on the machine. What is
+// wrong with a budget is said with a budget that works.
+func TestBudget(t *testing.T) {
+	a, err := registry.Find("ensemble")
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := func(m *dataset.Manifest, budget float64) (names []string, weights string) {
+		t.Helper()
+		r, err := a.Resolve(param.Values{"preset": "best", "budget": budget}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var set struct{ Members, Weights string }
+		if err := json.Unmarshal(r.Params, &set); err != nil {
+			t.Fatal(err)
+		}
+		items, err := param.ParseItems(set.Members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			names = append(names, item.Name)
+		}
+		if strings.Contains(string(r.Params), "budget") {
+			t.Error("the budget is part of the job, which has the members")
+		}
+		return names, set.Weights
+	}
+	all := "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr df-ldl ldlogitboost aa-knn"
+	for _, c := range []struct {
+		rows, features, labels int
+		budget                 float64
+		names, weights         string
+	}{
+		{300, 50, 5, 500, all, "best"},
+		{2000, 50, 10, 500, all, "validated"},
+		{2000, 50, 10, 3, "structrf sa-bfgs aa-bp ldsvr", "validated"},
+		{50_000, 50, 10, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr aa-knn", "validated"},
+		{2000, 50, 300, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr aa-knn", "validated"},
+	} {
+		names, weights := members(sized(c.rows, c.features, c.labels), c.budget)
+		if got := strings.Join(names, " "); got != c.names || weights != c.weights {
+			t.Errorf("%d samples, budget %v: %s by %s, want %s by %s", c.rows, c.budget, got, weights, c.names, c.weights)
+		}
+	}
+	for _, wrong := range []param.Values{{"preset": "best", "budget": 0.001}, {"budget": 400.0},
+		{"preset": "paper", "budget": 400.0}} {
+		if _, err := a.Resolve(wrong, sized(2000, 50, 10)); err == nil || !strings.HasPrefix(err.Error(), "budget: ") {
+			t.Errorf("%v: error %v", wrong, err)
+		}
+	}
+	if got, _ := members(sized(2000, 50, 10), 2); len(got) < 2 {
+		t.Errorf("members %v", got)
+	}
+}
+
+// TestAlgorithmBest: algorithm best is the ensemble with preset best, and its model is the best candidate trained alone.
+func TestAlgorithmBest(t *testing.T) {
+	m, shards := datatest.Build(t, generate.Artificial(200, 1))
+	data := &local.Data{Manifest: m, Shards: shards}
+	var digests []string
+	for _, s := range []protocol.Spec{
+		{Algorithm: "best", Set: map[string]string{"budget": "1"}},
+		{Algorithm: "ensemble", Set: map[string]string{"preset": "best", "budget": "1"}},
+	} {
+		s.TestFraction = 0.2
+		j, err := spec.Resolve(s, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := local.Run(t.Context(), j, data, local.Options{Lanes: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, o.ModelDigest)
+		for _, share := range o.Mixture.Members {
+			if share.Weight != 1 {
+				continue
+			}
+			alone, err := spec.Resolve(protocol.Spec{Algorithm: share.Member, TestFraction: 0.2}, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, err := local.Run(t.Context(), alone, data, local.Options{Lanes: 2}); err != nil ||
+				own.Measures != o.Measures {
+				t.Errorf("%s alone: error %v, measures %v, want %v", share.Member, err, own.Measures, o.Measures)
+			}
+		}
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("digests %v", digests)
+	}
+	_, err := spec.Resolve(protocol.Spec{Algorithm: "best", Set: map[string]string{"preset": "paper"}}, m)
+	if err == nil || !strings.HasPrefix(err.Error(), "preset: ") {
+		t.Errorf("another preset: error %v", err)
+	}
+}

@@ -1,0 +1,116 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+)
+
+// withScreen is a copy of a job that is screened.
+func withScreen(w *work) *work {
+	j := *w.job
+	j.Screen = true
+	return &work{job: &j, data: w.data}
+}
+
+// TestScreening: the model file is the one of the same job without a screening. The results are those of jobs by hand,
+// whose data have the training rows of the job, and its validation rows to test.
+func TestScreening(t *testing.T) {
+	w := artificial(t)
+	without := w.run(t, w.job)
+	with := w.runWith(t, withScreen(w).job, local.Options{Lanes: 2})
+	if !bytes.Equal(without.Model, with.Model) || without.Screening != nil || with.Screening == nil {
+		t.Fatalf("the screening changes the model, or is %+v and %+v", without.Screening, with.Screening)
+	}
+	s := with.Screening
+	if s.Samples != with.Rows.Validation || s.Samples == 0 || s.KL <= 0 || s.KL > 2*with.Measures[0].Mean+s.MeanBaseline ||
+		len(s.Others) != 2 {
+		t.Fatalf("screening %+v of %+v", s, with.Rows)
+	}
+	m := w.data.Manifest
+	for i, values := range []param.Values{{"iterations": int64(100), "refit": false}, {"trees": int64(20)}} {
+		a, err := registry.Find([]string{"sa-bfgs", "structrf"}[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.Resolve(values, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Others[i]; got.Algorithm != a.Name() || got.Samples != with.Rows.Train {
+			t.Errorf("screening %+v, want %s on %d samples", got, a.Name(), with.Rows.Train)
+		}
+		j := *w.job
+		j.Algorithm, j.Params = a.Name(), r.Params
+		j.Split.Held = dataset.Held{Fraction: w.job.Split.ValidationFraction, Min: w.job.Split.ValidationMin}
+		j.Split.ValidationFraction, j.Split.ValidationMin = r.ValidationFraction, r.ValidationMin
+		o := w.run(t, &j)
+		if o.Measures[0].Mean != s.Others[i].KL || math.Abs(o.MeanPredictor[0].Mean-s.MeanBaseline) > 1e-12 {
+			t.Errorf("%s has K-L %v, want %v", a.Name(), s.Others[i].KL, o.Measures[0].Mean)
+		}
+	}
+	if again := w.runWith(t, withScreen(w).job, local.Options{Lanes: 1}); !cmp.Equal(again.Screening, s) {
+		t.Errorf("on one lane the screening is %+v, want %+v", again.Screening, s)
+	}
+}
+
+// TestScreeningOfFolds: the first fold is screened.
+func TestScreeningOfFolds(t *testing.T) {
+	w := withScreen(folds(t))
+	o := w.run(t, w.job)
+	if o.ModelDigest != w.run(t, folds(t).job).ModelDigest {
+		t.Error("the screening changes the models")
+	}
+	for f, of := range o.Folds {
+		if (of.Screening != nil) != (f == 0) {
+			t.Errorf("fold %d has the screening %+v", f, of.Screening)
+		}
+	}
+	if !cmp.Equal(o.Screening, o.Folds[0].Screening) {
+		t.Errorf("screening %+v", o.Screening)
+	}
+}
+
+// TestScreens: jobs that cannot be screened.
+func TestScreens(t *testing.T) {
+	w := artificial(t)
+	if !pipeline.Screens(w.job, w.data.Manifest) {
+		t.Fatal("no screening")
+	}
+	for what, change := range map[string]func(j *round.Job, m *dataset.Manifest){
+		"no validation": func(j *round.Job, _ *dataset.Manifest) { j.Split.ValidationFraction = 0 },
+		"ensemble":      func(j *round.Job, _ *dataset.Manifest) { j.Algorithm = "ensemble" },
+		"numbers":       func(j *round.Job, _ *dataset.Manifest) { j.Algorithm = "quadratic" },
+		"enhanced":      func(j *round.Job, _ *dataset.Manifest) { j.Enhance = new(round.Enhance) },
+		"masked":        func(j *round.Job, _ *dataset.Manifest) { j.Split.Mask = dataset.Mask{Rate: 0.5} },
+		"large":         func(_ *round.Job, m *dataset.Manifest) { m.Rows = 1 << 30 },
+		"few":           func(_ *round.Job, m *dataset.Manifest) { m.Rows = 20 },
+		"wide":          func(_ *round.Job, m *dataset.Manifest) { m.Features = 1 << 20 },
+	} {
+		j, m := *w.job, *w.data.Manifest
+		change(&j, &m)
+		if pipeline.Screens(&j, &m) {
+			t.Error(what + ": a job that cannot be screened is screened")
+		}
+		if j.Screen = true; what == "no validation" {
+			if _, err := pipeline.New(&j, &m, nil); err == nil {
+				t.Error("a job that cannot be screened is run")
+			}
+		}
+	}
+	for _, unit := range []int{-1, 2} {
+		if _, err := pipeline.SubJobOf(withScreen(w).job, w.data.Manifest, unit); err == nil {
+			t.Error(fmt.Sprint("there is sub-job ", unit))
+		}
+	}
+}
