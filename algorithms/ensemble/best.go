@@ -2,22 +2,13 @@ package ensemble
 
 import (
 	"cmp"
-	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 )
-
-// PresetBest selects the candidates that fit a budget of work, and trains the best of them by validation.
-const PresetBest = "best"
-
-// defaultBudget is in billions of multiply-additions.
-const defaultBudget = 500
-
-// bestFoldRows is up to how many rows all inner folds choose the best candidate: one fold of few rows is chance.
-const bestFoldRows = 1000
 
 // extent is the size of a dataset, as the work of candidates depends on it.
 type extent struct {
@@ -32,17 +23,17 @@ type candidate struct {
 	work func(x extent) float64
 }
 
-// candidates are in the order in which they are taken into the budget: each of the first ones was best on some datasets.
+// candidates are in the order in which the budget takes them.
 var candidates = []candidate{
 	{"structrf", func(x extent) float64 { return 1000 * x.rows * x.values * x.log }},
 	{"sa-bfgs", func(x extent) float64 { return 200 * x.rows * x.values * x.labels }},
-	{"ldlf", func(x extent) float64 { return 3 * x.drawn() * (128*x.values + 640*x.labels) }},
-	{"dldl", func(x extent) float64 { return x.drawn() * (256*x.values + 256*(64+x.labels)) }},
+	{"ldlf", func(x extent) float64 { return 3 * x.drawn() * (float64(128*x.values) + float64(640*x.labels)) }},
+	{"dldl", func(x extent) float64 { return 256 * x.drawn() * (x.values + 64 + x.labels) }},
 	{"aa-bp", func(x extent) float64 { return 5000 * x.rows * (x.values + x.labels) }},
 	{"aoso-ldlogitboost", func(x extent) float64 { return 4000 * x.rows * x.values * x.log }},
 	{"ldsvr", func(x extent) float64 {
 		if x.rows <= 2000 {
-			return x.rows * x.rows * (x.values + 3*x.labels)
+			return x.rows * x.rows * (x.values + float64(3*x.labels))
 		}
 		return 2500 * x.rows * (x.values + x.labels)
 	}},
@@ -81,11 +72,11 @@ func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
 func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float64) {
 	rows := float64(m.Rows)
 	x := extent{rows: rows, values: float64(m.NonZeros)/max(1, rows) + 1, labels: float64(m.Labels),
-		log: math.Log2(max(2, rows))}
+		log: float64(bits.Len(uint(m.Rows)))}
 	// With inner folds, a candidate is trained on a fraction of the rows for each of them.
 	tests := 1 - 1/float64(c.InnerFolds)
 	if c.Weights != weightsValidated {
-		tests = tests*float64(c.InnerFolds) + 1
+		tests = float64(tests*float64(c.InnerFolds)) + 1
 	}
 	var all []float64
 	sum, greatest := 0.0, 0.0
@@ -112,7 +103,7 @@ func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float
 	if c.Weights == weightsValidated {
 		least += all[1]
 	}
-	return names, math.Ceil(least)
+	return names, float64(int64(least)) + 1
 }
 
 // fitsBudget refuses a budget that fits fewer than two candidates, and a budget without its preset.

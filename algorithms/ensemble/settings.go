@@ -24,6 +24,15 @@ const (
 	innerFolds = "folds"
 )
 
+// PresetBest selects the candidates that fit a budget of work, and trains the best of them by validation.
+const PresetBest = "best"
+
+// defaultBudget is in billions of multiply-additions.
+const defaultBudget = 500
+
+// bestFoldRows is up to how many rows all inner folds choose the best candidate: one fold of few rows is chance.
+const bestFoldRows = 1000
+
 // Config holds the settings of a job, which settings describes.
 type Config struct {
 	Preset     string // that selected members; of a job none, as it is not written
@@ -41,8 +50,8 @@ type Config struct {
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
 		param.Word("preset", "auto uses the members with the best measured results (docs/design/defaults.md); paper uses "+
-			"the two forests, with the values of their papers; best compares algorithms whose training fits the budget, and "+
-			"trains the best one",
+			"the two forests, with the values of their papers. best compares algorithms within the budget, and trains the "+
+			"best one",
 			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper, PresetBest).NotWritten(),
 		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings "+
 			"have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, "+
@@ -50,8 +59,8 @@ func (k kin) settings() param.Table[Config] {
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(param.Paper, paperMembers).
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
 				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
-				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers + "]; best: the algorithms that fit the " +
-				"budget, with their defaults"),
+				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers +
+				"]; best: the algorithms that fit the budget, with their defaults"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the "+
@@ -71,8 +80,8 @@ func (k kin) settings() param.Table[Config] {
 		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are "+
 			"more samples, this number is drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),
-		param.Float("budget", "with preset best: the work of all trainings together, in billions of multiply-additions. It is "+
-			"estimated from the numbers of samples, non-zero features and labels, so the choice depends on no clock. A core "+
+		param.Float("budget", "with preset best: the work of all trainings together, in billions of multiply-additions. It "+
+			"is estimated from the numbers of samples, non-zero features and labels, so the choice depends on no clock. A core "+
 			"does one to three billion in a second", 0.001, 1e9, defaultBudget,
 			func(c *Config) *float64 { return &c.Budget }).NotWritten(),
 	}

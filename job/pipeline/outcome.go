@@ -109,6 +109,24 @@ type Baselines struct {
 	Screening *Screening `json:"screening,omitempty"`
 }
 
+// Screening compares the model of a job with small models of other algorithms on the validation samples.
+type Screening struct {
+	// Samples is the number of validation samples.
+	Samples int `json:"samples"`
+	// KL is the K-L of the job's algorithm on them, trained without them.
+	KL           float64         `json:"kl"`
+	MeanBaseline float64         `json:"mean_baseline_kl"`
+	Others       []ScreenedModel `json:"others"`
+}
+
+// ScreenedModel is a small model of another algorithm.
+type ScreenedModel struct {
+	Algorithm string `json:"algorithm"`
+	// Samples is the number of samples that it was trained on.
+	Samples int     `json:"samples"`
+	KL      float64 `json:"kl"`
+}
+
 // Counts is the number of rows of each role.
 type Counts struct {
 	Train      int `json:"train"`

@@ -284,8 +284,8 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		return nil, err
 	}
 	if preset, ok := given["preset"]; s.Algorithm == Best && ok && preset != Best {
-		return nil, param.Errorf("preset", "algorithm %s has no other preset; with algorithm %s, any preset is possible", Best,
-			ensemble.Name)
+		return nil, param.Errorf("preset", "algorithm %s has no other preset; with algorithm %s, any preset is possible",
+			Best, ensemble.Name)
 	} else if s.Algorithm == Best {
 		given["preset"] = Best
 	}
