@@ -106,7 +106,7 @@ ARGUMENTS = {
     *_CLUSTER,
     *(name for names in OPTIONS.values() for name in names),
     *("card", "dataset_name", "only_data"),
-    *("D_pred", "D_true", "folder", "init_from", "kind", "members", "name", "parameter", "replace", "rows", "seed", "steps", "timeout"),
+    *("D_pred", "D_true", "folder", "budget", "init_from", "kind", "members", "name", "parameter", "replace", "rows", "seed", "steps", "timeout"),
 }
 
 
