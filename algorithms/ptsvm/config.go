@@ -1,7 +1,6 @@
 package ptsvm
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"

@@ -547,13 +547,13 @@ class Estimator:
         X = _frames.known(X)
         self._check(X)
         true = _classes.positions(_inputs.dataset(X, D, "class", type(self).__name__)["labels"], self.label_names_)
-        found = self._predict(X)["predictions"]
+        found = self._predict(X)["predictions"][:, self._class_columns]  # the first of equal probabilities, as in predict
         dropped = np.isnan(found).any(axis=1) | (true == _classes.MISSED)
         if dropped.all() or dropped.any() and self.missing != "drop":
             raise InputError(f"D: row {np.argmax(dropped)}: the class is missing" if self.missing != "drop" else f"all {len(dropped)} samples have missing values, so no sample is left")
         if dropped.any():
             warnings.warn(f"{dropped.sum()} of {len(dropped)} samples have missing values; they are in no measure", stacklevel=3)
-        return float(np.mean(found[~dropped].argmax(axis=1) == true[~dropped]))
+        return float(np.mean(np.asarray(self._class_columns)[found[~dropped].argmax(axis=1)] == true[~dropped]))
 
     # Explanations.
 

@@ -56,7 +56,7 @@ def names_of(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
                 raise InputError(f"{called}: row {i}: {value!r} is not UTF-8; give texts") from error
         elif isinstance(value, float) and value.is_integer():
             name = str(int(value))  # as the binary writes it
-        elif isinstance(value, float) and kind == "class":
+        elif isinstance(value, float) and kind == "class" and values.size == len(values):
             raise InputError(f"Unknown label type: continuous. {called}: row {i}: {value!r} is no whole number; a class is a text, a whole number or a boolean")
         else:
             name = str(value).strip()

@@ -89,8 +89,16 @@ def made(output: Optional[str], values: np.ndarray, names: Iterable[Any], index:
         return library.array(items) if output == "pyarrow" else library.Series(called, items)
     if output == "pandas":
         return library.DataFrame(values, index=index, columns=list(names))
-    columns = {str(name): np.ascontiguousarray(values[:, i]) for i, name in enumerate(names)}
-    return library.table(columns) if output == "pyarrow" else library.DataFrame(columns)
+    return table(output, [(name, values[:, i]) for i, name in enumerate(names)], index)
+
+
+def table(output: str, columns: Iterable[tuple[Any, np.ndarray]], index: Any = None) -> Any:
+    """Return columns as a frame of another library, which `check_output` knows. A frame of pandas has the index."""
+    library = importlib.import_module(output)
+    if output == "pandas":
+        return library.DataFrame(dict(columns), index=index)
+    found = {str(name): np.ascontiguousarray(one) if one.dtype.kind in "biuf" else one.tolist() for name, one in columns}
+    return library.table(found) if output == "pyarrow" else library.DataFrame(found)
 
 
 def texts(names: Sequence[Any]) -> list[str]:
