@@ -526,15 +526,16 @@ class Estimator:
         found["measures"] = {**found.get("measures", {}), **more}
         return found
 
-    def score(self, X: Any, y: Any = None, sample_weight: None = None, values: Any = None, *, D: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, values: Any = None, *, D: Any = None) -> float:
         """Return the negative mean Kullback-Leibler divergence, the accuracy of classes, the negative mean absolute error of numbers, or R² of targets.
 
         `y` is as for `fit`, and `values` as for `evaluate`. A class that `fit` has not seen counts as an error of a classifier.
+        With `sample_weight`, the accuracy is a weighted mean.
         """
+        if is_classifier(self):
+            return self._accuracy(X, D if y is None else y, sample_weight)
         if sample_weight is not None:
             raise TypeError(f"{type(self).__name__}.score: sample_weight is not supported")
-        if is_classifier(self):
-            return self._accuracy(X, D if y is None else y)
         found = self._evaluate(X, D if y is None else y, values)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
@@ -543,9 +544,12 @@ class Estimator:
             return float("nan" if r2 is None else r2)  # null of one sample
         return -float(found["measures"]["kl"]["mean"])
 
-    def _accuracy(self, X: Any, D: Any) -> float:
+    def _accuracy(self, X: Any, D: Any, sample_weight: Any) -> float:
         X = _frames.known(X)
-        self._check(X)
+        rows = self._check(X)
+        weights = np.ones(rows) if sample_weight is None else _arrays.numbers(sample_weight, "sample_weight")
+        if weights.shape != (rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise InputError(f"sample_weight: want a finite number from 0 for each of {rows} samples")
         true = _classes.positions(_inputs.dataset(X, D, "class", type(self).__name__)["labels"], self.label_names_)
         found = self._predict(X)["predictions"][:, self._class_columns]  # the first of equal probabilities, as in predict
         dropped = np.isnan(found).any(axis=1) | (true == _classes.MISSED)
@@ -553,7 +557,9 @@ class Estimator:
             raise InputError(f"D: row {np.argmax(dropped)}: the class is missing" if self.missing != "drop" else f"all {len(dropped)} samples have missing values, so no sample is left")
         if dropped.any():
             warnings.warn(f"{dropped.sum()} of {len(dropped)} samples have missing values; they are in no measure", stacklevel=3)
-        return float(np.mean(np.asarray(self._class_columns)[found[~dropped].argmax(axis=1)] == true[~dropped]))
+        if not weights[~dropped].any():
+            raise InputError("sample_weight: the weight of every sample is 0")
+        return float(np.average(np.asarray(self._class_columns)[found[~dropped].argmax(axis=1)] == true[~dropped], weights=weights[~dropped]))
 
     # Explanations.
 
