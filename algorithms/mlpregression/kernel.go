@@ -78,10 +78,11 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 func (k *kernel) sumTarget(dst *round.Partial, u *round.Task, d *dataset.Data) {
 	low := float64(k.scale.Low)
 	for _, ref := range u.Rows(d) {
-		x := k.scale.Number(d.Shard(int(ref.Shard)), int(ref.Pos)) - low
-		dst.F64[0]++
-		dst.F64[1] += x
-		dst.F64[2] += float64(x * x)
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		x, weight := k.scale.Number(rows, pos)-low, rows.WeightOf(pos)
+		dst.F64[0] += weight
+		dst.F64[1] += float64(weight * x)
+		dst.F64[2] += float64(weight * float64(x*x))
 	}
 }
 
