@@ -23,7 +23,7 @@ import (
 func weightedRows(repeated, numbers bool) *datasettest.Listed {
 	l := &datasettest.Listed{Described: dataset.Info{Rows: 0, Features: 4, Labels: 3, HasWeights: !repeated}}
 	if numbers {
-		l.Described.LabelType.Scale = &dataset.Scale{}
+		l.Described.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
 	}
 	for i := range 24 {
 		at := float64(i)
@@ -102,6 +102,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	linear := param.Values{"scaling": "standard", "l2": 0.1, "iterations": int64(20), "decay": "fixed",
 		"validation_fraction": 0.0, "bias": true}
 	grown := param.Values{"trees": int64(3), "bootstrap": false, "min_samples": int64(2)}
+	batches := param.Values{"steps": int64(5), "validation_fraction": 0.0, "scaling": "standard"}
 	cases := []struct {
 		name    string
 		set     param.Values
@@ -121,11 +122,20 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		{name: "structrf", set: grown, within: 1e-9},
 		{name: "rf", set: grown, within: 1e-9},
 		{name: "structrf", set: with(grown, "step", "adaptive"), within: 1e-9},
+		{name: "dldl", set: with(batches, "preset", "paper"), within: 1e-4},
+		{name: "aa-bp", set: batches, within: 1e-4},
+		{name: "ldlf", set: with(with(with(batches, "trees", int64(2)), "depth", int64(3)), "preset", "paper"), within: 1e-4},
+		{name: "mlp-regression", set: param.Values{"passes": int64(5), "alpha": 0.0}, numbers: true, within: 1e-4},
 	}
 	for _, c := range cases {
 		t.Run(fmt.Sprint(c.name, c.set["scaling"], c.set["step"]), func(t *testing.T) {
-			got := numbersOf(trained(t, c.name, c.set, weightedRows(false, c.numbers)))
-			want := numbersOf(trained(t, c.name, c.set, weightedRows(true, c.numbers)))
+			weighted, repeated := weightedRows(false, c.numbers), weightedRows(true, c.numbers)
+			one, other := c.set, c.set
+			if c.within > 1e-9 {
+				one = with(c.set, "batch_size", int64(len(weighted.Rows)))
+				other = with(c.set, "batch_size", int64(len(repeated.Rows)))
+			}
+			got, want := numbersOf(trained(t, c.name, one, weighted)), numbersOf(trained(t, c.name, other, repeated))
 			if len(got) != len(want) || len(want) == 0 {
 				t.Fatalf("the model has %d numbers with weights and %d with repetitions", len(got), len(want))
 			}

@@ -92,7 +92,8 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if c.WeightedMeasures && c.Weights == "" {
 		return cli.Usagef("{weighted-measures} needs {weights}, which names the column with the weights")
 	}
-	e := &evaluation{measuring: measuring{WeightedMeasures: c.WeightedMeasures}, algorithm: m.File.Algorithm, labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,
+	e := &evaluation{measuring: measuring{WeightedMeasures: c.WeightedMeasures}, algorithm: m.File.Algorithm,
+		labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,
 		Matched: matched, Unseen: unseen}
 	if read.IsNamedArrays(c.Data) {
 		e.Data = read.NamedArrays

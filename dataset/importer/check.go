@@ -326,8 +326,8 @@ func CheckBeside(i *dataset.Info, r *dataset.Row) error {
 		}
 	}
 	if i.HasWeights && !dataset.ValidWeight(r.Weight) {
-		return dataset.RowErrorf(i.File, r.Number, "the weight of the sample is {:%v}; a weight must be a number from 0 to %g",
-			r.Weight, dataset.MaxWeight)
+		return dataset.RowErrorf(i.File, r.Number, "the weight of the sample is {:%v}; a weight must be a number from 0 "+
+			"to %g", r.Weight, dataset.MaxWeight)
 	}
 	if err := dataset.CheckName(r.Name); err != nil {
 		return dataset.RowErrorf(i.File, r.Number, "the name of the sample %v", err)

@@ -39,8 +39,7 @@ type kernel struct {
 	scales bool // targets are scaled
 	filled view
 
-	weighs   bool // rows have weights, and the mean predictor depends on them
-	measures bool // measures are weighted
+	weighs struct{ mean, measures bool } // the mean predictor depends on the weights of rows; so do measures
 
 	mask    dataset.Mask // of the job's split
 	partial bool         // degrees may be missing where the algorithm learns
@@ -95,8 +94,8 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 		return nil, err
 	}
 	k := &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
-		fills: j.Fill != "", scales: j.Bounds != nil, mask: j.Split.Mask, partial: incomplete(j, m),
-		weighs: weighsMean(m, plan), measures: j.WeightedMeasures}
+		fills: j.Fill != "", scales: j.Bounds != nil, mask: j.Split.Mask, partial: incomplete(j, m)}
+	k.weighs.mean, k.weighs.measures = weighsMean(m, plan), j.WeightedMeasures
 	if j.Enhance != nil {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err
@@ -175,7 +174,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		countDigits(dst.F64, u, d, v)
 		return nil
 	case opMean:
-		sumLabels(dst.F64, u, k.enhanced(k.maskedData(d), v), k.partial, k.weighs)
+		sumLabels(dst.F64, u, k.enhanced(k.maskedData(d), v), k.partial, k.weighs.mean)
 		return nil
 	case opEvaluate:
 		m, err := k.evaluatedModel(v)
@@ -289,7 +288,7 @@ func (s *scratch) evaluate(dst []float64, k *kernel, m algorithms.Model, linear 
 	shard := func(i uint32) *dataset.Rows { return read.Shard(int(i)) }
 	width, sums := len(s.mean), plan.Width()
 	add := plan.Add
-	if k.measures {
+	if k.weighs.measures {
 		if len(s.one) != sums {
 			s.one = make([]float64, sums)
 		}

@@ -195,6 +195,7 @@ class Estimator:
         X: Any,
         D: Any = None,
         *,
+        sample_weight: Any = None,
         server: Optional[str] = None,
         context: Optional[str] = None,
         token_file: Optional[str] = None,
@@ -211,6 +212,8 @@ class Estimator:
             Features. The process rounds them to float32.
         D : array-like of shape (n_samples, n_labels), or (n_samples,) with labels "class" or "age"
             Label distributions, or what the parameter `labels` says.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights: a sample of weight 2 counts as two samples in the loss. Algorithms that cannot use weights refuse them.
         server : str, optional
             Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
             to the bit. The data are uploaded unless the cluster has them. An interrupt cancels the job, unless a job of this
@@ -234,8 +237,6 @@ class Estimator:
             If the training fails.
         """
         D = unsupported.pop("y", D) if D is None else D  # scikit-learn's name
-        if unsupported.get("sample_weight", self) is None:  # as scikit-learn passes it without weights
-            del unsupported["sample_weight"]
         if unsupported:
             raise TypeError(f"{type(self).__name__}.fit: {', '.join(sorted(unsupported))} is not supported")
         where = cluster_flags(server, context, token_file, ca_file, tls_dir)
@@ -243,7 +244,7 @@ class Estimator:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *training_flags(self)]
         X, D = _frames.known(X), _frames.known(D)
-        data = _inputs.dataset(X, D, self.labels, type(self).__name__)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, weights=sample_weight)
         rows, columns = _inputs.shape_of(X, self._image_advice())
         args.append(seed_flag(self.random_state))
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
@@ -432,17 +433,17 @@ class Estimator:
         """
         return self._evaluate(X, D, values)
 
-    def _evaluate(self, X: Any, D: Any, values: Any) -> dict[str, Any]:
+    def _evaluate(self, X: Any, D: Any, values: Any, weights: Any = None) -> dict[str, Any]:
         """Evaluate for evaluate and score. The warning names the line that calls them."""
         X, D = _frames.known(X), _frames.known(D)
         self._check(X)
-        data = _inputs.dataset(X, D, self.labels, type(self).__name__, values=values, exact=True)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, values=values, exact=True, weights=weights)
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
             args += missing_flag(self.missing, "refuse")
             if self._predicts != "number":
                 args += ["--measures", "all"]
-            args += flags(_inputs.columns_of(data))
+            args += flags({**_inputs.columns_of(data), "weighted_measures": weights is not None})
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
         if found.get("left_out"):
             left, all_rows = len(found["left_out"]), _inputs.shape_of(X)[0]
@@ -453,14 +454,12 @@ class Estimator:
         found["measures"] = {**found.get("measures", {}), **more}
         return found
 
-    def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: None = None, values: Any = None) -> float:
+    def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: Any = None, values: Any = None) -> float:
         """Return the negative mean Kullback-Leibler divergence of predictions, the negative mean absolute error of numbers, or R² of targets.
 
-        `values` is as for `evaluate`.
+        `values` is as for `evaluate`. With `sample_weight`, means are weighted.
         """
-        if sample_weight is not None:
-            raise TypeError(f"{type(self).__name__}.score: sample_weight is not supported")
-        found = self._evaluate(X, y if D is None else D, values)
+        found = self._evaluate(X, y if D is None else D, values, sample_weight)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
         if self.labels == "bounded":

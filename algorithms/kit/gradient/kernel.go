@@ -168,8 +168,8 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, l 
 	})
 }
 
-// compare adds two sums, which are weighted, to the sums of validate. The terms of the first are the losses of the reference, under
-// s.Values, less the present losses. The terms of the second are the squares of these differences.
+// compare adds two sums, which are weighted, to the sums of validate. The terms of the first are the losses of the
+// reference, under s.Values, less the present losses. The terms of the second are the squares of these differences.
 func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	k.eachLoss(u, d, l, s, func(i int, loss, weight float64) {
 		gain := loss - s.losses[i]

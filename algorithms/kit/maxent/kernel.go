@@ -55,7 +55,7 @@ func (k *Kernel) NewScratch(terms Terms) *Scratch {
 		s.merged = newMerged(k.Labels)
 	}
 	if terms != nil {
-		s.slopes, s.sums = make([]float64, blocks.MaxRows*k.Labels), make([]float64, terms.Sums())
+		s.slopes = make([]float64, blocks.MaxRows*k.Labels)
 	}
 	return s
 }
@@ -121,9 +121,10 @@ func (k *Kernel) Predict(u *round.Task, d *dataset.Data, weights []float64, s *S
 	}
 }
 
-// eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
-// of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
-// it follows from what is known. Missing degrees add what merged says. A weight is a factor of the divergence of its row.
+// eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum of
+// the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights: it
+// follows from what is known. Missing degrees add what merged says. A weight is a factor of the divergence of its
+// row.
 func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
 	do func(b *blocks.Block)) float64 {
 	weights, version := Weights(v), v.Version(varWeights)
@@ -147,9 +148,9 @@ func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *
 // Weights returns the effective weights that a round carries.
 func Weights(v round.Vars) []float64 { return num.Float64s(v.Get(varWeights)) }
 
-// known is what the labels of a unit's rows tell, whatever the weights: Σ x dᵀ and Σ d, as Evaluation counts them, and
-// Σ d ln d, all weighted. The degrees of a row, which sum to 1 up to the rounding of float32, are divided by their sum, so
-// that predictions less degrees are the derivatives of the losses.
+// known is what the labels of a unit's rows tell, whatever the weights: Σ x dᵀ and Σ d, as Evaluation counts them,
+// and Σ d ln d, all weighted. The degrees of a row, which sum to 1 up to the rounding of float32, are divided by
+// their sum, so that predictions less degrees are the derivatives of the losses.
 type known struct {
 	round.Unpooled
 	rows       float64 // their weights, added up
@@ -268,6 +269,7 @@ func (s *Scratch) addTerms(alone bool, total, sums []float64, b *blocks.Block) {
 		if b.Rows.Weight == nil {
 			s.Terms.Add(r, sums, p[i*n:][:n], b.Label(i))
 		} else {
+			s.sums = resized(s.sums, len(sums))
 			clear(s.sums)
 			s.Terms.Add(r, s.sums, p[i*n:][:n], b.Label(i))
 			num.AddScaled64(sums, b.Weight(i), s.sums)

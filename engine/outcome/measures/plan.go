@@ -524,7 +524,7 @@ func classesFrom(sums []float64, classes int) *Classes {
 	for c := 0; c < len(matrix); c += classes {
 		row := make([]uint64, classes)
 		for i, v := range matrix[c : c+classes] {
-			row[i] = uint64(math.Round(v)) // of weighted rows
+			row[i] = uint64(math.Floor(v + 0.5)) // of weighted rows
 		}
 		r.Confusion = append(r.Confusion, row)
 	}
