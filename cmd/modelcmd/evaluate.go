@@ -286,7 +286,7 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 		return nil
 	})
 	if err == nil && e.Rows > 0 && model[0] == 0 {
-		err = dataset.Errorf(dataset.ErrFormat, "%sthe weight of every sample is 0, so there are no weighted measures",
+		err = dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there are no weighted measures",
 			dataset.Prefix(src.Info().File))
 	}
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)

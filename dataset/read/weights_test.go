@@ -105,7 +105,7 @@ func TestWrongWeights(t *testing.T) {
 		"-1 2":   "row 0 (counted from 0): the weight of the sample is -1",
 		"1 1e13": "row 1 (counted from 0): the weight of the sample is 1e+13",
 		"1 inf":  "row 1 (counted from 0): the weight of the sample is",
-		"0 0":    "w.csv: the weight of every sample is 0",
+		"0 0":    "w.csv: the weights of all samples are zero",
 		"1 x":    `"x" is not a number`,
 		"1 na":   "missing",
 	} {

@@ -231,7 +231,7 @@ func (t *evaluation) setMean(sums []float64) (err error) {
 		t.counts[i] = uint64(sums[i])
 	}
 	if weighsMean(t.manifest, t.plan) && sums[len(sums)-1] == 0 {
-		return errtext.Errorf(errtext.WrongData, "the weights of all training samples are 0, so nothing can be learned")
+		return errtext.Errorf(errtext.WrongData, "the weights of all training samples are zero, so nothing can be learned")
 	}
 	if incomplete(t.job, t.manifest) {
 		t.mean, err = observedMean(sums, t.manifest)

@@ -424,7 +424,7 @@ def test_sample_weight(data) -> None:
     assert SABFGS().fit(X, D, sample_weight=np.ones(len(X))).model_digest_ == SABFGS().fit(X, D).model_digest_
     with pytest.raises(InputError, match="ldsvr cannot use the weights of samples"):
         ALGORITHMS["ldsvr"]().fit(X, D, sample_weight=weights)
-    for wrong, text in ((-weights, "the weight of the sample is -1"), (weights * 0, "the weight of every sample is 0"), (weights[:3], "sample_weight has the shape")):
+    for wrong, text in ((-weights, "the weight of the sample is -1"), (weights * 0, "the weights of all samples are zero"), (weights[:3], "sample_weight has the shape")):
         with pytest.raises(InputError, match=text):
             SABFGS().fit(X, D, sample_weight=wrong)
 

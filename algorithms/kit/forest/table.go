@@ -268,7 +268,7 @@ func (t *Table) weigh(c *Config, weighted bool) error {
 			t.weights[i] = sum
 		}
 		if sum == 0 {
-			return errors.New("forest: the weights of all training samples are 0")
+			return errors.New("forest: the weights of all training samples are zero")
 		}
 	}
 	t.draws = c.draws(len(t.rows))
