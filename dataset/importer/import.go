@@ -291,8 +291,8 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	case s.Rows == 0:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples", dataset.Prefix(s.Info.File))
 	case s.Info.HasWeights && !heavy:
-		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there is nothing to learn from",
-			dataset.Prefix(s.Info.File))
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there is nothing to "+
+			"learn from", dataset.Prefix(s.Info.File))
 	}
 	var notes []string
 	if groups != nil {
