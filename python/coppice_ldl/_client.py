@@ -200,7 +200,7 @@ class Client:
             else:
                 if options.get("intervals") is not None:
                     raise InputError("import_dataset: intervals are columns of a file; write the arrays to a file with numpy.savez, and give its path")
-                columns = {key: options.get(key) for key in ("groups", "values", "weights")}
+                columns: dict[str, Any] = {key: options.get(key) for key in ("groups", "values", "weights")}
                 data = _inputs.dataset(X, D, options.get("labels", "distributions"), **columns)
                 args += ["--data", files.data(data)]
                 options.update(_inputs.columns_of(data))
