@@ -208,6 +208,7 @@ class Estimator:
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         server: Optional[str] = None,
         context: Optional[str] = None,
         token_file: Optional[str] = None,
@@ -225,6 +226,8 @@ class Estimator:
         y : array-like of shape (n_samples, n_labels), or (n_samples,) with labels "class" or "age"
             Label distributions, or what the parameter `labels` says. The pages and the messages call it D, which is another
             name of this argument.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights: a sample of weight 2 counts as two samples in the loss. Algorithms that cannot use weights refuse them.
         server : str, optional
             Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
             to the bit. The data are uploaded unless the cluster has them. An interrupt cancels the job, unless a job of this
@@ -248,8 +251,6 @@ class Estimator:
             If the training fails.
         """
         D = unsupported.pop("D", None) if y is None else y
-        if unsupported.get("sample_weight", self) is None:  # as scikit-learn passes it without weights
-            del unsupported["sample_weight"]
         if unsupported:
             raise TypeError(f"{type(self).__name__}.fit: {', '.join(sorted(unsupported))} is not supported")
         where = cluster_flags(server, context, token_file, ca_file, tls_dir)
@@ -257,7 +258,7 @@ class Estimator:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *training_flags(self)]
         X, D = _frames.known(X), _frames.known(D)
-        data = _inputs.dataset(X, D, self.labels, type(self).__name__)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, weights=sample_weight)
         rows, columns = _inputs.shape_of(X, self._image_advice())
         args.append(seed_flag(self.random_state))
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
@@ -505,17 +506,17 @@ class Estimator:
         """
         return self._evaluate(X, D, values)
 
-    def _evaluate(self, X: Any, D: Any, values: Any) -> dict[str, Any]:
+    def _evaluate(self, X: Any, D: Any, values: Any, weights: Any = None) -> dict[str, Any]:
         """Evaluate for evaluate and score. The warning names the line that calls them."""
         X, D = _frames.known(X), _frames.known(D)
         self._check(X)
-        data = _inputs.dataset(X, D, self.labels, type(self).__name__, values=values, exact=True)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, values=values, exact=True, weights=weights)
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
             args += missing_flag(self.missing, "refuse")
             if self._predicts != "number":
                 args += ["--measures", "all"]
-            args += flags(_inputs.columns_of(data))
+            args += flags({**_inputs.columns_of(data), "weighted_measures": weights is not None})
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
         if found.get("left_out"):
             left, all_rows = len(found["left_out"]), _inputs.shape_of(X)[0]
@@ -530,13 +531,12 @@ class Estimator:
         """Return the negative mean Kullback-Leibler divergence, the accuracy of classes, the negative mean absolute error of numbers, or R² of targets.
 
         `y` is as for `fit`, and `values` as for `evaluate`. A class that `fit` has not seen counts as an error of a classifier.
-        With `sample_weight`, the accuracy is a weighted mean.
+        With `sample_weight`, means are weighted.
         """
+        D = D if y is None else y
         if is_classifier(self):
-            return self._accuracy(X, D if y is None else y, sample_weight)
-        if sample_weight is not None:
-            raise TypeError(f"{type(self).__name__}.score: sample_weight is not supported")
-        found = self._evaluate(X, D if y is None else y, values)
+            return self._accuracy(X, D, sample_weight)
+        found = self._evaluate(X, D, values, sample_weight)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
         if self.labels == "bounded":

@@ -38,6 +38,8 @@ class Dataset:
         The exact number of each sample of ordinal labels.
     intervals : ndarray of shape (n_samples, 2), optional
         The least and the greatest number of each sample.
+    weights : ndarray, optional
+        The weight of each sample.
     notes : list of str
         How the file was read.
     """
@@ -50,6 +52,7 @@ class Dataset:
     groups: Optional[np.ndarray] = None
     values: Optional[np.ndarray] = None
     intervals: Optional[np.ndarray] = None
+    weights: Optional[np.ndarray] = None
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -305,5 +308,6 @@ def _dataset(arrays: dict[str, np.ndarray], notes: list[str]) -> Dataset:
         arrays.get("group"),
         arrays.get("value"),
         np.column_stack([arrays["least"], arrays["most"]]) if "least" in arrays else None,
+        arrays.get("weight"),
         notes,
     )

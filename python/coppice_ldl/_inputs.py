@@ -13,7 +13,14 @@ from ._errors import InputError
 
 
 def dataset(
-    X: Any, D: Any, labels: str = "distributions", called: str = "coppice", groups: Any = None, values: Any = None, exact: bool = False
+    X: Any,
+    D: Any,
+    labels: str = "distributions",
+    called: str = "coppice",
+    groups: Any = None,
+    values: Any = None,
+    exact: bool = False,
+    weights: Any = None,
 ) -> dict[str, np.ndarray]:
     """Return the arrays of features and labels, with the names of the columns of frames.
 
@@ -30,6 +37,8 @@ def dataset(
         The exact number of each sample. Ages that are not whole numbers are their own exact numbers.
     exact : bool
         True if whole ages are exact numbers, too. A model that was trained with exact numbers is measured with them.
+    weights : array-like of shape (n_samples,), optional
+        The weight of each sample.
 
     Raises
     ------
@@ -84,6 +93,8 @@ def dataset(
         arrays["values"] = _arrays.numbers(_column(X, values, "values", rows), "values")
     elif labels == "age" and (exact or (np.isfinite(array) & (array != np.floor(array))).any()):
         arrays["values"] = array.astype(np.float64)
+    if weights is not None:
+        arrays["weights"] = _arrays.numbers(_column(X, weights, "sample_weight", rows), "sample_weight").astype(np.float64)
     names = _arrays.label_names_of(D)
     if names is not None and labels in ("distributions", "incomplete", "counts", "bounded"):
         arrays["label_names"] = np.asarray(names, dtype=str)
@@ -121,8 +132,8 @@ def _column(X: Any, values: Any, name: str, rows: int) -> np.ndarray:
 
 
 def columns_of(arrays: dict[str, np.ndarray]) -> dict[str, str]:
-    """Return the options that name the groups and the exact numbers of a dataset."""
-    return {name: name for name in ("groups", "values") if name in arrays}
+    """Return the options that name the groups, the exact numbers and the weights of a dataset."""
+    return {name: name for name in ("groups", "values", "weights") if name in arrays}
 
 
 def shape_of(X: Any, images: str = "") -> tuple[int, int]:

@@ -317,8 +317,8 @@ def test_unknown_parameter(data) -> None:
         StructRF(tree=3)
     with pytest.raises(ValueError, match=r"Invalid parameter 'tree' for estimator StructRF\(\)\. Valid parameters are: \[.*'trees'"):
         StructRF().set_params(tree=3)
-    with pytest.raises(TypeError, match="StructRF.fit: groups, sample_weight is not supported"):
-        StructRF().fit(X, D, sample_weight=np.ones(len(X)), groups=1)
+    with pytest.raises(TypeError, match="StructRF.fit: groups, tree is not supported"):
+        StructRF().fit(X, D, tree=3, groups=1)
 
 
 # Kinds of labels.
