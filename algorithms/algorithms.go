@@ -69,6 +69,10 @@ type Beginner interface {
 // Partial is implemented by algorithms that may learn from labels in which degrees are missing (dataset.MissingDegree).
 type Partial interface{ LearnsFromIncomplete() bool }
 
+// Weigher is implemented by algorithms that may use the weights of samples: a weight is a factor of the loss of its
+// sample, so that a sample of weight 2 counts as two samples.
+type Weigher interface{ UsesWeights() bool }
+
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
 	// SubJob returns the job of a task of such a round, as the trainer's Gather.SubJob does.

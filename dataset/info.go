@@ -35,8 +35,8 @@ type Info struct {
 
 	// LabelType says what the labels are.
 	LabelType LabelType
-	// HasValues, HasIntervals and HasGroups: rows have a Value, an Interval, a Group.
-	HasValues, HasIntervals, HasGroups bool
+	// HasValues, HasIntervals, HasGroups and HasWeights: rows have a Value, an Interval, a Group, a Weight.
+	HasValues, HasIntervals, HasGroups, HasWeights bool
 	// Shape says that the features are images.
 	Shape Shape
 	// LabelColumns says where in a CSV file the labels stand.
@@ -164,6 +164,8 @@ type Row struct {
 	Interval [2]float64
 	// Group is what the row belongs to, such as a person, where Info.HasGroups.
 	Group string
+	// Weight is the weight of the row in losses, where Info.HasWeights.
+	Weight float64
 	// LeftOut rows have a missing value and are in no dataset; only their Number
 	// and Name mean anything.
 	LeftOut bool

@@ -37,6 +37,8 @@ type Manifest struct {
 	// HasValues and HasIntervals: the rows in the shards have a Value, an Interval.
 	HasValues    bool `json:"has_values,omitempty"`
 	HasIntervals bool `json:"has_intervals,omitempty"`
+	// HasWeights: the rows in the shards have a Weight. They are not all 1.
+	HasWeights bool `json:"has_weights,omitempty"`
 
 	// Shape says that the features of a row are an image; like names it is not part of the
 	// digest. An algorithm that reads it writes it into Job.Params.
@@ -158,7 +160,8 @@ func (m *Manifest) Check() error {
 func (m *Manifest) CheckShard(i int, r *Rows) error {
 	from, to := ShardSpan(i, len(m.Shards), m.Rows)
 	if r.N != to-from || r.Features != m.Features || r.Labels != m.Labels || r.Sparse != m.Sparse ||
-		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals || r.Incomplete != m.LabelType.Incomplete {
+		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals || (r.Weight != nil) != m.HasWeights ||
+		r.Incomplete != m.LabelType.Incomplete {
 		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w",
 			i, r.N, r.Features, r.Labels, ErrFormat)
 	}

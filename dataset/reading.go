@@ -37,6 +37,7 @@ type Reading struct {
 	Values         string    `json:"values,omitempty"`
 	Intervals      []string  `json:"intervals,omitempty"`
 	Groups         string    `json:"groups,omitempty"`
+	Weights        string    `json:"weights,omitempty"`
 	RowNames       string    `json:"row_names,omitempty"`
 	ReadColumns    []string  `json:"read_columns,omitempty"` // {columns}
 	FeatureColumns []string  `json:"feature_columns,omitempty"`
@@ -106,6 +107,7 @@ func (r *Reading) Options() (all []Option) {
 	add("values", r.Values)
 	list("intervals", r.Intervals)
 	add("groups", r.Groups)
+	add("weights", r.Weights)
 	add("row-names", r.RowNames)
 	add("header", string(r.Header))
 	list("columns", r.ReadColumns)
@@ -221,7 +223,7 @@ type LabelColumns struct {
 	// from the header, unless there are several that begin with label_ or y_
 	Names     []string `json:"names,omitempty"`
 	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
-	// Beside names the columns with exact numbers, intervals and groups, from the header.
+	// Beside names the columns with exact numbers, intervals, groups and weights, from the header.
 	Beside []string `json:"beside,omitempty"`
 }
 

@@ -37,10 +37,27 @@ type Rows struct {
 	Value    []float64
 	Interval []float64
 
+	// Weight holds the weight of each row in losses, from 0 to MaxWeight; nil: each is 1. See WeightOf.
+	Weight []float64
+
 	// NameText holds the names of rows, one after the other, and NameEnds where each
 	// ends; both are nil where rows have none.
 	NameEnds []uint32
 	NameText []byte
+}
+
+// MaxWeight bounds the weight of a row, so that sums of weights are finite.
+const MaxWeight = 1e12
+
+// ValidWeight reports whether a row can have this weight.
+func ValidWeight(w float64) bool { return w >= 0 && w <= MaxWeight }
+
+// WeightOf returns the weight of row i.
+func (r *Rows) WeightOf(i int) float64 {
+	if r.Weight == nil {
+		return 1
+	}
+	return r.Weight[i]
 }
 
 // Named tells whether rows have names.
@@ -93,6 +110,14 @@ func (r *Rows) Check() error {
 	if r.Value != nil && len(r.Value) != r.N || r.Interval != nil && len(r.Interval) != 2*r.N {
 		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d exact numbers and %d interval ends", r.N,
 			len(r.Value), len(r.Interval))
+	}
+	if r.Weight != nil && len(r.Weight) != r.N {
+		return fmt.Errorf("dataset: the block is damaged: %d samples do not fit %d weights", r.N, len(r.Weight))
+	}
+	for i, w := range r.Weight {
+		if !ValidWeight(w) {
+			return fmt.Errorf("dataset: the block is damaged: the weight of sample %d is %v, which is not possible", i, w)
+		}
 	}
 	for i, v := range r.Value {
 		if v-v != 0 {

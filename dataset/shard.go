@@ -21,7 +21,9 @@ const (
 	flagIntervals = 1 << 3
 	// The degrees of a shard with this flag may be missing.
 	flagIncomplete = 1 << 4
-	flagAll        = flagSparse | flagNames | flagValues | flagIntervals | flagIncomplete
+	// A shard of rows with weights has a section for them.
+	flagWeights = 1 << 5
+	flagAll     = flagSparse | flagNames | flagValues | flagIntervals | flagIncomplete | flagWeights
 )
 
 // shardLayout is the header of an encoded shard and where its sections begin.
@@ -32,7 +34,7 @@ type shardLayout struct {
 	nameBytes              int
 
 	row, d, x, index, start, ends, text section
-	value, interval                     section
+	value, interval, weight             section
 	size                                int
 }
 
@@ -65,6 +67,9 @@ func (l *shardLayout) place() {
 	if l.flags&flagIntervals != 0 {
 		l.interval = next(16 * l.rows)
 	}
+	if l.flags&flagWeights != 0 {
+		l.weight = next(8 * l.rows)
+	}
 	l.size = at
 }
 
@@ -93,6 +98,9 @@ func EncodeShard(r *Rows, names []string) []byte {
 	if r.Incomplete {
 		l.flags |= flagIncomplete
 	}
+	if r.Weight != nil {
+		l.flags |= flagWeights
+	}
 	for _, name := range names {
 		l.nameBytes += len(name)
 	}
@@ -117,6 +125,7 @@ func EncodeShard(r *Rows, names []string) []byte {
 	}
 	put(b, l.value, r.Value)
 	put(b, l.interval, r.Interval)
+	put(b, l.weight, r.Weight)
 	ends, text, at := b[l.ends.from:l.ends.to], b[l.text.from:l.text.to], 0
 	for i, name := range names {
 		at += copy(text[at:], name)
@@ -162,11 +171,14 @@ func DecodeShard(b []byte) (*Rows, error) {
 	if l.flags&flagIntervals != 0 {
 		r.Interval = view[float64](b, l.interval)
 	}
+	if l.flags&flagWeights != 0 {
+		r.Weight = view[float64](b, l.weight)
+	}
 	if err := r.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrFormat)
 	}
 	// Padding is zeros, so that equal rows have equal bytes.
-	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text, l.value, l.interval} {
+	for _, s := range []section{l.row, l.d, l.x, l.index, l.start, l.ends, l.text, l.value, l.interval, l.weight} {
 		for _, v := range b[s.to:min(len(b), (s.to+7)&^7)] {
 			if v != 0 && s.to != 0 {
 				return nil, fmt.Errorf("dataset: the shard is damaged: its padding is not zero: %w", ErrFormat)

@@ -2,8 +2,10 @@ package dataset
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,8 +39,31 @@ func numberedRows() *Rows {
 	return r
 }
 
+// weightedRows have exact numbers and weights.
+func weightedRows() *Rows {
+	r := denseRows()
+	r.Value, r.Weight = []float64{1.5, -2, 1e300}, []float64{0, 2.5, MaxWeight}
+	return r
+}
+
+// The section of weights follows all others. Weights that no row can have are refused.
+func TestWeightedShard(t *testing.T) {
+	b := EncodeShard(weightedRows(), nil)
+	if plain := EncodeShard(numberedRows(), nil); b[12] != 1<<2|1<<5 || len(b) != len(plain)-24 {
+		t.Errorf("the shard has the flags %d and %d bytes", b[12], len(b))
+	}
+	for _, w := range []float64{-1, math.NaN(), math.Inf(1), 2 * MaxWeight} {
+		bad := bytes.Clone(b)
+		binary.LittleEndian.PutUint64(bad[len(bad)-8:], math.Float64bits(w))
+		if _, err := DecodeShard(bad); !errors.Is(err, ErrFormat) {
+			t.Errorf("weight %v: error %v", w, err)
+		}
+	}
+}
+
 func TestShardRoundTrip(t *testing.T) {
-	for name, r := range map[string]*Rows{"dense": denseRows(), "sparse": sparseRows(), "numbered": numberedRows()} {
+	for name, r := range map[string]*Rows{"dense": denseRows(), "sparse": sparseRows(), "numbered": numberedRows(),
+		"weighted": weightedRows()} {
 		for _, names := range [][]string{nil, {"", "b", "Zoë"}} {
 			b := EncodeShard(r, names)
 			for shift := range 2 { // aligned, then not
@@ -188,6 +213,7 @@ func FuzzDecodeShard(f *testing.F) {
 	f.Add(EncodeShard(sparseRows(), []string{"a", "", "bc"}))
 	f.Add(EncodeShard(numberedRows(), nil))
 	f.Add(EncodeShard(numberedRows(), []string{"a", "", "bc"}))
+	f.Add(EncodeShard(weightedRows(), []string{"a", "", "bc"}))
 	f.Fuzz(func(t *testing.T, b []byte) { checkDecoded(t, b) })
 }
 

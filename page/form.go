@@ -45,7 +45,7 @@ var formGroups = []struct {
 }{
 	{"Job", []string{"name", "seed"}, []string{"enhance", "normalise", "binarise"}},
 	{"Test samples and measures", []string{"test_fraction", "folds"}, []string{"train_fraction", "fold", "group_folds",
-		"measures", "clip", "mask", "keep_predictions"}},
+		"measures", "clip", "weighted_measures", "mask", "keep_predictions"}},
 }
 
 // shownSettings is how many hyperparameters are shown at once.

@@ -65,6 +65,8 @@ type Spec struct {
 	// PyLDL does before they are compared; else they are empty.
 	Measures string `json:"measures,omitempty"`
 	Clip     string `json:"clip,omitempty"`
+	// WeightedMeasures is true if measures are weighted by the weights of the samples.
+	WeightedMeasures bool `json:"weighted_measures,omitempty"`
 	// Enhance is the method of a label enhancement of the training samples, empty if there is none. Normalise and
 	// Binarise are its settings; empty and nil are their defaults.
 	Enhance   string   `json:"enhance,omitempty"`

@@ -20,6 +20,17 @@ func (x *routed) Part(i int, working any) {
 	}
 }
 
+// count sets w to the draws of a unit of a leaf update; the weight of a row is a factor of how often it was drawn.
+func (k *kernel) count(w *gradient.Window, u *round.Task, refs []dataset.RowRef, d *dataset.Data) {
+	w.Count(k.descent.Draws, u, len(refs))
+	if !d.Manifest.HasWeights {
+		return
+	}
+	for i, row := range w.Rows {
+		w.Weights[i] = float32(float64(w.Weights[i]) * d.Shard(int(refs[row].Shard)).WeightOf(int(refs[row].Pos)))
+	}
+}
+
 // takeBlock puts a block of the rows of a window into s.block, from position from on. refs has all rows of the
 // window.
 func (k *kernel) takeBlock(from int, of *gradient.Window, refs []dataset.RowRef, d *dataset.Data, v *gradient.Values,
@@ -87,7 +98,7 @@ func (k *kernel) derivedSums(dst, t []float64, r *routing, q []float32, tellsLos
 func (k *kernel) routedSums(dst, t []float64, u *round.Task, d *dataset.Data, v *gradient.Values, tellsLoss bool,
 	s *scratch) {
 	refs, l := u.Rows(d), &s.leaves
-	s.window.Count(k.descent.Draws, u, len(refs))
+	k.count(&s.window, u, refs, d)
 	q, _ := qOf(v)
 	for from := 0; from < len(s.window.Rows); from += s.block.width {
 		b := k.takeBlock(from, &s.window, refs, d, v, s)
@@ -162,8 +173,7 @@ func (x *leafShare) tree(i int, s *scratch) {
 	num.Transpose64(chunk(x.t, i, k.treeQ()), l.sums, k.leaves)
 }
 
-// count adds the blocks up; see leafBlock.count. The weights are integers, whose sum is the
-// same in every order.
+// count adds the blocks up; see leafBlock.count, whose sum of the weights is added in the same order.
 func (x *leafShare) count(dst []float64) {
 	if x.kl == nil {
 		dst[0] += float64(x.routing.rows)

@@ -49,7 +49,7 @@ func (k *kernel) Derive(u round.Task, d *dataset.Data, v round.Vars, working any
 	s := working.(*scratch)
 	refs := u.Rows(d)
 	w := &s.window
-	w.Count(k.descent.Draws, &u, len(refs))
+	k.count(w, &u, refs, d)
 	if !u.TryReserve(routingBytes(&k.sizes, len(w.Rows), s.block.width)) {
 		return nil, nil
 	}

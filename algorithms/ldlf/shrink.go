@@ -54,15 +54,16 @@ func takeMean(mean, q []float32, sums []float64) {
 	}
 }
 
-// shrunkLosses sums the K-L of the unit's rows for each weight of the mean: F64 holds these sums.
+// shrunkLosses sums the weighted K-L of the unit's rows for each weight of the mean: F64 holds these sums.
 func (k *kernel) shrunkLosses(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, s *scratch) {
 	mean := num.Float32s(v.Get(varMean))
 	q, _ := qOf(&s.Values)
 	k.descent.EachRow(u, d, &s.Scratch, func(_ int, f []float32, x *gradient.Sample) {
+		weight := x.Weight()
 		predictForest(s.g, f, q, k.phi, &k.sizes, s)
 		for parts := range shrinkParts + 1 {
 			mixIn(s.r, s.g, mean, parts)
-			dst.F64[parts] += divergence(x.D, s.r)
+			dst.F64[parts] += float64(weight * divergence(x.D, s.r))
 		}
 	})
 }

@@ -165,7 +165,7 @@ func (t *trainer) foldLeaves(sum []float64) error {
 	}
 	updateLeaves(t.q.Data[first*n:end*n], sum[leafAt+first*n:leafAt+end*n], t.size.labels)
 	t.q.Version++
-	if t.tellsLoss() {
+	if t.tellsLoss() && sum[1] > 0 {
 		t.Loss = sum[2] / (sum[1] * float64(t.size.trees))
 	}
 	t.Samples += uint64(sum[0])

@@ -10,11 +10,12 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// opTarget is the operation (Round.Op) that is not of gradient.Kernel: F64 holds the rows and, of
-// their numbers less the scale's first one, the sum and the sum of the squares.
+// opTarget is the operation (Round.Op) that is not of gradient.Kernel: F64 holds the weights of the rows and, of
+// their numbers less the scale's first one, the weighted sums of the numbers and of the squares, then the number of
+// rows.
 const (
 	opTarget   = 1
-	targetSums = 3
+	targetSums = 4
 )
 
 // varTarget is the value (Var.ID) that is not of gradient.Descent: the target's mean and
@@ -78,10 +79,12 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 func (k *kernel) sumTarget(dst *round.Partial, u *round.Task, d *dataset.Data) {
 	low := float64(k.scale.Low)
 	for _, ref := range u.Rows(d) {
-		x := k.scale.Number(d.Shard(int(ref.Shard)), int(ref.Pos)) - low
-		dst.F64[0]++
-		dst.F64[1] += x
-		dst.F64[2] += float64(x * x)
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		x, weight := k.scale.Number(rows, pos)-low, rows.WeightOf(pos)
+		dst.F64[0] += weight
+		dst.F64[1] += float64(weight * x)
+		dst.F64[2] += float64(weight * float64(x*x))
+		dst.F64[3]++
 	}
 }
 

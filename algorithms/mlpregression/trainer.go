@@ -74,12 +74,12 @@ func (t *trainer) Fold(r *round.Result) error {
 // foldTarget takes the rows and the sums of their numbers, and of the squares, from the scale's
 // first number on. A constant target has the deviation 1.
 func (t *trainer) foldTarget(r *round.Result) error {
-	rows, sum, squares := r.Sum.F64[0], r.Sum.F64[1], r.Sum.F64[2]
-	if rows == 0 {
+	weights, sum, squares, rows := r.Sum.F64[0], r.Sum.F64[1], r.Sum.F64[2], r.Sum.F64[3]
+	if weights == 0 {
 		return algorithms.ErrNoRows
 	}
-	mean := sum / rows
-	deviation := math.Sqrt(max(0, squares/rows-float64(mean*mean)))
+	mean := sum / weights
+	deviation := math.Sqrt(max(0, squares/weights-float64(mean*mean)))
 	if deviation == 0 {
 		deviation = 1
 	}

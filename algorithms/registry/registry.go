@@ -136,6 +136,26 @@ func Incomplete() (names []string) {
 	return names
 }
 
+// Weighted lists the algorithms that use the weights of samples, in the order of All.
+func Weighted() (names []string) {
+	for _, name := range Names() {
+		if UsesWeights(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// UsesWeights reports whether an algorithm uses the weights of samples.
+func UsesWeights(name string) bool {
+	a, err := Find(name)
+	if err != nil {
+		return false
+	}
+	w, ok := a.(algorithms.Weigher)
+	return ok && w.UsesWeights()
+}
+
 // TargetReaders lists the names of the algorithms that can learn targets in bounds.
 func TargetReaders() (names []string) {
 	for _, a := range All() {

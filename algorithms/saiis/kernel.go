@@ -78,13 +78,17 @@ func (k *kernel) know(sums []float64, u *round.Task, d *dataset.Data, s *scratch
 	to, in, degrees := k.known(sums), &s.inputs, s.factors[:k.labels]
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		weight := rows.WeightOf(pos)
+		if weight == 0 {
+			continue // greatest does not count the row either
+		}
 		maxent.Degrees(degrees, rows.Label(pos))
 		in.read(rows, pos)
 		for i, column := range in.columns {
 			x := in.x[i]
-			to.absolute[column] += math.Abs(x)
+			to.absolute[column] += float64(weight * math.Abs(x))
 			for c, degree := range degrees {
-				to.expected[int(column)*k.labels+c] += float64(x * degree)
+				to.expected[int(column)*k.labels+c] += float64(weight * float64(x*degree))
 			}
 		}
 		to.greatest[u.ID] = max(to.greatest[u.ID], in.sum)
@@ -97,6 +101,11 @@ func (k *kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 	to, changes := k.evaluated(dst.F64[fullbatch.SumsAt:]), changesOf(v)
 	k.shared.EachRow(dst, u, d, v, derived, s.shared, func(rows *dataset.Rows, pos int, p []float64) {
 		s.inputs.read(rows, pos)
+		if rows.Weight != nil {
+			for c := range p {
+				p[c] = float64(p[c] * rows.Weight[pos])
+			}
+		}
 		k.add(&to, p, changes, s)
 	})
 }

@@ -107,6 +107,7 @@ type DataFlags struct {
 	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable of another file, with the exact number of each sample, within --range. It may be the label column of --labels age."`
 	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
 	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person; --folds groups needs it."`
+	Weights        string   `seldom:"" placeholder:"C" group:"data" help:"Column or variable with the weight of each sample in the loss: a number of at least 0. Not all algorithms use weights."`
 	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
 	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features. For an ARFF file, the XML file that lists its labels (default: the file of the same name with .xml, if there is one)."`
 	Normalize      bool     `group:"data" help:"Divide the labels of each sample by their sum."`
@@ -143,7 +144,8 @@ func (d *DataFlags) AsRead(r *dataset.Reading, sameKind bool) {
 			d.Categories = append(d.Categories, k.Name)
 		}
 	}
-	for flag, value := range map[*string]string{&d.Values: r.Values, &d.Groups: r.Groups, &d.RowNames: r.RowNames,
+	for flag, value := range map[*string]string{&d.Values: r.Values, &d.Groups: r.Groups,
+		&d.Weights: r.Weights, &d.RowNames: r.RowNames,
 		&d.Delimiter: r.Delimiter, &d.Decimal: r.Decimal, &d.Thousands: r.Thousands, &d.Encoding: r.Encoding,
 		&d.FeaturesVariable: r.FeaturesVariable, &d.LabelsVariable: r.LabelsVariable, &d.Shape: r.Shape.String()} {
 		text(flag, value)
@@ -189,7 +191,7 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 		return o, checks, cli.Usagef("{intervals}: want two columns, with the least and the greatest number of each "+
 			"sample; got %d", n)
 	}
-	o.Beside = read.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
+	o.Beside = read.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups, Weights: d.Weights}
 	checks = importer.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
 	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	if err := d.bounded(l); err != nil {

@@ -99,6 +99,7 @@ type datasetInfo struct {
 	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // nil for plain distributions
 	Values       bool               `json:"has_values,omitempty"`
 	Intervals    bool               `json:"has_intervals,omitempty"`
+	Weights      bool               `json:"has_weights,omitempty"`
 	Groups       []string           `json:"groups,omitempty"`
 	LabelNames   []string           `json:"label_names,omitempty"`
 	FeatureNames []string           `json:"feature_names,omitempty"`
@@ -118,7 +119,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), origin: origin{d.Owner, d.Private, d.Time},
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
 		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
-		Values: m.HasValues, Intervals: m.HasIntervals, Shape: m.Shape.String(),
+		Values: m.HasValues, Intervals: m.HasIntervals, Weights: m.HasWeights, Shape: m.Shape.String(),
 	}
 	if m.LabelType != (dataset.LabelType{}) {
 		info.LabelType = &m.LabelType
@@ -188,6 +189,10 @@ func (c *showCmd) Run(a *cli.App) error {
 	if d.Intervals {
 		labels += ", with intervals"
 	}
+	weights := "none"
+	if d.Weights {
+		weights = "one for each sample"
+	}
 	if n := len(d.Groups); n > 0 {
 		groups = fmt.Sprintf("%s: %s", units.Count(n), cli.NameList(d.Groups))
 	}
@@ -206,6 +211,7 @@ func (c *showCmd) Run(a *cli.App) error {
 			{"dropped", dataflags.Dropped(&set.Manifest.Reading)},
 			{"categories", dataflags.Categories(&set.Manifest.Reading)},
 			{"groups", groups},
+			{"weights", weights},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%s, %s", units.Count(d.Shards), units.Format(d.Bytes))},
 			{"imported", cli.Time(d.Imported)},

@@ -31,29 +31,30 @@ import (
 // SpecFlags say what to train, and override the spec file. All values are texts, so that flags and file are checked by
 // the same table.
 type SpecFlags struct {
-	Data          string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet, .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
-	Dataset       string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
-	Algorithm     string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
-	Spec          string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
-	Set           []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
-	Seed          string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
-	Members       string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
-	Budget        string   `group:"what" seldom:"" placeholder:"N" help:"With --algorithm best: work of all trainings in billions of multiply-additions, as for --set budget=N (default: 500)."`
-	Steps         string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
-	TestFraction  string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
-	TrainFraction string   `group:"test" seldom:"" placeholder:"F" help:"Fraction of the samples for training and validation that is used (default: 1)."`
-	Folds         string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: as scikit-learn; see docs/reference/job-spec.md."`
-	FoldSeed      string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
-	Fold          string   `group:"test" seldom:"" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
-	Split         string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
-	InitFrom      string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
-	Measures      string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
-	Clip          string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
-	Enhance       string   `group:"what" seldom:"" placeholder:"METHOD" help:"Label enhancement: train on distributions that are made of logical labels by lp, km, glle or logical. Test samples keep their labels; see docs/guides/enhance-labels.md."`
-	Normalise     string   `group:"what" seldom:"" placeholder:"HOW" help:"With --enhance: how distributions are made of scores: softmax or sum (default: softmax)."`
-	Binarise      string   `group:"what" seldom:"" placeholder:"T" help:"With --enhance: make logical labels of distributions: labels by falling probability until their sum exceeds T. Papers use 0.5 (default: the labels of the data are logical)."`
-	Mask          string   `group:"test" seldom:"" placeholder:"F" help:"Hide degrees of the training samples, for experiments with incomplete labels: each with probability F, golden:F for the same degrees whatever the seed, unlabelled:F for all degrees of a sample. Measures are of whole labels."`
-	Name          string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
+	Data             string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet, .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Dataset          string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
+	Algorithm        string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
+	Spec             string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
+	Set              []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
+	Seed             string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
+	Members          string   `group:"what" seldom:"" placeholder:"A,B" help:"Members of an ensemble, as for --set members=A,B. A member may have settings, such as structrf:trees=100."`
+	Budget           string   `group:"what" seldom:"" placeholder:"N" help:"With --algorithm best: work of all trainings in billions of multiply-additions, as for --set budget=N (default: 500)."`
+	Steps            string   `group:"what" seldom:"" placeholder:"N" help:"Maximum number of steps, as for --set steps=N; early stopping may end training sooner."`
+	TestFraction     string   `group:"test" placeholder:"F" help:"Fraction of the samples to hold out for testing."`
+	TrainFraction    string   `group:"test" seldom:"" placeholder:"F" help:"Fraction of the samples for training and validation that is used (default: 1)."`
+	Folds            string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: as scikit-learn; see docs/reference/job-spec.md."`
+	FoldSeed         string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
+	Fold             string   `group:"test" seldom:"" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
+	Split            string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
+	InitFrom         string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
+	Measures         string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
+	Clip             string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
+	WeightedMeasures bool     `group:"test" seldom:"" help:"Weight measures by the weights of the samples (see --weights)."`
+	Enhance          string   `group:"what" seldom:"" placeholder:"METHOD" help:"Label enhancement: train on distributions that are made of logical labels by lp, km, glle or logical. Test samples keep their labels; see docs/guides/enhance-labels.md."`
+	Normalise        string   `group:"what" seldom:"" placeholder:"HOW" help:"With --enhance: how distributions are made of scores: softmax or sum (default: softmax)."`
+	Binarise         string   `group:"what" seldom:"" placeholder:"T" help:"With --enhance: make logical labels of distributions: labels by falling probability until their sum exceeds T. Papers use 0.5 (default: the labels of the data are logical)."`
+	Mask             string   `group:"test" seldom:"" placeholder:"F" help:"Hide degrees of the training samples, for experiments with incomplete labels: each with probability F, golden:F for the same degrees whatever the seed, unlabelled:F for all degrees of a sample. Measures are of whole labels."`
+	Name             string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
 }
 
 // Read combines the spec file and the flags.
@@ -116,6 +117,9 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 		{"--clip", "clip", s.Clip}, {"--mask", "mask", s.Mask}, division, {"--fold", "fold", s.Fold},
 		{"--enhance", "enhance", s.Enhance}, {"--normalise", "normalise", s.Normalise},
 		{"--binarise", "binarise", s.Binarise},
+	}
+	if s.WeightedMeasures {
+		all = append(all, setting{"--weighted-measures", "weighted_measures", "true"})
 	}
 	for _, pair := range s.Set {
 		all = append(all, setting{flag: "--set", value: pair})

@@ -413,7 +413,8 @@ func (c *card) measureTable(w io.Writer) {
 		on = "samples that the model was trained on, because no samples were held out"
 	}
 	baseline, all := pipeline.Compare(c.Measures, c.MeanPredictor, c.Added)
-	fmt.Fprintf(w, "\n## Measures\n\nMean and standard deviation over %s%s.\n\n", on, results.ClipText(c.Spec.Clip))
+	fmt.Fprintf(w, "\n## Measures\n\nMean and standard deviation over %s%s.\n\n", on,
+		results.HowText(c.Spec.Clip, c.Spec.WeightedMeasures))
 	fmt.Fprintf(w, "| measure | model | ± | %s | ± | better is |\n| --- | --: | --: | --: | --: | --- |\n", baseline)
 	for _, m := range all {
 		better := "lower"

@@ -30,14 +30,15 @@ import (
 
 // EvaluateCmd is `coppice evaluate`.
 type EvaluateCmd struct {
-	Model     string `required:"" placeholder:"FILE" help:"Model file."`
-	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
-	PerSample bool   `help:"Also write the measures of each sample, as CSV."`
-	Confusion bool   `help:"Also print the confusion matrix of a model of classes; -o json always has the matrix."`
-	Measures  string `default:"ten" enum:"ten,all" help:"Measures to print. ten: the usual measures; all: also Spearman, Jensen-Shannon, zero-one loss and error probability."`
-	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them."`
-	Out       string `placeholder:"FILE" help:"Write the measures of --per-sample to FILE: .csv, .csv.gz or .npz; - for stdout (default: stdout, as CSV)."`
-	Figures   string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg, .png and .pdf: predicted and true distributions of some samples, and the confusion matrix of classes. Numeric labels add the cumulative score, and three labels on a grid a colour map."`
+	Model            string `required:"" placeholder:"FILE" help:"Model file."`
+	Data             string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`
+	PerSample        bool   `help:"Also write the measures of each sample, as CSV."`
+	Confusion        bool   `help:"Also print the confusion matrix of a model of classes; -o json always has the matrix."`
+	Measures         string `default:"ten" enum:"ten,all" help:"Measures to print. ten: the usual measures; all: also Spearman, Jensen-Shannon, zero-one loss and error probability."`
+	Clip             string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them."`
+	WeightedMeasures bool   `help:"Weight the measures by the weights of the samples (see --weights)."`
+	Out              string `placeholder:"FILE" help:"Write the measures of --per-sample to FILE: .csv, .csv.gz or .npz; - for stdout (default: stdout, as CSV)."`
+	Figures          string `placeholder:"DIR" help:"Draw figures to folder DIR, each as .svg, .png and .pdf: predicted and true distributions of some samples, and the confusion matrix of classes. Numeric labels add the cumulative score, and three labels on a grid a colour map."`
 
 	calibrationFlags
 	cli.FormatFlag
@@ -88,7 +89,11 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
-	e := &evaluation{algorithm: m.File.Algorithm, labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,
+	if c.WeightedMeasures && c.Weights == "" {
+		return cli.Usagef("{weighted-measures} needs {weights}, which names the column with the weights")
+	}
+	e := &evaluation{measuring: measuring{WeightedMeasures: c.WeightedMeasures}, algorithm: m.File.Algorithm,
+		labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,
 		Matched: matched, Unseen: unseen}
 	if read.IsNamedArrays(c.Data) {
 		e.Data = read.NamedArrays
@@ -190,19 +195,26 @@ type evaluation struct {
 	// Against compares the model with the mean baseline; nil: a number or targets are predicted.
 	Against     *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Calibration *calibration              `json:"calibration,omitempty"`
-	Clip        string                    `json:"clip,omitempty"`
-	Matched     *read.Matching            `json:"matched"`
-	PerSample   []rowMeasures             `json:"per_sample,omitempty"`
-	LeftOut     dataflags.LeftOut         `json:"left_out,omitempty"` // rows of the file
-	Unseen      *dataflags.Unseen         `json:"unseen,omitempty"`   // with --unseen ignore
-	Notes       []string                  `json:"notes,omitempty"`    // how the file was read
-	Out         string                    `json:"out,omitempty"`
+	measuring
+	Matched   *read.Matching    `json:"matched"`
+	PerSample []rowMeasures     `json:"per_sample,omitempty"`
+	LeftOut   dataflags.LeftOut `json:"left_out,omitempty"` // rows of the file
+	Unseen    *dataflags.Unseen `json:"unseen,omitempty"`   // with --unseen ignore
+	Notes     []string          `json:"notes,omitempty"`    // how the file was read
+	Out       string            `json:"out,omitempty"`
 
 	algorithm string
 	labels    []string
 	plan      *measures.Plan
 	shown     *shownRows // what figures show; nil without figures
 	confusion []string   // class names of the confusion matrix in the text; nil without it
+}
+
+// measuring says how measures are computed.
+type measuring struct {
+	Clip string `json:"clip,omitempty"`
+	// WeightedMeasures is true if measures are weighted by the weights of the samples.
+	WeightedMeasures bool `json:"weighted_measures,omitempty"`
 }
 
 // rowMeasures are the measures of one sample, for the model and for the mean baseline.
@@ -214,7 +226,7 @@ type rowMeasures struct {
 
 func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", cli.ShortDigest(e.ModelDigest),
-		e.Data, units.Plural(e.Rows, "sample"), results.ClipText(e.Clip))
+		e.Data, units.Plural(e.Rows, "sample"), results.HowText(e.Clip, e.WeightedMeasures))
 	results.WriteMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	results.WriteTargets(w, e.Added, e.labels)
 	results.WriteAgainst(w, e.algorithm, "samples", e.Against)
@@ -243,13 +255,20 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 	model, baseline := make([]float64, e.plan.Width()), make([]float64, e.plan.Width())
 	differences := make([]float64, measures.DifferenceWidth)
 	var ofModel, ofMean []float64
+	add := e.plan.Add
+	if e.WeightedMeasures {
+		one := make([]float64, e.plan.Width())
+		add = func(dst []float64, r *dataset.Rows, i int, predicted []float32) float64 {
+			return e.plan.AddWeighted(dst, one, r, i, predicted)
+		}
+	}
 	err = m.PredictAll(src, o, func(p *predict.Block) error {
 		for i := range p.Rows.N {
 			if err := e.Calibration.add(p, i); err != nil {
 				return err
 			}
-			kl := e.plan.Add(model, p.Rows, i, p.Row(i))
-			measures.AddDifference(differences, kl-e.plan.Add(baseline, p.Rows, i, mean))
+			kl := add(model, p.Rows, i, p.Row(i))
+			measures.AddDifference(differences, kl-add(baseline, p.Rows, i, mean))
 			if e.plan.Number {
 				continue
 			}
@@ -266,6 +285,10 @@ func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Op
 		e.Rows += p.Rows.N
 		return nil
 	})
+	if err == nil && e.Rows > 0 && model[0] == 0 {
+		err = dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there are no weighted measures",
+			dataset.Prefix(src.Info().File))
+	}
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
 	if !e.plan.Number && !e.plan.Gaps(model) && e.plan.Bounds == nil {
 		e.Against = measures.CompareWithBaseline(e.Rows, differences)

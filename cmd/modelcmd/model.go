@@ -333,7 +333,7 @@ func (s *modelShown) text(w io.Writer) {
 	cli.WritePairs(w, lines)
 	fmt.Fprintln(w)
 	results.WriteMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+
-		results.ClipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+		results.HowText(j.Clip, j.WeightedMeasures), s.Measures, s.MeanPredictor, s.Added)
 	results.WriteAgainst(w, j.Algorithm, s.EvaluatedOn, s.Against)
 	results.WriteLinear(w, j.Algorithm, s.Linear, s.Rows, s.Measures)
 	again := "To train the model again:"

@@ -492,7 +492,8 @@ func specOf(j *round.Job, m *dataset.Manifest) protocol.Spec {
 	s := protocol.Spec{
 		Algorithm: j.Algorithm, Seed: &seed, TestFraction: j.Split.TestFraction, TrainFraction: j.Split.TrainFraction,
 		Folds: j.Split.Folds, Assigned: j.Split.Assigned, Overlap: j.Split.Overlap, KeepPredictions: &none,
-		Measures: j.Measures, Clip: j.Clip, Mask: j.Split.Mask.String(), Set: make(map[string]string),
+		Measures: j.Measures, Clip: j.Clip, WeightedMeasures: j.WeightedMeasures, Mask: j.Split.Mask.String(),
+		Set: make(map[string]string),
 	}
 	if s.Measures == pipeline.EveryMeasures { // of a run of an experiment: all measures that models have
 		s.Measures = pipeline.AllMeasures

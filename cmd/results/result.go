@@ -27,6 +27,8 @@ import (
 type conditions struct {
 	Enhance *round.Enhance `json:"enhance,omitempty"` // the label enhancement of training samples; nil: none
 	Clip    string         `json:"clip,omitempty"`    // how probabilities were clipped
+	// WeightedMeasures is true if measures are weighted by the weights of the samples.
+	WeightedMeasures bool `json:"weighted_measures,omitempty"`
 }
 
 // Result is the result of `coppice train`.
@@ -135,7 +137,7 @@ func New(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *
 		Settings: j.Params, Steps: o.Steps, BestStep: o.BestStep, RefitSteps: o.RefitSteps, Samples: o.Samples,
 		Seconds: seconds, Loss: lossJSON(o.Loss),
 		EvaluatedOn: o.EvaluatedOn, Rows: o.Rows, Measures: o.Measures, Baselines: o.Baselines, Added: o.Added,
-		conditions:  conditions{j.Enhance, j.Clip},
+		conditions:  conditions{j.Enhance, j.Clip, j.WeightedMeasures},
 		ModelDigest: o.ModelDigest, Numerics: j.Numerics, Version: version.String,
 		GainEvaluations: o.Counters["gain_evaluations"], Spent: o.Spent, Mixture: o.Mixture, HeldOut: o.Rows.Test,
 	}
@@ -219,7 +221,7 @@ func (r *Result) Text(w io.Writer) {
 	cli.WritePairs(w, lines)
 	fmt.Fprintln(w)
 	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over,
-		ClipText(r.Clip))
+		HowText(r.Clip, r.WeightedMeasures))
 	WriteMeasures(w, title, r.Measures, r.MeanPredictor, r.Added)
 	if r.Schema != nil {
 		WriteTargets(w, r.Added, r.Schema.LabelNames)
@@ -281,12 +283,15 @@ func Steps(steps, best, refit uint64) string {
 	return fmt.Sprintf("best at step %s of %s", units.Count(best), units.Count(steps))
 }
 
-// ClipText is the end of the title of a table of measures, about clipped probabilities.
-func ClipText(clip string) string {
-	if clip == "" {
-		return ""
+// HowText is the end of the title of a table of measures, about clipped probabilities and weights.
+func HowText(clip string, weighted bool) (text string) {
+	if clip != "" {
+		text = ", probabilities clipped as " + clip + " does"
 	}
-	return ", probabilities clipped as " + clip + " does"
+	if weighted {
+		text += ", weighted"
+	}
+	return text
 }
 
 // Samples describes the number of samples for training, validation and testing. folds is the number of folds, or 0.

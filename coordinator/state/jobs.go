@@ -398,6 +398,9 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 	if j.Enhance != nil {
 		all = append(all, field{"enhance", j.Enhance.String()})
 	}
+	if j.WeightedMeasures {
+		all = append(all, field{"weighted_measures", "true"})
+	}
 	return append(all, settingsOf(j.Params)...)
 }
 

@@ -136,7 +136,7 @@ func (s *stored) Info() dataset.Info {
 		Rows: s.m.Rows, Features: s.m.Features, Labels: s.m.Labels,
 		FeatureNames: s.m.FeatureNames, LabelNames: s.m.LabelNames, HasRowNames: s.names != nil,
 		LabelColumns: s.m.LabelColumns, LabelType: s.m.LabelType, Shape: s.m.Shape,
-		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals, Reading: s.m.Reading,
+		HasValues: s.m.HasValues, HasIntervals: s.m.HasIntervals, HasWeights: s.m.HasWeights, Reading: s.m.Reading,
 	}
 }
 
@@ -181,6 +181,7 @@ func RowAt(r *dataset.Rows, i int, dst *dataset.Row) {
 	if r.Interval != nil {
 		dst.Interval = [2]float64(r.Interval[2*i:])
 	}
+	dst.Weight = r.WeightOf(i)
 }
 
 // RowNames returns the names of all rows; nil: they have none.

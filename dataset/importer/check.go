@@ -291,7 +291,7 @@ func (c *Checker) Stored(sparse bool) (columns []uint32, values []float32) {
 	return nil, c.spare
 }
 
-// MissingBeside names the exact number, interval or group that a row lacks; empty: it lacks none.
+// MissingBeside names the exact number, interval, group or weight that a row lacks; empty: it lacks none.
 func MissingBeside(i *dataset.Info, r *dataset.Row) string {
 	switch {
 	case i.HasValues && math.IsNaN(r.Value):
@@ -302,11 +302,13 @@ func MissingBeside(i *dataset.Info, r *dataset.Row) string {
 		return "the upper end of the sample's interval"
 	case i.HasGroups && numbers.IsMissing(r.Group):
 		return "the group of the sample"
+	case i.HasWeights && math.IsNaN(r.Weight):
+		return "the weight of the sample"
 	}
 	return ""
 }
 
-// CheckBeside returns an error that says what is wrong with the numbers, the name and the group of a row.
+// CheckBeside returns an error that says what is wrong with the numbers, the name, the group and the weight of a row.
 func CheckBeside(i *dataset.Info, r *dataset.Row) error {
 	if what := MissingBeside(i, r); what != "" {
 		return dataset.RowErrorf(i.File, r.Number, "%s is missing%s", what, dataset.DropHint)
@@ -322,6 +324,10 @@ func CheckBeside(i *dataset.Info, r *dataset.Row) error {
 		if err := checkInterval(r, i.HasValues); err != nil {
 			return dataset.RowErrorf(i.File, r.Number, "%v", err)
 		}
+	}
+	if i.HasWeights && !dataset.ValidWeight(r.Weight) {
+		return dataset.RowErrorf(i.File, r.Number, "the weight of the sample is {:%v}; a weight must be a number from 0 "+
+			"to %g", r.Weight, dataset.MaxWeight)
 	}
 	if err := dataset.CheckName(r.Name); err != nil {
 		return dataset.RowErrorf(i.File, r.Number, "the name of the sample %v", err)

@@ -227,6 +227,7 @@ type Stats struct {
 	missing   int64           // degrees
 	repaired  int             // rows with one missing degree
 	groups    *dataset.Groups // without their rows; nil: there are none
+	weighted  bool            // rows have weights that are not all 1
 	leftOut   dataset.LeftOut
 	lastOut   int // the last row in leftOut; -1: none
 	rescaled  int // rows whose labels sum to 1 within the tolerance only
@@ -247,7 +248,7 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	if s.Info.HasGroups {
 		groups = identity.NewGroups(s.Info.File)
 	}
-	watch, first := featurestats.New(s.Info), *o
+	watch, first, heavy := featurestats.New(s.Info), *o, false
 	first.LeftOut, first.leftOut = nil, func(r *dataset.Row) {
 		s.leftOut.Add(s.lastOut, r.Number)
 		s.lastOut = r.Number
@@ -268,6 +269,9 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 			s.turned++
 		}
 		watch.Add(r)
+		if s.Info.HasWeights {
+			s.weighted, heavy = s.weighted || r.Weight != 1, heavy || r.Weight > 0
+		}
 		if groups != nil {
 			return groups.Add(r)
 		}
@@ -286,6 +290,9 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
 	case s.Rows == 0:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples", dataset.Prefix(s.Info.File))
+	case s.Info.HasWeights && !heavy:
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there is nothing to "+
+			"learn from", dataset.Prefix(s.Info.File))
 	}
 	var notes []string
 	if groups != nil {
@@ -375,7 +382,8 @@ func (s *Stats) manifest() *dataset.Manifest {
 		NonZeros: s.NonZeros, Sparse: dataset.SparseStorage(s.Rows, s.Info.Features, s.NonZeros),
 		FeatureNames: s.Info.FeatureNames, LabelNames: s.Info.LabelNames,
 		LabelType: s.Info.LabelType, HasValues: s.Info.HasValues, HasIntervals: s.Info.HasIntervals, Groups: s.groups,
-		Shape: s.Info.Shape, HasRowNames: s.Info.HasRowNames, LabelColumns: s.Info.LabelColumns, MeanLabel: s.meanLabel,
+		HasWeights: s.weighted,
+		Shape:      s.Info.Shape, HasRowNames: s.Info.HasRowNames, LabelColumns: s.Info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.Info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.Info.CountedFrom, Reading: s.Info.Reading,
 	}
 	// Without a missing degree, the dataset is complete, whatever the file was declared to be.
@@ -453,6 +461,9 @@ func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options,
 		}
 		if m.HasIntervals {
 			row.numbers = append(row.numbers, r.Interval[:]...)
+		}
+		if m.HasWeights {
+			row.numbers = append(row.numbers, r.Weight)
 		}
 		rows++
 		nonZeros += int64(c.NonZeros)
@@ -534,6 +545,9 @@ func (b *block) add(r *dataset.Row, c *Checker) {
 	}
 	if b.info.HasIntervals {
 		b.rows.Interval = append(b.rows.Interval, r.Interval[:]...)
+	}
+	if b.info.HasWeights {
+		b.rows.Weight = append(b.rows.Weight, r.Weight)
 	}
 	if b.info.HasRowNames {
 		b.names = append(b.names, r.Name)

@@ -22,7 +22,7 @@ type storedRow struct {
 	columns  []uint32
 	values   []float32
 	labels   []float32
-	numbers  []float64 // the exact number, then the interval, where the dataset has them
+	numbers  []float64 // the exact number, the interval and the weight, where the dataset has them
 	name     string
 }
 
@@ -118,6 +118,9 @@ func (s *spill) build(shard int) (*dataset.Rows, []string, error) {
 	if s.m.HasIntervals {
 		numbers += 2
 	}
+	if s.m.HasWeights {
+		numbers++
+	}
 	b, in := newBuilder(s.m, shard), bufio.NewReaderSize(f, 1<<18)
 	var r storedRow
 	var name []byte
@@ -182,6 +185,9 @@ func newBuilder(m *dataset.Manifest, shard int) *builder {
 	if m.HasIntervals {
 		b.rows.Interval = make([]float64, 2*n)
 	}
+	if m.HasWeights {
+		b.rows.Weight = make([]float64, n)
+	}
 	if m.HasRowNames {
 		b.names = make([]string, n)
 	}
@@ -198,7 +204,10 @@ func (b *builder) add(r *storedRow) {
 		b.rows.Value[i], numbers = numbers[0], numbers[1:]
 	}
 	if b.rows.Interval != nil {
-		copy(b.rows.Interval[2*i:], numbers)
+		numbers = numbers[copy(b.rows.Interval[2*i:2*i+2], numbers):]
+	}
+	if b.rows.Weight != nil {
+		b.rows.Weight[i] = numbers[0]
 	}
 	if b.names != nil {
 		b.names[i] = r.name

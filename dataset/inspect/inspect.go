@@ -227,7 +227,7 @@ type inspector struct {
 	groups      *identity.Groups // nil: rows have no groups
 	groupsError error
 	rescaled    int   // rows whose labels sum to 1 within the tolerance only
-	beside      int   // rows whose exact number, interval or group would be refused by an import
+	beside      int   // rows whose exact number, interval, group or weight would be refused by an import
 	firstBeside error // of the first of them
 }
 

@@ -79,7 +79,7 @@ func (s *arraySource) choose(o *OpenOptions) (src dataset.Source, err error) {
 	return s.withBeside(o)
 }
 
-// withBeside gives the rows the exact numbers, intervals and groups that o names.
+// withBeside gives the rows the exact numbers, intervals, weights and groups that o names.
 func (s *arraySource) withBeside(o *OpenOptions) (dataset.Source, error) {
 	b := &o.Beside
 	if len(b.names()) == 0 {
@@ -87,6 +87,7 @@ func (s *arraySource) withBeside(o *OpenOptions) (dataset.Source, error) {
 	}
 	info := s.info
 	info.HasValues, info.HasIntervals, info.HasGroups = b.Values != "", len(b.Intervals) > 0, b.Groups != ""
+	info.HasWeights = b.Weights != ""
 	find := func(name, flag string) (a *array, check func(n int) error, err error) {
 		if a = s.entries[name]; a == nil {
 			err = s.missing(name, flag, dataset.ErrFormat)
@@ -95,15 +96,12 @@ func (s *arraySource) withBeside(o *OpenOptions) (dataset.Source, error) {
 			return cmp.Or(s.checkRows(name, n, 1), o.checkItems(name, n, s.advice))
 		}, err
 	}
-	var exact [3][]float64 // exact numbers, least, greatest; nil: none
-	for i, name := range append([]string{b.Values}, b.Intervals...) {
+	var exact [4][]float64 // weights, exact numbers, least, greatest; nil: none
+	for i, name := range append([]string{b.Weights, b.Values}, b.Intervals...) {
 		if name == "" {
 			continue
 		}
-		flag := "--intervals"
-		if i == 0 {
-			flag = "--values"
-		}
+		flag := []string{"--weights", "--values", "--intervals", "--intervals"}[i]
 		a, check, err := find(name, flag)
 		if err == nil {
 			exact[i], err = a.column(check)
@@ -124,10 +122,13 @@ func (s *arraySource) withBeside(o *OpenOptions) (dataset.Source, error) {
 	}
 	change := func(r *dataset.Row) error {
 		if exact[0] != nil {
-			r.Value = exact[0][r.Number]
+			r.Weight = exact[0][r.Number]
 		}
 		if exact[1] != nil {
-			r.Interval = [2]float64{exact[1][r.Number], exact[2][r.Number]}
+			r.Value = exact[1][r.Number]
+		}
+		if exact[2] != nil {
+			r.Interval = [2]float64{exact[2][r.Number], exact[3][r.Number]}
 		}
 		if groups != nil {
 			r.Group = groups.text(r.Number)

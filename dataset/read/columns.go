@@ -21,6 +21,7 @@ type csvColumns struct {
 	rowNameFound     bool  // no flag says that rowName names the rows
 	passed           []int // label columns that are not read: features are wanted only
 	value, group     int   // of exact numbers and of groups; -1: none
+	weight           int   // of weights; -1: none
 	interval         []int
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
@@ -42,8 +43,8 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known,
-		used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, weight: -1, prefixes: o.Labels.LabelPrefixes(),
+		known: o.set.known, used: make([]bool, n)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		c.features, err = c.take(names, o.FeatureColumns)
@@ -109,6 +110,10 @@ func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
 	if o.Beside.Groups != "" {
 		c.group = find("--groups", o.Beside.Groups)
 		taken = append(slices.Clone(taken), c.group)
+	}
+	if o.Beside.Weights != "" {
+		c.weight = find("--weights", o.Beside.Weights)
+		taken = append(slices.Clone(taken), c.weight)
 	}
 	if c.value >= 0 && o.Labels.Kind != dataset.Age {
 		taken = append(slices.Clone(taken), c.value)

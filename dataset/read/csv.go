@@ -167,8 +167,10 @@ func (c *csvColumns) numberColumns(classes bool) []int {
 	if !classes {
 		all = append(all, c.labels...)
 	}
-	if c.value >= 0 {
-		all = append(all, c.value)
+	for _, i := range []int{c.value, c.weight} {
+		if i >= 0 {
+			all = append(all, i)
+		}
 	}
 	return all
 }
@@ -279,6 +281,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	c, i := &s.columns, &s.info
 	i.Rows, i.Labels, i.HasRowNames = -1, len(c.labels), c.rowName >= 0
 	i.HasValues, i.HasIntervals, i.HasGroups = o.Beside.Values != "", len(o.Beside.Intervals) > 0, o.Beside.Groups != ""
+	i.HasWeights = o.Beside.Weights != ""
 	for _, at := range c.features {
 		if c.categories == nil || c.categories[at] == nil {
 			i.FeatureNames = append(i.FeatureNames, dataset.NameAt(s.names, at))
@@ -312,7 +315,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	if found {
 		i.LabelColumns.Names = nil
 	}
-	for _, at := range append([]int{c.value, c.group}, c.interval...) {
+	for _, at := range append([]int{c.value, c.group, c.weight}, c.interval...) {
 		if at >= 0 && !slices.Contains(c.labels, at) {
 			i.LabelColumns.Beside = append(i.LabelColumns.Beside, s.names[at])
 		}
@@ -438,6 +441,11 @@ func (s *csvSource) parse(row *dataset.Row, n int, record []string, r *csvRecord
 	}
 	if c.value >= 0 {
 		if row.Value, err = s.number(n, c.value, dataset.OfLabel, record, r); err != nil {
+			return err
+		}
+	}
+	if c.weight >= 0 {
+		if row.Weight, err = s.number(n, c.weight, dataset.OfLabel, record, r); err != nil {
 			return err
 		}
 	}
@@ -572,7 +580,7 @@ func OpenTable(path string, o *OpenOptions) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.columns = csvColumns{width: len(first), value: -1, rowName: -1, group: -1}
+	s.columns = csvColumns{width: len(first), value: -1, rowName: -1, group: -1, weight: -1}
 	return &Table{s: s, File: s.info.File, Header: s.header, Width: len(first), Marks: s.dialect.marks, Proof: s.proof,
 		Notes: s.notes()}, nil
 }

@@ -21,6 +21,7 @@ func given(r dataset.Reading, kind *fileKind, o *OpenOptions) dataset.Reading {
 	}
 	r.Bounds = pairs(o.Labels.Bounds)
 	r.Values, r.Intervals, r.Groups = o.Beside.Values, o.Beside.Intervals, o.Beside.Groups
+	r.Weights = o.Beside.Weights
 	if r.RowNames == "" {
 		r.RowNames = o.CSV.RowNames
 	}
@@ -172,9 +173,10 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	if len(r.FeatureColumns) > 0 {
 		return &like
 	}
-	// Groups, exact numbers and intervals of the model's file that are read as nothing else are dropped.
+	// Groups, weights, exact numbers and intervals of the model's file that are read as nothing else are dropped.
 	like.Drop = slices.Clone(like.Drop)
-	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
+	of := &BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups, Weights: r.Weights}
+	for _, name := range of.names() {
 		i, err := findColumn(nil, n, name)
 		if err == nil && !slices.Contains(o.set.schema.LabelColumns.Positions, i) &&
 			!slices.Contains(like.Beside.names(), name) {

@@ -112,7 +112,8 @@ func (o *OpenOptions) check() error {
 		&o.Beside.Intervals} {
 		*list = dataset.Trimmed(*list)
 	}
-	for _, name := range []*string{&o.CSV.RowNames, &o.Beside.Values, &o.Beside.Groups} {
+	for _, name := range []*string{&o.CSV.RowNames, &o.Beside.Values, &o.Beside.Groups,
+		&o.Beside.Weights} {
 		*name = strings.TrimSpace(*name)
 	}
 	if n := len(o.Beside.Intervals); n != 0 && n != 2 {

@@ -148,6 +148,8 @@ type BesideOptions struct {
 	Intervals []string
 	// Groups has what each row belongs to, such as a person.
 	Groups string
+	// Weights has the weight of each row in losses.
+	Weights string
 }
 
 // Single reports whether labels are made from one column.
@@ -166,7 +168,7 @@ var targetNames = []string{"label", "target", "y"}
 
 // names lists what is named.
 func (b *BesideOptions) names() (all []string) {
-	for _, name := range append([]string{b.Values, b.Groups}, b.Intervals...) {
+	for _, name := range append([]string{b.Values, b.Groups, b.Weights}, b.Intervals...) {
 		if name != "" {
 			all = append(all, name)
 		}
@@ -469,6 +471,7 @@ func (k *fileKind) check(o *OpenOptions) error {
 		{"--values", o.Beside.Values != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
 		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, ARFF, Parquet, .mat and .npz files"},
 		{"--groups", o.Beside.Groups != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
+		{"--weights", o.Beside.Weights != "", besides, "CSV, ARFF, Parquet, .mat and .npz files"},
 		{"--zero-based", o.Libsvm.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
 		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles, arffFiles}, ".npy and ARFF files"},
 	} {

@@ -109,7 +109,7 @@ func (s *csvSource) uses() (used, asText []bool) {
 		}
 		return used, asText
 	}
-	for _, i := range slices.Concat(c.features, c.labels, c.interval, []int{c.value, c.group, c.rowName}) {
+	for _, i := range slices.Concat(c.features, c.labels, c.interval, []int{c.value, c.group, c.weight, c.rowName}) {
 		if i >= 0 {
 			used[i] = true
 			asText[i] = i == c.group || i == c.rowName || c.categories != nil && c.categories[i] != nil ||

@@ -76,6 +76,8 @@ const (
 	leastColumn = "least"
 	mostColumn  = "most"
 	groupColumn = "group"
+
+	weightColumn = "weight"
 )
 
 // ReadFlags returns the flags with which a file that Write made of such rows is read, but for its
@@ -104,6 +106,9 @@ func ReadFlags(info *dataset.Info) (flags []string) {
 	if info.HasGroups {
 		flags = append(flags, "--groups "+groupColumn)
 	}
+	if info.HasWeights {
+		flags = append(flags, "--weights "+weightColumn)
+	}
 	if info.Missing.By != "" { // missing features are written as NaN
 		flags = append(flags, "--missing "+info.Missing.By)
 	}
@@ -111,9 +116,9 @@ func ReadFlags(info *dataset.Info) (flags []string) {
 }
 
 // WriteCSV writes src with a header: row_name (where rows have names), features,
-// and labels with the prefix "label_", or the class of each row as "class". Exact numbers, intervals and
-// groups follow as "value", "least" and "most", and "group". Numbers are the shortest that read back as
-// the same float32 (exact numbers and intervals: float64).
+// and labels with the prefix "label_", or the class of each row as "class". Exact numbers, intervals,
+// groups and weights follow as "value", "least" and "most", "group", and "weight". Numbers are the shortest that read
+// back as the same float32 (exact numbers, intervals and weights: float64).
 func WriteCSV(w io.Writer, src dataset.Source, o importer.Options) error {
 	info := src.Info()
 	if err := info.Check(); err != nil {
@@ -149,14 +154,17 @@ func WriteCSV(w io.Writer, src dataset.Source, o importer.Options) error {
 		if info.HasGroups {
 			record = append(record, r.Group)
 		}
+		if info.HasWeights {
+			record = append(record, units.InFull(r.Weight))
+		}
 		return out.Write(record)
 	})
 	out.Flush()
 	return cmp.Or(err, out.Error())
 }
 
-// WriteParquet writes src with the columns of WriteCSV: features and labels as float32, exact numbers and intervals as
-// float64, and names, classes and groups as texts. Missing features and degrees are NaN.
+// WriteParquet writes src with the columns of WriteCSV: features and labels as float32, exact numbers, intervals and
+// weights as float64, and names, classes and groups as texts. Missing features and degrees are NaN.
 func WriteParquet(w io.Writer, src dataset.Source, o importer.Options) error {
 	info := src.Info()
 	if err := info.Check(); err != nil {
@@ -175,7 +183,7 @@ func WriteParquet(w io.Writer, src dataset.Source, o importer.Options) error {
 		switch name {
 		case groupColumn, classColumn:
 			kind = parquet.Text
-		case valueColumn, leastColumn, mostColumn:
+		case valueColumn, leastColumn, mostColumn, weightColumn:
 			kind = parquet.Double
 		}
 		if at >= 0 && at < numbers {
@@ -213,6 +221,9 @@ func WriteParquet(w io.Writer, src dataset.Source, o importer.Options) error {
 		}
 		if info.HasGroups {
 			text(r.Group)
+		}
+		if info.HasWeights {
+			number(r.Weight)
 		}
 		return out.Row()
 	})
@@ -254,6 +265,9 @@ func csvHeader(info *dataset.Info) (record []string) {
 	}
 	if info.HasGroups {
 		record = append(record, groupColumn)
+	}
+	if info.HasWeights {
+		record = append(record, weightColumn)
 	}
 	return record
 }
@@ -474,10 +488,13 @@ func (n *npzWriter) writeTexts(name string, value func(*dataset.Row, *importer.C
 	})
 }
 
-// beside writes exact numbers, intervals and groups.
+// beside writes exact numbers, intervals, weights and groups.
 func (n *npzWriter) beside() (err error) {
+	if n.info.HasWeights {
+		err = n.doubles(weightColumn, func(r *dataset.Row) float64 { return r.Weight })
+	}
 	if n.info.HasValues {
-		err = n.doubles(valueColumn, func(r *dataset.Row) float64 { return r.Value })
+		err = cmp.Or(err, n.doubles(valueColumn, func(r *dataset.Row) float64 { return r.Value }))
 	}
 	if n.info.HasIntervals {
 		err = cmp.Or(err, n.doubles(leastColumn, func(r *dataset.Row) float64 { return r.Interval[0] }),

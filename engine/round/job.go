@@ -51,6 +51,8 @@ type Job struct {
 	// them: see pipeline.JobPlan. The model does not depend on either.
 	Measures string `json:"measures,omitempty"`
 	Clip     string `json:"clip,omitempty"`
+	// WeightedMeasures is true if measures are weighted by the weights of the samples. The model does not depend on it.
+	WeightedMeasures bool `json:"weighted_measures,omitempty"`
 	// LinearSamples is the greatest number of training rows that the linear baseline is fitted to; 0:
 	// there is no linear baseline. The model does not depend on it. Sub-jobs have none.
 	LinearSamples int `json:"linear_samples,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/enhance"
 )
@@ -79,13 +80,17 @@ func (t *evaluation) next(trained algorithms.Trainer) (*round.Round, error) {
 	switch t.phase {
 	case phaseMean:
 		r.Op, r.Kind, r.Roles = opMean, "label mean", dataset.AllRows
-		r.How = round.Sums(3 + t.manifest.Labels)
+		width := 3 + t.manifest.Labels
 		if t.enhance != nil {
 			r.Vars = []round.Var{t.enhance.Variable()}
 		}
 		if incomplete(t.job, t.manifest) {
-			r.How = round.Sums(3 + 2*t.manifest.Labels)
+			width += t.manifest.Labels
 		}
+		if weighsMean(t.manifest, t.plan) {
+			width++
+		}
+		r.How = round.Sums(width)
 		if t.plan.Number { // of each task its sums and all of its rows' numbers, since a median is no sum
 			r.How = &round.Gather{}
 			r.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
@@ -225,11 +230,17 @@ func (t *evaluation) setMean(sums []float64) (err error) {
 	for i := range t.counts {
 		t.counts[i] = uint64(sums[i])
 	}
+	if weighsMean(t.manifest, t.plan) && sums[len(sums)-1] == 0 {
+		return errtext.Errorf(errtext.WrongData, "the weights of all training samples are zero, so nothing can be learned")
+	}
 	if incomplete(t.job, t.manifest) {
 		t.mean, err = observedMean(sums, t.manifest)
 		return err
 	}
 	n := sums[0] + sums[1]
+	if weighsMean(t.manifest, t.plan) {
+		n = sums[len(sums)-1]
+	}
 	t.mean = make([]float64, t.manifest.Labels)
 	for c := range t.mean {
 		t.mean[c] = sums[3+c] / n

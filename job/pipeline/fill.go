@@ -90,8 +90,8 @@ func (f *fill) fold(sum []float64) error {
 		if f.count(i) == 0 {
 			return &dataset.RowError{Row: -1, Column: i, Kind: "feature", Name: f.manifest.FeatureName(i),
 				Reason: errtext.Sprintf(
-					"the feature has no value in the %.0f training samples, so missing values cannot be replaced by the %s; {drop} "+
-						"leaves the feature out", sum[2*features], f.by)}
+					"the feature has no value in the training samples, so missing values cannot be replaced by the %s; {drop} "+
+						"leaves the feature out", f.by)}
 		}
 	}
 	if f.by == dataset.FillMedian {
@@ -117,18 +117,26 @@ func (f *fill) beginChunk() {
 	f.digit, f.prefix, f.place = 0, make([]uint32, 2*n), make([]float64, 2*n)
 	for i := range n {
 		k := f.count(f.column + i)
-		f.place[2*i], f.place[2*i+1] = math.Floor((k-1)/2), math.Floor(k/2)
+		f.place[2*i], f.place[2*i+1] = k/2, k/2
 	}
 }
 
-// foldDigits finds the next digit of each middle value of the chunk.
+// foldDigits finds the next digit of each middle value of the chunk. Half of the weight is at or below the lower one,
+// and more than half at or below the upper one.
 func (f *fill) foldDigits(counts []float64) {
 	for i := range f.prefix {
-		digit := 0
-		for ; digit < digitBase-1 && f.place[i] >= counts[digitBase*i+digit]; digit++ {
-			f.place[i] -= counts[digitBase*i+digit]
+		last := 0 // digit that occurs
+		for digit, n := range counts[digitBase*i:][:digitBase] {
+			if n == 0 {
+				continue
+			}
+			last = digit
+			if f.place[i] < n || i%2 == 0 && f.place[i] == n {
+				break
+			}
+			f.place[i] -= n
 		}
-		f.prefix[i] = f.prefix[i]*digitBase + uint32(digit)
+		f.prefix[i] = f.prefix[i]*digitBase + uint32(last)
 	}
 	if f.digit++; f.digit < keyDigits {
 		return
@@ -162,38 +170,40 @@ func (f *fill) state(l *fields.List) {
 }
 
 // sumFeatures adds to dst the sum of the values of each feature in the task's rows, then how many are
-// missing of each, then the number of rows.
+// missing of each, then the number of rows, all weighted.
 func sumFeatures(dst []float64, u round.Task, d *dataset.Data) {
 	features := d.Manifest.Features
-	eachRow(u, d, func(sparse bool, columns []uint32, values []float32) {
+	eachRow(u, d, func(weight float64, sparse bool, columns []uint32, values []float32) {
 		for i, v := range values {
 			if sparse {
 				i = int(columns[i])
 			}
 			if v != v {
-				dst[features+i]++
+				dst[features+i] += weight
 			} else {
-				dst[i] += float64(v)
+				dst[i] += float64(weight * float64(v))
 			}
 		}
-		dst[2*features]++
+		dst[2*features] += weight
 	})
 }
 
-// eachRow calls f with the features of each of the task's rows. Only a sparse row has columns.
-func eachRow(u round.Task, d *dataset.Data, f func(sparse bool, columns []uint32, values []float32)) {
+// eachRow calls f with the weight and the features of each of the task's rows. Only a sparse row has columns.
+func eachRow(u round.Task, d *dataset.Data, f func(weight float64, sparse bool, columns []uint32,
+	values []float32)) {
 	for _, ref := range u.Rows(d) {
-		if shard := d.Shard(int(ref.Shard)); shard.Sparse {
-			columns, values := shard.NonZeros(int(ref.Pos))
-			f(true, columns, values)
+		shard, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		if shard.Sparse {
+			columns, values := shard.NonZeros(pos)
+			f(shard.WeightOf(pos), true, columns, values)
 		} else {
-			f(false, nil, shard.Dense(int(ref.Pos)))
+			f(shard.WeightOf(pos), false, nil, shard.Dense(pos))
 		}
 	}
 }
 
 // countDigits adds to dst how often each digit follows the known digits of the middle values of the
-// features that varDigits lists.
+// features that varDigits lists, weighted.
 func countDigits(dst []float64, u round.Task, d *dataset.Data, v round.Vars) {
 	b := v.Get(varDigits)
 	from, digit := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
@@ -211,23 +221,23 @@ func countDigits(dst []float64, u round.Task, d *dataset.Data, v round.Vars) {
 		}
 	}
 	rows, listed := 0.0, make([]float64, n) // in sparse rows
-	eachRow(u, d, func(sparse bool, columns []uint32, values []float32) {
+	eachRow(u, d, func(weight float64, sparse bool, columns []uint32, values []float32) {
 		if !sparse {
 			for i, x := range values[from : from+n] {
 				if x == x {
-					add(i, x, 1)
+					add(i, x, weight)
 				}
 			}
 			return
 		}
-		rows++
+		rows += weight
 		for k, x := range values {
 			i := int(columns[k]) - from
 			if i < 0 || i >= n {
 				continue
 			}
-			if listed[i]++; x == x {
-				add(i, x, 1)
+			if listed[i] += weight; x == x {
+				add(i, x, weight)
 			}
 		}
 	})

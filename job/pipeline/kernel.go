@@ -39,6 +39,8 @@ type kernel struct {
 	scales bool // targets are scaled
 	filled view
 
+	weighs struct{ mean, measures bool } // the mean predictor depends on the weights of rows; so do measures
+
 	mask    dataset.Mask // of the job's split
 	partial bool         // degrees may be missing where the algorithm learns
 	masked  view
@@ -63,6 +65,8 @@ type scratch struct {
 	linearModel   *maxent.Model // that the fields below are for
 	linearPredict any
 	linearRows    []float32
+
+	one []float64 // what a row adds to weighted measures
 }
 
 // NewKernel returns the kernel of a job. Errors wrap ErrNumerics or are the algorithm's.
@@ -91,6 +95,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	}
 	k := &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
 		fills: j.Fill != "", scales: j.Bounds != nil, mask: j.Split.Mask, partial: incomplete(j, m)}
+	k.weighs.mean, k.weighs.measures = weighsMean(m, plan), j.WeightedMeasures
 	if j.Enhance != nil {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err
@@ -169,7 +174,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		countDigits(dst.F64, u, d, v)
 		return nil
 	case opMean:
-		sumLabels(dst.F64, u, k.enhanced(k.maskedData(d), v), k.partial)
+		sumLabels(dst.F64, u, k.enhanced(k.maskedData(d), v), k.partial, k.weighs.mean)
 		return nil
 	case opEvaluate:
 		m, err := k.evaluatedModel(v)
@@ -222,8 +227,8 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 
 // sumLabels adds to dst the numbers of training, validation and test rows, then the sums of
 // the label degrees of the rows that are not test rows. If degrees may be missing, the numbers of the others follow, by
-// label.
-func sumLabels(dst []float64, u round.Task, d *dataset.Data, partial bool) {
+// label. If weighs is true, degrees and their numbers are weighted, and the sum of the weights comes last.
+func sumLabels(dst []float64, u round.Task, d *dataset.Data, partial, weighs bool) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
 		switch d.Role(shard.Row[ref.Pos]) {
@@ -235,23 +240,30 @@ func sumLabels(dst []float64, u round.Task, d *dataset.Data, partial bool) {
 		default:
 			dst[0]++
 		}
-		label := shard.Label(int(ref.Pos))
+		label, weight := shard.Label(int(ref.Pos)), 1.0
+		if weighs {
+			weight = shard.WeightOf(int(ref.Pos))
+			dst[len(dst)-1] += weight
+		}
 		for c, degree := range label {
 			if !partial {
-				dst[3+c] += float64(degree)
+				dst[3+c] += float64(weight * float64(degree))
 			} else if degree == degree {
-				dst[3+c] += float64(degree)
-				dst[3+len(label)+c]++
+				dst[3+c] += float64(weight * float64(degree))
+				dst[3+len(label)+c] += weight
 			}
 		}
 	}
 }
 
+// weighsMean reports whether the mean predictor is the weighted mean.
+func weighsMean(m *dataset.Manifest, plan *measures.Plan) bool { return m.HasWeights && !plan.Number }
+
 // gatherNumbers returns what a task gives for the mean and the median: the sums, then the numbers of the
 // rows that are not test rows, as float64.
 func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 	sums := make([]float64, 3+d.Manifest.Labels)
-	sumLabels(sums, u, d, false)
+	sumLabels(sums, u, d, false, false)
 	for _, ref := range u.Rows(d) {
 		if rows := d.Shard(int(ref.Shard)); d.Role(rows.Row[ref.Pos]) != dataset.Test {
 			sums = append(sums, k.plan.Type.Scale.Number(rows, int(ref.Pos)))
@@ -275,6 +287,15 @@ func (s *scratch) evaluate(dst []float64, k *kernel, m algorithms.Model, linear 
 	}
 	shard := func(i uint32) *dataset.Rows { return read.Shard(int(i)) }
 	width, sums := len(s.mean), plan.Width()
+	add := plan.Add
+	if k.weighs.measures {
+		if len(s.one) != sums {
+			s.one = make([]float64, sums)
+		}
+		add = func(dst []float64, r *dataset.Rows, i int, predicted []float32) float64 {
+			return plan.AddWeighted(dst, s.one, r, i, predicted)
+		}
+	}
 	for refs := u.Rows(d); len(refs) > 0; refs = refs[min(evaluateRows, len(refs)):] {
 		block := refs[:min(evaluateRows, len(refs))]
 		s.model.Predict(s.rows[:len(block)*width], block, shard, s.predict)
@@ -284,11 +305,11 @@ func (s *scratch) evaluate(dst []float64, k *kernel, m algorithms.Model, linear 
 		unscale(plan.Bounds, s.rows[:len(block)*width])
 		for i, ref := range block {
 			rows, at := d.Shard(int(ref.Shard)), int(ref.Pos)
-			kl := plan.Add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
-			measures.AddDifference(dst[2*sums:], kl-plan.Add(dst[sums:2*sums], rows, at, s.mean))
+			kl := add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
+			measures.AddDifference(dst[2*sums:], kl-add(dst[sums:2*sums], rows, at, s.mean))
 			if linear != nil {
 				of := dst[2*sums+measures.DifferenceWidth:]
-				measures.AddDifference(of[sums:], kl-plan.Add(of[:sums], rows, at, s.linearRows[i*width:(i+1)*width]))
+				measures.AddDifference(of[sums:], kl-add(of[:sums], rows, at, s.linearRows[i*width:(i+1)*width]))
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func observedMean(sums []float64, m *dataset.Manifest) ([]float64, error) {
 }
 
 // CheckLearns returns an error if an algorithm cannot learn from the labels of a dataset, or from what a mask leaves of
-// them, since degrees are missing.
+// them, since degrees are missing, or if it cannot use the weights of the samples.
 func CheckLearns(algorithm string, m *dataset.Manifest, mask dataset.Mask) error {
 	t := m.LabelType
 	switch {
@@ -52,6 +52,9 @@ func CheckLearns(algorithm string, m *dataset.Manifest, mask dataset.Mask) error
 	case (mask.Any() || t.Incomplete) && !registry.LearnsFromIncomplete(algorithm):
 		return errtext.Errorf(errtext.WrongData, "%s needs complete labels, but degrees of the labels are missing; %s learn "+
 			"from such labels", algorithm, listed(registry.Incomplete()))
+	case m.HasWeights && !registry.UsesWeights(algorithm):
+		return errtext.Errorf(errtext.WrongData, "%s cannot use the weights of samples; %s can; without {weights}, all "+
+			"samples count alike", algorithm, listed(registry.Weighted()))
 	}
 	return nil
 }

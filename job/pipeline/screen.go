@@ -44,11 +44,11 @@ var screened = []struct {
 }
 
 // Screens reports whether a job can be screened: it predicts distributions, has validation rows with the labels of the
-// dataset, has no sub-jobs but folds, and its dataset is neither too small nor too large.
+// dataset, has no sub-jobs but folds and no weights of samples, and its dataset is neither too small nor too large.
 func Screens(j *round.Job, m *dataset.Manifest) bool {
 	a, err := registry.Find(j.Algorithm)
 	if err != nil || j.Cells != nil || j.Enhance != nil || j.Split.ValidationFraction <= 0 || m.Labels < 2 ||
-		incomplete(j, m) || m.LabelType.Bounds != nil || a.Predicts() != algorithms.Distribution {
+		incomplete(j, m) || m.HasWeights || m.LabelType.Bounds != nil || a.Predicts() != algorithms.Distribution {
 		return false
 	}
 	if a.Name() == ensemble.Name || m.Rows < minScreenRows || int64(m.Features)*int64(m.Labels) > maxScreenWeights ||

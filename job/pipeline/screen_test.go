@@ -94,6 +94,7 @@ func TestScreens(t *testing.T) {
 		"enhanced":      func(j *round.Job, _ *dataset.Manifest) { j.Enhance = new(round.Enhance) },
 		"masked":        func(j *round.Job, _ *dataset.Manifest) { j.Split.Mask = dataset.Mask{Rate: 0.5} },
 		"large":         func(_ *round.Job, m *dataset.Manifest) { m.Rows = 1 << 30 },
+		"weighted":      func(_ *round.Job, m *dataset.Manifest) { m.HasWeights = true },
 		"few":           func(_ *round.Job, m *dataset.Manifest) { m.Rows = 20 },
 		"wide":          func(_ *round.Job, m *dataset.Manifest) { m.Features = 1 << 20 },
 	} {

@@ -132,6 +132,11 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Clip = unless(none, value) },
 	},
 	{
+		param.Param{Name: "weighted_measures", Kind: param.KindBool,
+			Doc: "weight measures by the weights of the samples (weights are read with --weights)", Default: "false"},
+		func(s *protocol.Spec, value any) { s.WeightedMeasures = value.(bool) },
+	},
+	{
 		param.Param{Name: "enhance", Kind: param.KindWord,
 			Doc: "label enhancement: train on distributions that are made of logical labels; lp: label propagation; km: " +
 				"distances from centres in kernel space; glle: graph Laplacian; logical: the logical labels as they are",
@@ -341,7 +346,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		Algorithm: a.Name(), Numerics: round.Numerics, Seed: seed, Dataset: m.Digest(), Split: split,
 		Folds: folds, Params: resolved.Params, Predictions: keep, Measures: s.Measures, Clip: s.Clip,
 		Weights: resolved.Weights, Fill: m.Fill(), Enhance: enhanced,
-		Bounds: m.LabelType.Bounds,
+		Bounds: m.LabelType.Bounds, WeightedMeasures: s.WeightedMeasures && m.HasWeights,
 	}
 	j.LinearSamples = pipeline.LinearSamples(j, m)
 	j.Screen = s.Screen && pipeline.Screens(j, m)
@@ -358,6 +363,9 @@ func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) erro
 		return param.Errorf("algorithm", "%v", err)
 	case learns != nil:
 		return param.Errorf("algorithm", "%v", learns)
+	case s.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "":
+		return param.Errorf("weighted_measures", "the samples have no weights; {weights} names the column with the weights "+
+			"where the data are read or imported")
 	case s.Measures != pipeline.TenMeasures && s.Measures != pipeline.AllMeasures:
 		return param.Errorf("measures", "got %.20q, want %s or %s", s.Measures, ten, pipeline.AllMeasures)
 	case s.Clip != string(measures.NoClip) && s.Clip != string(measures.PyLDL):

@@ -77,7 +77,7 @@ class Client:
         """Return a job by its name or number."""
         return Job(self, self._ask("job show", str(name)))
 
-    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, groups: Any = None, **options: Any) -> "Job":
+    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, groups: Any = None, sample_weight: Any = None, **options: Any) -> "Job":
         """Submit a job that trains an estimator, and return at once.
 
         Parameters
@@ -92,6 +92,8 @@ class Client:
             Name of the job.
         groups : array-like of shape (n_samples,), optional
             The group of each sample, such as a person. The option ``folds="groups"`` needs it.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weight of each sample, as for `Estimator.fit`. With ``weighted_measures=True``, measures are weighted, too.
         **options
             Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``train_fraction``, ``split``, ``measures``,
             ``clip``, ``audit`` and ``wait``. With ``shared=True`` all users of the cluster may read the data, the model and the
@@ -117,12 +119,14 @@ class Client:
                     raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
                 if groups is not None:
                     raise InputError(f"the dataset {X} was imported with its groups; leave out groups")
+                if sample_weight is not None:
+                    raise InputError(f"the dataset {X} was imported with its weights; leave out sample_weight")
                 own = given(estimator)
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
                 args += ["--dataset", X]
             else:
-                data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, groups)
+                data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, groups, weights=sample_weight)
                 args += ["--data", files.data(data), *flags(_inputs.columns_of(data))]
             args.append(seed_flag(estimator.random_state))
             submitted = run(args, files.descriptors, None, progress.note).json()
@@ -176,7 +180,8 @@ class Client:
         name : str
         **options
             Flags of ``coppice dataset import``, such as ``labels="class"`` or ``label_columns=["happy", "sad"]``. If X is an array,
-            ``groups`` is an array with the group of each sample, and ``values`` an array with the exact numbers of ages.
+            ``groups`` is an array with the group of each sample, ``values`` an array with the exact numbers of ages, and
+            ``weights`` an array with the weight of each sample.
 
         Returns
         -------
@@ -195,7 +200,8 @@ class Client:
             else:
                 if options.get("intervals") is not None:
                     raise InputError("import_dataset: intervals are columns of a file; write the arrays to a file with numpy.savez, and give its path")
-                data = _inputs.dataset(X, D, options.get("labels", "distributions"), groups=options.get("groups"), values=options.get("values"))
+                columns: dict[str, Any] = {key: options.get(key) for key in ("groups", "values", "weights")}
+                data = _inputs.dataset(X, D, options.get("labels", "distributions"), **columns)
                 args += ["--data", files.data(data)]
                 options.update(_inputs.columns_of(data))
             args += flags(options)

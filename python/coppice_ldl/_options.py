@@ -34,6 +34,7 @@ _FILES = (
     "thousands",
     "tolerance",
     "values",
+    "weights",
     "zero_based",
 )
 
@@ -45,7 +46,7 @@ OPTIONS = {
     "model list": ("after", "algorithm", "dataset", "limit", "name", "owner", "since", "sort", "until"),
     "dataset list": ("after", "limit", "name", "owner", "since", "sort", "until"),
     "experiment list": ("after", "limit", "name", "owner", "since", "sort", "state", "until"),
-    "job submit": ("audit", "binarise", "clip", "enhance", "fold", "fold_seed", "folds", "mask", "measures", "normalise", "shared", "split", "test_fraction", "train_fraction", "wait", *_ARRAYS),
+    "job submit": ("audit", "binarise", "clip", "enhance", "fold", "fold_seed", "folds", "mask", "measures", "normalise", "shared", "split", "test_fraction", "train_fraction", "wait", "weighted_measures", *_ARRAYS),
     "dataset import": ("shared", "wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
     "dataset enhance": (),
@@ -64,6 +65,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "job submit": {
         **_CLUSTER,
         **dict.fromkeys((name for name in _FILES if name not in _ARRAYS), "it is for files; X is an array, or the name of a dataset"),
+        "weights": "give sample_weight",
         **dict.fromkeys(READING, "give it to the estimator"),
         **dict.fromkeys(("set", "init_from", "members", "steps", "budget"), "give hyperparameters to the estimator"),
         "seed": "give random_state to the estimator",

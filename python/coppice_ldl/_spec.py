@@ -69,7 +69,7 @@ class SpecFile:
             raise InputError(f"the dataset {name} has X and file; give one of them")
         if entry.get("D") is None:
             raise InputError(f"the dataset {name} has X but no D")
-        columns = {key: rest[key] for key in ("groups", "values") if rest.get(key) is not None and not isinstance(rest[key], str)}
+        columns = {key: rest[key] for key in ("groups", "values", "weights") if rest.get(key) is not None and not isinstance(rest[key], str)}
         arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"), **columns)
         rest.update(_inputs.columns_of(arrays))
         path = os.path.join(folder, f"arrays-{len(self._names) + 1}.npz")

@@ -9,7 +9,7 @@ from typing import Any, Sequence, Union
 from ._options import ARGUMENTS, argument_of
 
 # Options that the library spells in another way.
-_NAMES = {"threads": "n_jobs", "dir": "folder", "format": "kind", "true": "D_true", "predicted": "D_pred"}
+_NAMES = {"threads": "n_jobs", "dir": "folder", "format": "kind", "true": "D_true", "predicted": "D_pred", "weights": "sample_weight"}
 # Options that a text names without a value, as the library writes them.
 _ALONE = {"normalize": "normalize=True", "yes": "replace=True", "local": "server=None"}
 # Commands that are functions and methods of the library.

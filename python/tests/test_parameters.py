@@ -96,8 +96,6 @@ def test_changes_after_fit() -> None:
         SABFGS(missing="drop").fit(holes, D).score(np.full((2, 4), np.nan), D[:2])
     with pytest.raises(InputError, match="all 40 samples have missing values"):
         SABFGS(missing="drop").fit(np.full_like(X, np.nan), D)
-    with pytest.raises(TypeError, match="SABFGS.score: sample_weight is not supported"):
-        SABFGS().fit(X, D).score(X, D, sample_weight=np.ones(40))
     ages = SABFGS(labels="age", sigma=1, range=(0, 4)).fit(X, np.arange(40) % 5)
     assert ages.set_params(range=[0, 4], sigma=1.0, normalize=None).predict(X).shape == (40, 5)
     with pytest.raises(InputError, match=r"range was \(0, 4\) in fit and is \(0, 5\) now; fit again"):

@@ -20,13 +20,13 @@ sklearn = pytest.importorskip("sklearn")
 import sklearn.utils.estimator_checks as estimator_checks
 from sklearn.base import clone
 from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import column_or_1d
 
 import coppice_ldl
-from coppice_ldl import AAKNN, ALGORITHMS, SABFGS, InputError, StructRF, metrics
+from coppice_ldl import AAKNN, ALGORITHMS, SABFGS, InputError, RandomForest, StructRF
 from conftest import SMALL, make
 
 VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
@@ -380,13 +380,53 @@ def test_pandas_output_of_a_scaler(data) -> None:
         pipe.predict(frame)
 
 
-def test_sample_weight_is_refused(data) -> None:
-    X, D = data
-    with pytest.raises(TypeError, match="SABFGS.fit: sample_weight is not supported"):
-        SABFGS().fit(X, D, sample_weight=np.ones(len(X)))
-    from sklearn.utils.validation import has_fit_parameter
+class Weighted(Numbers):
+    """The adapter with weights. Samples of weight 0 have no part in the targets."""
 
-    assert not has_fit_parameter(SABFGS(), "sample_weight")
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        self.low_, self.high_ = 0.0, 3.0  # the targets of the checks
+        D = np.exp(-((np.asarray(y, dtype=float).reshape(-1, 1) - self._grid()) ** 2))
+        return super(Numbers, self).fit(X, D / D.sum(axis=1, keepdims=True), sample_weight=sample_weight, **options)  # type: ignore[misc]
+
+
+LINEAR = {"scaling": "standard", "l2": 0.1, "decay": "fixed", "iterations": 50, "validation_fraction": 0.0}
+WEIGHTED = {
+    type("WeightedSABFGS", (Weighted, SABFGS), {"__module__": __name__, "__init__": SABFGS.__init__}): LINEAR,
+    type("WeightedForest", (Weighted, RandomForest), {"__module__": __name__, "__init__": RandomForest.__init__}): {"bootstrap": False, "min_samples": 2, "trees": 2},
+}
+globals().update({made.__name__: made for made in WEIGHTED})
+
+
+@pytest.mark.parametrize("made", WEIGHTED, ids=lambda made: made.__name__)
+def test_checks_of_sample_weight(made: Any) -> None:
+    estimator = made(**WEIGHTED[made])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if hasattr(estimator_checks, "estimator_checks_generator"):
+            found = list(estimator_checks.estimator_checks_generator(estimator))
+        else:
+            found = list(estimator_checks.check_estimator(estimator, generate_only=True))
+    checks = [(check, of) for of, check in found if "sample_weight" in check_name(check)]
+    assert len(checks) >= 6
+    for check, of in checks:
+        run_check(functools.partial(check, of))
+
+
+def test_sample_weight(data) -> None:
+    X, D = data
+    weights = np.arange(len(X)) % 4
+    whole = SABFGS(**LINEAR).fit(X, D, sample_weight=weights)
+    repeated = SABFGS(**LINEAR).fit(np.repeat(X, weights, axis=0), np.repeat(D, weights, axis=0))
+    np.testing.assert_allclose(whole.predict(X), repeated.predict(X), atol=1e-7)
+    same = repeated.score(np.repeat(X, weights, axis=0), np.repeat(D, weights, axis=0))
+    assert whole.score(X, D, sample_weight=weights) == pytest.approx(same, abs=1e-7)
+    assert whole.score(X, D) != pytest.approx(same, abs=1e-7)
+    assert SABFGS().fit(X, D, sample_weight=np.ones(len(X))).model_digest_ == SABFGS().fit(X, D).model_digest_
+    with pytest.raises(InputError, match="ldsvr cannot use the weights of samples"):
+        ALGORITHMS["ldsvr"]().fit(X, D, sample_weight=weights)
+    for wrong, text in ((-weights, "the weight of the sample is -1"), (weights * 0, "the weights of all samples are zero"), (weights[:3], "sample_weight has the shape")):
+        with pytest.raises(InputError, match=text):
+            SABFGS().fit(X, D, sample_weight=wrong)
 
 
 def test_not_fitted() -> None:
@@ -475,29 +515,3 @@ def test_import_leaves_scikit_learn_alone() -> None:
 def test_invalid_input_is_an_input_error() -> None:
     with pytest.raises(InputError, match="Expected 2D array, got 1D array instead"):
         SABFGS().fit(np.ones(3), np.ones((3, 2)))
-
-
-def test_scorers_of_classes() -> None:
-    """class_scorer scores predicted classes, also of a pipeline, with scorers of classes and of probabilities."""
-    X, D = make(90)
-    y = np.array(["low", "mid", "high"])[D[:, :3].argmax(axis=1)]
-    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
-    model = StructRF(labels="class", trees=5)
-    wanted = [(model.fit(X[train], y[train]).predict_class(X[test]) == y[test]).mean() for train, test in folds]
-    for estimator in (model, make_pipeline(model)):
-        found = cross_val_score(estimator, X, y, cv=folds, scoring=metrics.class_scorer("accuracy"))
-        assert found == pytest.approx(wanted)
-    losses = cross_val_score(model, X, y, cv=folds, scoring=metrics.class_scorer("neg_log_loss"), n_jobs=2)
-    assert np.isfinite(losses).all() and losses.max() < 0
-    with pytest.raises(InputError, match='labels="class"'):
-        metrics.class_scorer()(StructRF(trees=2).fit(X, D), X, y)
-
-
-def test_class_scorer_checks_its_scorer() -> None:
-    """A wrong name is an error at once, not a score of nan for each fold."""
-    with pytest.raises(InputError, match="class_scorer: scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'?"):
-        metrics.class_scorer("acuracy")
-    with pytest.raises(InputError, match="get_scorer_names"):
-        metrics.class_scorer("")
-    with pytest.raises(TypeError, match=r"class_scorer: 3 \(int\) is not a scorer"):
-        metrics.class_scorer(3)

@@ -35,6 +35,9 @@ func Next(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) Block {
 // Label returns the label distribution of row i of the block.
 func (b *Block) Label(i int) []float32 { return b.Rows.Label(int(b.Refs[i].Pos)) }
 
+// Weight returns the weight of row i of the block.
+func (b *Block) Weight(i int) float64 { return b.Rows.WeightOf(int(b.Refs[i].Pos)) }
+
 // Spans returns the spans of the entries of the block's rows, which are sparse, in the memory of dst.
 func (b *Block) Spans(dst *[MaxRows]num.Span) []num.Span {
 	for i, ref := range b.Refs {

@@ -18,6 +18,7 @@ package forest
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -45,15 +46,19 @@ type Config struct {
 	Trees         int
 	MaxDepth      int     // the root has depth 0; a node at this depth is a leaf
 	SamplingRatio float64 // draws with replacement for each training row
-	MinSamples    int     // a node of fewer, copies counted, is a leaf
+	Bootstrap     bool    // trees have samples that are drawn; else each tree has all training rows
+	MinSamples    int     // a node of fewer is a leaf; with Bootstrap, copies count
 	Features      string  // tried at a node: all, sqrt or a fraction of them
 	Step          string  // exhaustive or adaptive
 	Alpha         float64 // α of Eq. 5
 	Beta          float64 // β of Eq. 5
 }
 
-// draws is the size of a bootstrap sample of n training rows.
+// draws is the size of the sample of a tree on n training rows.
 func (c *Config) draws(n int) int {
+	if !c.Bootstrap {
+		return n
+	}
 	return int(math.Floor(float64(c.SamplingRatio * float64(n))))
 }
 
@@ -85,6 +90,11 @@ func checkFeatures(text string) error {
 // the number of training rows.
 func (c *Config) checkDraws(rows int) error {
 	switch n := c.draws(rows); {
+	case !c.Bootstrap && n > maxDraws:
+		return fmt.Errorf("%d training samples are too many for trees on all samples: at most %d are possible", n, maxDraws)
+	case !c.Bootstrap && n < c.MinSamples:
+		return param.Errorf("min_samples", "there are %d training samples, but a node needs %d to be split: lower "+
+			"min_samples, or use more samples", n, c.MinSamples)
 	case n > maxDraws:
 		return param.Errorf("sampling_ratio", "a sampling_ratio of %v of %d training samples makes %d draws, at most %d "+
 			"are possible",
@@ -103,7 +113,7 @@ type BootstrapSample struct {
 	Tree      uint32
 	Width     int       // labels of a row
 	Labels    []float32 // rows×Width label degrees
-	Weight    []uint32  // how often each row was drawn
+	Weight    []uint32  // how often each row was drawn, or its weight: see copiesOf
 	RowValues []float64 // Variant.RowValue of each row; empty if the variant has none
 	// Class is the class label of each row, as Labeller.Classify last wrote it.
 	Class []uint32

@@ -154,9 +154,17 @@ func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 }
 
 // drawSample draws the bootstrap sample of a tree (Algorithm 2 of Chen et al. 2018):
-// t.draws training rows with replacement.
+// t.draws training rows with replacement. Without bootstrap, the sample has all rows.
 func (g *grower) drawSample(t *Table, tree uint32) {
-	Draw(Resized(&g.local, len(t.rows)), g.sampling, tree, t.draws)
+	counts := Resized(&g.local, len(t.rows))
+	switch {
+	case t.copies != nil:
+		copy(counts, t.copies)
+	case t.weights != nil:
+		drawWeighted(counts, t.weights, g.sampling, tree, t.draws)
+	default:
+		Draw(counts, g.sampling, tree, t.draws)
+	}
 	g.sample.Tree = tree
 	g.numberRows(t)
 }

@@ -87,7 +87,11 @@ type onDemandColumns struct {
 // classify writes the class labels of a node's rows and reports true, or reports that the
 // node is a leaf: it is too small or too deep, or its rows do not differ.
 func (g *grower) classify(p *pendingNode) bool {
-	if p.copies < g.cfg.MinSamples || p.depth >= g.cfg.MaxDepth {
+	n := p.copies
+	if !g.cfg.Bootstrap { // copies are weights
+		n = p.to - p.from
+	}
+	if n < g.cfg.MinSamples || p.depth >= g.cfg.MaxDepth {
 		return false
 	}
 	return g.labeller.Classify(&g.sample, g.labellerNode(p))

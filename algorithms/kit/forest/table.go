@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,8 +30,12 @@ type Table struct {
 
 	rowValues []float64 // Variant.RowValue by training row, or nil
 
-	draws int     // size of a bootstrap sample
+	draws int     // copies of rows in the sample of a tree
 	xlogx []int64 // up to draws
+	// copies has the copies of each row in every tree, if trees have no bootstrap samples of their own.
+	copies []uint32
+	// weights has, for each row, the sum of the weights up to it; nil: rows have no weights.
+	weights []float64
 }
 
 // unsortedTable makes a table without columns.
@@ -208,6 +213,76 @@ func Draw(counts []uint32, key num.Key, tree uint32, draws int) {
 	}
 }
 
+// drawWeighted is Draw with probabilities in proportion to weights, given their sums up to each row.
+func drawWeighted(counts []uint32, sums []float64, key num.Key, tree uint32, draws int) {
+	s := num.NewStream(key, 0, tree)
+	clear(counts)
+	total := sums[len(sums)-1]
+	last, _ := slices.BinarySearch(sums, total) // a row of a weight above 0, if rounding leaves none
+	for range draws {
+		at := float64(s.Float64() * total)
+		row, _ := slices.BinarySearchFunc(sums, at, func(sum, at float64) int {
+			if sum > at {
+				return 1
+			}
+			return -1
+		})
+		counts[min(row, last)]++
+	}
+}
+
+// copiesOf returns whole numbers in proportion to weights, whose sums up to each row are given, and the sum of these
+// numbers. Whole weights stay as they are. Others are rounded to a 2^20th of their sum, or finer if rows are many.
+func copiesOf(sums []float64) (copies []uint32, total int) {
+	sum, before, whole := sums[len(sums)-1], 0.0, true
+	for _, s := range sums { // sums of whole numbers up to 2^53 are exact
+		whole = whole && s == math.Floor(s)
+	}
+	scale := 1.0
+	if !whole || sum > maxDraws {
+		most := float64(min(maxDraws/2, max(1<<20, 16*len(sums))))
+		for sum*scale > most {
+			scale /= 2
+		}
+		for 2*sum*scale <= most {
+			scale *= 2
+		}
+	}
+	copies = make([]uint32, len(sums))
+	for i, s := range sums {
+		copies[i] = uint32(math.Floor(float64((s-before)*scale) + 0.5))
+		total += int(copies[i])
+		before = s
+	}
+	return copies, total
+}
+
+// weigh sets what depends on the weights of rows.
+func (t *Table) weigh(c *Config, weighted bool) error {
+	if weighted {
+		sum := 0.0
+		t.weights = make([]float64, len(t.rows))
+		for i := range t.rows {
+			shard, pos := t.At(uint32(i))
+			sum += shard.WeightOf(pos)
+			t.weights[i] = sum
+		}
+		if sum == 0 {
+			return errors.New("forest: the weights of all training samples are zero")
+		}
+	}
+	t.draws = c.draws(len(t.rows))
+	switch {
+	case c.Bootstrap:
+	case weighted:
+		t.copies, t.draws = copiesOf(t.weights)
+	default:
+		t.copies = slices.Repeat([]uint32{1}, len(t.rows))
+	}
+	t.xlogx = xlogx(t.draws)
+	return nil
+}
+
 // sorter is the working memory of columns.sort.
 type sorter struct {
 	budget      int // keys of sparse columns to sort at a time, unless one column has more
@@ -380,8 +455,9 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error)
 	if err != nil {
 		return nil, err
 	}
-	t.draws = c.draws(len(refs))
-	t.xlogx = xlogx(t.draws)
+	if err := t.weigh(c, d.Manifest.HasWeights); err != nil {
+		return nil, err
+	}
 	if t.entries <= maxPresorted {
 		t.columns.sort(t, t.allRows(), new(sorter))
 	}

@@ -259,6 +259,7 @@ func drawConfig(t *rapid.T) Config {
 		Step:          rapid.SampledFrom([]string{stepExhaustive, stepAdaptive}).Draw(t, "step"),
 		Alpha:         rapid.SampledFrom([]float64{0.25, 0.9}).Draw(t, "alpha"),
 		Beta:          rapid.SampledFrom([]float64{8, 0, 20}).Draw(t, "beta"),
+		Bootstrap:     true,
 	}
 }
 

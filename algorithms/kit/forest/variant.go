@@ -18,6 +18,7 @@ func (v Variant) New() algorithms.Algorithm {
 		About:    v.About,
 		Predicts: algorithms.Distribution,
 		Targets:  v.OfTargets != nil,
+		Weighted: true,
 		Settings: settingsOf(v.Auto),
 		Fill:     v.fill,
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
@@ -85,6 +86,9 @@ func settingsOf(auto Sizes) param.Table[Config] {
 		param.Float("sampling_ratio", "size of each tree's bootstrap sample, as a fraction of the training samples",
 			0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }).InPaper(),
+		param.Bool("bootstrap", "grow each tree on a bootstrap sample, whose draws have probabilities in proportion to the "+
+			"weights of the samples; false: grow each tree on all training samples, once each or by their weights", true,
+			func(c *Config) *bool { return &c.Bootstrap }).DefaultLeftOut(),
 		param.Int("min_samples", "minimum number of samples in a node that is split, repeated bootstrap draws included; a "+
 			"leaf may have one sample", 2, maxDraws, auto.MinSamples,
 			func(c *Config) *int { return &c.MinSamples }).Preset(param.Paper, paperSamples).

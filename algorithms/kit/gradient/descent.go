@@ -88,8 +88,10 @@ type Descent struct {
 
 	key    num.Key // of the first Θ
 	shards int
-	input  scaling.Values // while a step is folded
-	next   struct {       // what Next returns, used again each time
+	// weighted is true if samples have weights.
+	weighted bool
+	input    scaling.Values // while a step is folded
+	next     struct {       // what Next returns, used again each time
 		round  round.Round
 		reduce round.Reduce
 		vars   []round.Var
@@ -103,7 +105,7 @@ func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own 
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
 		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f),
 		Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
-		key: key, shards: len(m.Shards),
+		key: key, shards: len(m.Shards), weighted: m.HasWeights,
 	}
 	for _, v := range own {
 		d.Vectors = append(d.Vectors, Vector{Data: v})
@@ -283,7 +285,11 @@ func (d *Descent) Fold(r *round.Result) error {
 // units summed.
 func (d *Descent) foldStep(sum *round.Partial) error {
 	rows := sum.F64[0]
-	if rows == 0 {
+	switch {
+	case rows == 0 && d.weighted:
+		return fmt.Errorf("all samples of the mini-batch of step %d have the weight 0: remove samples of weight 0 from the "+
+			"data, or increase batch_size", d.Step)
+	case rows == 0:
 		return algorithms.ErrNoRows
 	}
 	share := 1 / (rows * float64(d.Terms))

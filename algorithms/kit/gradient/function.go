@@ -155,6 +155,14 @@ func SampleOf(r *dataset.Rows, pos int) (s Sample) {
 	return s
 }
 
+// Weight returns the weight of the row.
+func (s *Sample) Weight() float64 {
+	if s.Shard == nil {
+		return 1
+	}
+	return s.Shard.WeightOf(s.Pos)
+}
+
 // take sets s to the row of r at a position.
 func (s *Sample) take(r *dataset.Rows, pos int) {
 	*s = Sample{Shard: r, Pos: pos}

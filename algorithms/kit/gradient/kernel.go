@@ -96,7 +96,7 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round
 }
 
 // step computes the unit's part of the gradient on mini-batch u.Steps[0]: F64
-// holds the rows drawn and the sum of their losses, the rest is the
+// holds the rows drawn and the sum of their losses, both weighted, the rest is the
 // feature function's. Rows are taken in the order of drawing.
 func (k *Kernel) step(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	refs, w, step := u.Rows(d), &s.Values.Weights, u.Steps[0]
@@ -107,17 +107,39 @@ func (k *Kernel) step(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss
 	}
 	s.Batch = Gather(s.Batch[:0], s.rows, refs, d)
 	k.Function.Begin(dst, u, s.Batch, s.Block, s.Space)
-	dst.F64[0] = float64(len(s.Batch))
 	s.losses = s.losses[:0]
 	for rest := s.Batch; len(rest) > 0; {
 		n := min(s.Block, len(rest))
 		f, df := s.F[:n*k.Outputs], s.DF[:n*k.Outputs]
 		k.Function.Forward(f, rest[:n], w, step, s.Space)
 		s.losses = l.Gradients(df, f, rest[:n], &s.Values, s.losses)
+		if d.Manifest.HasWeights {
+			weigh(df, s.losses[len(s.losses)-n:], rest[:n])
+		}
 		k.Function.Backward(dst, df, rest[:n], w, s.Space)
 		rest = rest[n:]
 	}
-	dst.F64[1] = sumLosses(s.losses)
+	dst.F64[0], dst.F64[1] = weightOf(s.Batch), sumLosses(s.losses)
+}
+
+// weigh multiplies the derivatives (len(samples)×outputs) and the losses of samples by their weights.
+func weigh(df []float32, losses []float64, samples []Sample) {
+	outputs := len(df) / len(samples)
+	for i := range samples {
+		w := samples[i].Weight()
+		losses[i] = float64(w * losses[i])
+		for c := range outputs {
+			df[i*outputs+c] = float32(w * float64(df[i*outputs+c]))
+		}
+	}
+}
+
+// weightOf returns the sum of the weights of samples: their number if they have none.
+func weightOf(samples []Sample) (sum float64) {
+	for i := range samples {
+		sum += samples[i].Weight()
+	}
+	return sum
 }
 
 // lossRows is how many rows' losses are summed before they are added to the unit's: a
@@ -135,30 +157,30 @@ func sumLosses(losses []float64) (sum float64) {
 	return sum
 }
 
-// validate sums the losses of the unit's rows: F64 holds the rows and the sum. s.losses is
+// validate sums the losses of the unit's rows: F64 holds the rows and the sum, both weighted. s.losses is
 // left with each row's.
 func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	s.losses = s.losses[:0]
-	k.eachLoss(u, d, l, s, func(_ int, loss float64) { s.losses = append(s.losses, loss) })
-	dst.F64[0] = float64(len(s.losses))
-	for _, loss := range s.losses {
-		dst.F64[1] += loss
-	}
-}
-
-// compare adds two sums to the sums of validate. The terms of the first are the losses of the reference, under
-// s.Values, less the present losses. The terms of the second are the squares of these differences.
-func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
-	k.eachLoss(u, d, l, s, func(i int, loss float64) {
-		gain := loss - s.losses[i]
-		dst.F64[2] += gain
-		dst.F64[3] += float64(gain * gain)
+	k.eachLoss(u, d, l, s, func(_ int, loss, weight float64) {
+		s.losses = append(s.losses, loss)
+		dst.F64[0] += weight
+		dst.F64[1] += float64(weight * loss)
 	})
 }
 
-// eachLoss calls do with the loss of every row of the unit.
-func (k *Kernel) eachLoss(u *round.Task, d *dataset.Data, l Loss, s *Scratch, do func(i int, loss float64)) {
-	k.EachRow(u, d, s, func(i int, f []float32, x *Sample) { do(i, l.Validation(f, x, &s.Values)) })
+// compare adds two sums, which are weighted, to the sums of validate. The terms of the first are the losses of the
+// reference, under s.Values, less the present losses. The terms of the second are the squares of these differences.
+func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
+	k.eachLoss(u, d, l, s, func(i int, loss, weight float64) {
+		gain := loss - s.losses[i]
+		dst.F64[2] += float64(weight * gain)
+		dst.F64[3] += float64(weight * float64(gain*gain))
+	})
+}
+
+// eachLoss calls do with the loss and the weight of every row of the unit.
+func (k *Kernel) eachLoss(u *round.Task, d *dataset.Data, l Loss, s *Scratch, do func(i int, loss, weight float64)) {
+	k.EachRow(u, d, s, func(i int, f []float32, x *Sample) { do(i, l.Validation(f, x, &s.Values), x.Weight()) })
 }
 
 // EachRow calls do with the outputs of every row of the unit, under s.Values. The outputs and the row

@@ -43,6 +43,7 @@ type Scratch struct {
 	block   blocks.Block
 	known   known     // of a unit without a derived value
 	slopes  []float64 // MaxRows×labels: derivatives of the terms
+	sums    []float64 // of the terms of a row
 	merged  *merged   // nil: labels are complete
 	scaling scaling.Scratch
 }
@@ -85,11 +86,12 @@ func (k *Kernel) Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round
 }
 
 // EachRow calls do, if not nil, with each row of a unit and its prediction p (labels). F64 gets the number of rows and
-// the sum of their K-L divergences.
+// the sum of their K-L divergences, both weighted.
 func (k *Kernel) EachRow(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
 	s *Scratch, do func(rows *dataset.Rows, pos int, p []float64)) {
-	dst.F64[0] = float64(len(u.Rows(d)))
-	dst.F64[1] = k.eachBlock(u, d, v, k.knownOf(u, d, derived, s), s, func(b *blocks.Block) {
+	known := k.knownOf(u, d, derived, s)
+	dst.F64[0] = known.rows
+	dst.F64[1] = k.eachBlock(u, d, v, known, s, func(b *blocks.Block) {
 		if do == nil {
 			return
 		}
@@ -119,9 +121,10 @@ func (k *Kernel) Predict(u *round.Task, d *dataset.Data, weights []float64, s *S
 	}
 }
 
-// eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum
-// of the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights:
-// it follows from what is known. Missing degrees add what merged says.
+// eachBlock calls do with each block of a unit's rows, with its predictions in s.space.values, and returns the sum of
+// the rows' K-L divergences: Σ ln Σ exp(s_c) - Σ d_c s_c + Σ d ln d. The second sum is linear in the weights: it
+// follows from what is known. Missing degrees add what merged says. A weight is a factor of the divergence of its
+// row.
 func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *known, s *Scratch,
 	do func(b *blocks.Block)) float64 {
 	weights, version := Weights(v), v.Version(varWeights)
@@ -145,11 +148,12 @@ func (k *Kernel) eachBlock(u *round.Task, d *dataset.Data, v round.Vars, known *
 // Weights returns the effective weights that a round carries.
 func Weights(v round.Vars) []float64 { return num.Float64s(v.Get(varWeights)) }
 
-// known is what the labels of a unit's rows tell, whatever the weights: Σ x dᵀ and Σ d, as Evaluation counts them, and
-// Σ d ln d. The degrees of a row, which sum to 1 up to the rounding of float32, are divided by their sum, so
-// that predictions less degrees are the derivatives of the losses.
+// known is what the labels of a unit's rows tell, whatever the weights: Σ x dᵀ and Σ d, as Evaluation counts them,
+// and Σ d ln d, all weighted. The degrees of a row, which sum to 1 up to the rounding of float32, are divided by
+// their sum, so that predictions less degrees are the derivatives of the losses.
 type known struct {
 	round.Unpooled
+	rows       float64 // their weights, added up
 	sums       []float64
 	negentropy float64
 }
@@ -180,25 +184,28 @@ func (k *Kernel) knownOf(u *round.Task, d *dataset.Data, derived round.Derived, 
 	return &s.known
 }
 
-// know adds the sums of a unit's rows to x.sums, which are 0, and sets x.negentropy.
+// know adds the sums of a unit's rows to x.sums, which are 0, and sets the other fields of x.
 func (k *Kernel) know(x *known, u *round.Task, d *dataset.Data, s *Scratch) {
 	n := k.Labels
 	outers, total := x.sums[:k.Features*n], x.sums[k.Features*n:]
-	x.negentropy = 0
+	x.rows, x.negentropy = 0, 0
 	s.space.begin()
 	degrees := s.space.turned[:n]
 	for refs := u.Rows(d); len(refs) > 0; {
 		b := blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(b.Refs):]
 		for i := range b.Refs {
+			weight := b.Weight(i)
+			x.rows += weight
 			if missing := s.merged.degrees(degrees, b.Label(i)); missing > 0 {
-				x.negentropy += float64(missing * num.Log(missing))
+				x.negentropy += float64(weight * float64(missing*num.Log(missing)))
 			}
+			x.negentropy += float64(weight * negentropy(degrees))
 			for c, x := range degrees {
+				x = float64(x * weight)
 				s.space.values[c*blocks.MaxRows+i] = x
 				total[c] += x
 			}
-			x.negentropy += negentropy(degrees)
 		}
 		s.space.add(outers, &b)
 	}
@@ -216,11 +223,11 @@ func negentropy(degrees []float64) (sum float64) {
 }
 
 // evaluate sums the unit's rows: F64 holds their number, their K-L divergences, Σ x rᵀ, Σ r and the sums of the
-// terms.
+// terms, all weighted.
 func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
 	s *Scratch) {
 	known := k.knownOf(u, d, derived, s)
-	dst.F64[0] = float64(len(u.Rows(d)))
+	dst.F64[0] = known.rows
 	sums := dst.F64[fullbatch.SumsAt:][:Evaluation(k.Features, k.Labels)]
 	own := dst.F64[fullbatch.SumsAt+len(sums):]
 	outers, total := sums[:k.Features*k.Labels], sums[k.Features*k.Labels:]
@@ -231,13 +238,23 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 		if s.merged != nil {
 			s.merged.subtract(s.space.values, total)
 		}
+		if b.Rows.Weight != nil {
+			s.space.weigh(b)
+		}
 		s.space.add(outers, b)
 	})
+	if d.Manifest.HasWeights { // the residuals of labels were added up with their weights
+		copy(total, s.space.weighted)
+	}
 	if k.Alone {
 		s.space.fold(outers, nil)
 		return
 	}
-	s.space.fold(outers, total)
+	if d.Manifest.HasWeights {
+		s.space.fold(outers, nil)
+	} else {
+		s.space.fold(outers, total)
+	}
 	num.AddScaled64(sums, -1, known.sums)
 }
 
@@ -249,7 +266,14 @@ func (s *Scratch) addTerms(alone bool, total, sums []float64, b *blocks.Block) {
 	clear(slopes)
 	for i := range b.Refs {
 		r := slopes[i*n:][:n]
-		s.Terms.Add(r, sums, p[i*n:][:n], b.Label(i))
+		if b.Rows.Weight == nil {
+			s.Terms.Add(r, sums, p[i*n:][:n], b.Label(i))
+		} else {
+			s.sums = resized(s.sums, len(sums))
+			clear(s.sums)
+			s.Terms.Add(r, s.sums, p[i*n:][:n], b.Label(i))
+			num.AddScaled64(sums, b.Weight(i), s.sums)
+		}
 		for c, x := range r {
 			total[c] += x
 			if alone {

@@ -42,8 +42,8 @@ func (m *merged) degrees(dst []float64, label []float32) (missing float64) {
 	return dataset.Unassigned(label)
 }
 
-// read notes the rows of a block in which degrees are missing, and returns the sum of -r ln Σ_missing exp(s_c). scores
-// are as space.score sets them.
+// read notes the rows of a block in which degrees are missing, and returns the weighted sum of -r ln Σ_missing
+// exp(s_c). scores are as space.score sets them.
 func (m *merged) read(scores []float64, b *blocks.Block) (loss float64) {
 	m.rows = m.rows[:0]
 	for i := range b.Refs {
@@ -73,7 +73,7 @@ func (m *merged) read(scores []float64, b *blocks.Block) (loss float64) {
 		for c := range shares {
 			shares[c] *= factor
 		}
-		loss -= float64(rest * (most + num.Log(sum)))
+		loss -= float64(b.Weight(i) * float64(rest*(most+num.Log(sum))))
 	}
 	return loss
 }

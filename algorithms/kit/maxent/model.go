@@ -109,6 +109,7 @@ type space struct {
 	values           []float64 // num.ScoreValues: scores, then predictions
 	of               num.SoftmaxRows
 	totals           []float64 // labels×num.TotalLanes: sums of predictions
+	weighted         []float64 // labels: weighted sums of values
 	turned           []float64 // MaxRows×labels: values, a row after the other
 	sums             []float64 // of dense rows: labels×stride, Σ p xᵀ
 	folded           []float64 // stride×labels: sums, a feature after the other
@@ -118,7 +119,8 @@ type space struct {
 func newSpace(features, labels int) space {
 	return space{
 		features: features, labels: labels, values: make([]float64, num.ScoreValues(labels)),
-		totals: make([]float64, labels*num.TotalLanes), turned: make([]float64, blocks.MaxRows*labels),
+		totals: make([]float64, labels*num.TotalLanes), weighted: make([]float64, labels),
+		turned: make([]float64, blocks.MaxRows*labels),
 	}
 }
 
@@ -156,7 +158,8 @@ func (s *space) score(b *blocks.Block) {
 	num.ScoreEntries(s.values, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, matrix, offsets, n)
 }
 
-// predict sets s.values to the predictions of the block's rows, adds these to s.totals, and returns Σ ln Σ exp(s_c).
+// predict sets s.values to the predictions of the block's rows, adds these to s.totals, and returns the weighted sum of
+// ln Σ exp(s_c).
 func (s *space) predict(b *blocks.Block) float64 {
 	s.score(b)
 	return s.distribute(b)
@@ -165,7 +168,25 @@ func (s *space) predict(b *blocks.Block) float64 {
 // distribute is predict after score.
 func (s *space) distribute(b *blocks.Block) float64 {
 	num.Softmax(s.values, s.labels, len(b.Refs), s.totals, &s.of)
-	return s.of.LogSum(len(b.Refs))
+	if b.Rows.Weight == nil {
+		return s.of.LogSum(len(b.Refs))
+	}
+	sum := 0.0
+	for i := range b.Refs {
+		sum += float64(b.Weight(i) * (s.of.Most[i] + num.Log(s.of.Sum[i])))
+	}
+	return sum
+}
+
+// weigh multiplies s.values of the block's rows by their weights, and adds them to s.weighted.
+func (s *space) weigh(b *blocks.Block) {
+	for c := range s.labels {
+		values := s.values[c*blocks.MaxRows:][:len(b.Refs)]
+		for i, x := range values {
+			values[i] = float64(x * b.Weight(i))
+			s.weighted[c] += values[i]
+		}
+	}
 }
 
 // rows returns s.values a row after the other (rows×labels).
@@ -177,6 +198,7 @@ func (s *space) rows(b *blocks.Block) []float64 {
 // begin makes all sums 0.
 func (s *space) begin() {
 	clear(s.totals)
+	clear(s.weighted)
 	s.sums = s.sums[:0]
 }
 

@@ -304,10 +304,13 @@ const (
 )
 
 // Scratch is the working memory of one lane.
-type Scratch struct{ counts []uint32 }
+type Scratch struct {
+	counts []float64
+	refs   []dataset.RowRef
+}
 
 // zero returns n counts of 0.
-func (s *Scratch) zero(n int) []uint32 {
+func (s *Scratch) zero(n int) []float64 {
 	s.counts = slices.Grow(s.counts[:0], n)[:n]
 	clear(s.counts)
 	return s.counts
@@ -329,47 +332,49 @@ func Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, s *Sc
 	return true
 }
 
-// sums adds up the unit's rows: F64 holds the number of rows and Σ x_i.
+// sums adds up the unit's rows: F64 holds the number of rows and Σ x_i. A weight counts its row several times.
 func sums(dst *round.Partial, u *round.Task, d *dataset.Data) {
 	total := dst.F64[1:]
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		dst.F64[0]++
+		weight := rows.WeightOf(pos)
+		dst.F64[0] += weight
 		if rows.Sparse {
 			columns, values := rows.NonZeros(pos)
 			for i, c := range columns {
-				total[c] += float64(values[i])
+				total[c] += float64(weight * float64(values[i]))
 			}
 			continue
 		}
 		for i, v := range rows.Dense(pos) {
-			total[i] += float64(v)
+			total[i] += float64(weight * float64(v))
 		}
 	}
 }
 
 // squares adds up squared deviations: F64 holds the number of rows and
-// Σ (x_i - mean_i)². A sparse column's zeros add (zeros)·mean_i² at the end.
+// Σ (x_i - mean_i)², both weighted. A sparse column's zeros add (zeros)·mean_i² at the end.
 func squares(dst *round.Partial, u *round.Task, d *dataset.Data, mean []float64, s *Scratch) {
 	total, present := dst.F64[1:], s.zero(len(mean))
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		dst.F64[0]++
+		weight := rows.WeightOf(pos)
+		dst.F64[0] += weight
 		if !rows.Sparse {
 			for i, v := range rows.Dense(pos) {
-				total[i] += square(float64(v) - mean[i])
+				total[i] += float64(weight * square(float64(v)-mean[i]))
 			}
 			continue
 		}
 		columns, values := rows.NonZeros(pos)
 		for i, c := range columns {
-			total[c] += square(float64(values[i]) - mean[c])
-			present[c]++
+			total[c] += float64(weight * square(float64(values[i])-mean[c]))
+			present[c] += weight
 		}
 	}
 	if d.Manifest.Sparse {
 		for c, n := range present {
-			total[c] += float64((dst.F64[0] - float64(n)) * square(mean[c]))
+			total[c] += float64((dst.F64[0] - n) * square(mean[c]))
 		}
 	}
 }
@@ -379,10 +384,13 @@ func square(x float64) float64 { return float64(x * x) }
 // extremes finds the least and the greatest value of the columns [from, to). These
 // are no sums, so each unit writes to its own slots and leaves the others zero:
 // F64 holds a number of rows for each unit, then for each unit a (least, greatest)
-// pair for each column.
+// pair for each column. Rows of weight 0 do not count.
 func extremes(dst *round.Partial, u *round.Task, d *dataset.Data, columns []float64, s *Scratch) {
 	from, to := int(columns[0]), int(columns[1])
 	refs := u.Rows(d)
+	if d.Manifest.HasWeights {
+		refs = s.weighted(refs, d)
+	}
 	dst.F64[u.ID] = float64(len(refs))
 	if len(refs) == 0 {
 		return
@@ -402,6 +410,17 @@ func extremes(dst *round.Partial, u *round.Task, d *dataset.Data, columns []floa
 			widen(slots, i, v)
 		}
 	}
+}
+
+// weighted returns the refs whose weight is above 0.
+func (s *Scratch) weighted(refs []dataset.RowRef, d *dataset.Data) []dataset.RowRef {
+	s.refs = s.refs[:0]
+	for _, ref := range refs {
+		if d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)) > 0 {
+			s.refs = append(s.refs, ref)
+		}
+	}
+	return s.refs
 }
 
 // sparseExtremes widens the pairs of the columns from first on; a column with

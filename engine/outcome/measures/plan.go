@@ -128,6 +128,17 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (
 	return kl
 }
 
+// AddWeighted is Add with everything that the row adds multiplied by the weight of the row. one is working memory
+// (Width values).
+func (p *Plan) AddWeighted(dst, one []float64, r *dataset.Rows, i int, predicted []float32) (kl float64) {
+	clear(one)
+	kl = p.Add(one, r, i, predicted)
+	if weight := r.WeightOf(i); weight > 0 { // 0 times an infinite measure is no number
+		num.AddScaled64(dst, weight, one)
+	}
+	return kl
+}
+
 // addShares adds the measures of distributions of a row, and returns the K-L divergence. Those of clipped degrees begin
 // at plain.
 func addShares[T number](p *Plan, dst []float64, plain int, d, predicted []T) (kl float64) {
@@ -513,7 +524,7 @@ func classesFrom(sums []float64, classes int) *Classes {
 	for c := 0; c < len(matrix); c += classes {
 		row := make([]uint64, classes)
 		for i, v := range matrix[c : c+classes] {
-			row[i] = uint64(v)
+			row[i] = uint64(math.Floor(v + 0.5)) // of weighted rows
 		}
 		r.Confusion = append(r.Confusion, row)
 	}

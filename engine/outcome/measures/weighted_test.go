@@ -1,0 +1,32 @@
+package measures_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+)
+
+// TestAddWeighted: the sums of rows with whole weights are the sums of the same rows, each as often as its weight says.
+// A row of weight 0 adds nothing, even if a measure of it is infinite.
+func TestAddWeighted(t *testing.T) {
+	r := &dataset.Rows{N: 3, Features: 1, Labels: 2, D: []float32{1, 0, 0, 1, 1, 0}, Weight: []float64{2, 0, 3}}
+	p := &measures.Plan{Labels: 2, Type: dataset.LabelType{Classes: true}, More: true}
+	predicted := [][]float32{{0.75, 0.25}, {1, 0}, {0.25, 0.75}}
+	got, want, one := make([]float64, p.Width()), make([]float64, p.Width()), make([]float64, p.Width())
+	for i, row := range predicted {
+		p.AddWeighted(got, one, r, i, row)
+		for range int(r.Weight[i]) {
+			p.Add(want, r, i, row)
+		}
+	}
+	if got[0] != 5 {
+		t.Errorf("the weights sum to %v, want 5", got[0])
+	}
+	for i, x := range want {
+		if !(math.Abs(got[i]-x) <= 1e-12*max(1, math.Abs(x))) {
+			t.Errorf("sum %d is %v, want %v", i, got[i], x)
+		}
+	}
+}
