@@ -66,7 +66,6 @@ func (c *fetchCmd) Run(a *cli.App) error {
 	}
 	m := progress.New(a)
 	f := publicsets.NewFetcher(c.To, m.Show)
-	defer f.Close()
 	done := []*fetchedSet{}
 	for _, s := range chosen {
 		n, err := f.Fetch(a.Ctx, s)
@@ -91,7 +90,16 @@ func (c *fetchCmd) sets() ([]publicsets.Set, error) {
 	if c.From == "" {
 		return publicsets.BuiltIn(), nil
 	}
-	return publicsets.ReadFile(c.From)
+	f, err := os.Open(c.From)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sets, err := publicsets.Parse(c.From, f)
+	if err != nil {
+		err = cli.BadData(err)
+	}
+	return sets, err
 }
 
 // choose returns the datasets with the names of the command line. Each of their files has a digest.

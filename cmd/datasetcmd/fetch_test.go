@@ -112,7 +112,7 @@ func TestFetch(t *testing.T) {
 	for i, labels := range []int{3, 2, 2} {
 		var r cmdtest.Trained
 		cmdtest.JSON(t, &r, cmdtest.Words(t, all[i].Command)...)
-		var info datasetInfo
+		var info struct{ Labels int }
 		cmdtest.JSON(t, &info, append([]string{"dataset", "inspect"}, append([]string{all[i].Data},
 			strings.Fields(all[i].Read)...)...)...)
 		if r.ModelDigest == "" || info.Labels != labels {

@@ -43,6 +43,7 @@ type Fetcher struct {
 // HTTP_PROXY, HTTPS_PROXY and NO_PROXY name proxies.
 func NewFetcher(folder string, show func(string)) *Fetcher {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableKeepAlives = true
 	t.DisableCompression = true // the digest is of the bytes that the server has
 	t.MaxResponseHeaderBytes = 64 << 10
 	redirect := func(r *http.Request, via []*http.Request) error {
@@ -54,11 +55,9 @@ func NewFetcher(folder string, show func(string)) *Fetcher {
 		}
 		return nil
 	}
-	return &Fetcher{folder, show, &http.Client{Transport: t, CheckRedirect: redirect}, silence}
+	client := &http.Client{Transport: t, CheckRedirect: redirect}
+	return &Fetcher{folder: folder, show: show, client: client, quiet: silence}
 }
-
-// Close closes connections that nothing uses.
-func (f *Fetcher) Close() { f.client.CloseIdleConnections() }
 
 // Path returns the path of a file in the folder.
 func (f *Fetcher) Path(file string) string { return filepath.Join(f.folder, file) }
@@ -123,8 +122,8 @@ func (f *Fetcher) isThere(ctx context.Context, file *File) (bool, error) {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != file.SHA256 {
-		return false, errtext.Errorf(errtext.WrongData, "%s: this file exists with another SHA-256: it has %s, the dataset %s; rename the "+
-			"file, or give another folder with {to}", path, got, file.SHA256)
+		return false, errtext.Errorf(errtext.WrongData, "%s: this file exists with another SHA-256: it has %s, the "+
+			"dataset %s; rename the file, or give another folder with {to}", path, got, file.SHA256)
 	}
 	return true, nil
 }
@@ -137,18 +136,21 @@ func (f *Fetcher) open(ctx context.Context, address string) (body io.ReadCloser,
 	r := &response{ctx: ctx, timer: timer, quiet: f.quiet, cancel: cancel, address: address}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, 0, errors.Join(err, r.Close())
+		r.Close()
+		return nil, 0, err
 	}
 	req.Header.Set("User-Agent", "coppice/"+version.String)
 	res, err := f.client.Do(req)
 	if err != nil {
 		err = r.failed(err)
-		return nil, 0, errors.Join(err, r.Close())
+		r.Close()
+		return nil, 0, err
 	}
 	r.body = res.Body
 	if res.StatusCode != http.StatusOK {
-		return nil, 0, errors.Join(errtext.Errorf(errtext.WrongData, "%s: the server answers %.100s; {from=FILE} is a list with other "+
-			"addresses", address, res.Status), r.Close())
+		r.Close()
+		return nil, 0, errtext.Errorf(errtext.WrongData, "%s: the server answers %.100s; {from=FILE} names a list with other "+
+			"addresses", address, res.Status)
 	}
 	return r, res.ContentLength, nil
 }
@@ -249,14 +251,15 @@ func (f *Fetcher) store(ctx context.Context, in io.Reader, file *File, size int6
 // checkRoom refuses a file for which the disk of a folder has no room.
 func checkRoom(folder, name string, size int64) error {
 	if free, known := files.Free(folder); known && free < size {
-		return errtext.Errorf(errtext.WrongData, "%s: no space left: %s has %s, but only %s are free; give another folder with {to}", folder,
-			name, units.Format(size), units.Format(free))
+		return errtext.Errorf(errtext.WrongData, "%s: no space left: %s has %s, but only %s are free; give another folder "+
+			"with {to}", folder, name, units.Format(size), units.Format(free))
 	}
 	return nil
 }
 
 // copy copies until the end of in or of the context, and shows the progress. size is at most 0 if it is not known.
-func (f *Fetcher) copy(ctx context.Context, out io.Writer, in io.Reader, doing string, size int64) (n int64, err error) {
+func (f *Fetcher) copy(ctx context.Context, out io.Writer, in io.Reader, doing string, size int64) (int64, error) {
+	var n int64
 	buf := make([]byte, 256<<10)
 	for {
 		if err := ctx.Err(); err != nil {

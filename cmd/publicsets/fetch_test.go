@@ -81,7 +81,10 @@ func serve(t *testing.T) string {
 		"/cut.zip": zipped(t)[:2000], "/cut.tgz": tarred(t)[:600]}
 	mux := http.NewServeMux()
 	for path, b := range files {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { w.Write(b) })
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(b)))
+			w.Write(b)
+		})
 	}
 	mux.HandleFunc("/cut.csv", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
@@ -163,7 +166,7 @@ func TestFetch(t *testing.T) {
 		"a link in a zip":    {File{Address: "/set.zip", Member: "link.csv"}, "the archive has no such file"},
 		"a link in a tar":    {File{Address: "/set.tgz", Member: "link.csv"}, "the archive has no such file"},
 		"large member":       {File{Address: "/set.zip", Member: "in/set.csv", Bytes: 9}, "the file has more than 9 bytes"},
-		"digest of a member": {File{Address: "/set.tgz", Member: "in/set.csv", SHA256: digest}, "in/set.csv: the file has the"},
+		"digest of a member": {File{Address: "/set.tgz", Member: "in/set.csv", SHA256: digest}, "in/set.csv: the file has"},
 		"no archive":         {File{Address: "/set.csv", Member: "a"}, "is neither a zip nor a tar.gz archive"},
 		"cut zip":            {File{Address: "/cut.zip", Member: "in/set.csv"}, "/cut.zip: the zip archive cannot be read"},
 		"cut tar.gz":         {File{Address: "/cut.tgz", Member: "in/set.csv"}, "/cut.tgz"},
@@ -171,7 +174,6 @@ func TestFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			f := NewFetcher(folder, func(string) {})
-			defer f.Close()
 			if name == "silent" {
 				f.quiet = 100 * time.Millisecond
 			}
@@ -212,7 +214,6 @@ func TestFetchThere(t *testing.T) {
 	defer s.Close()
 	folder := t.TempDir()
 	f := NewFetcher(folder, func(string) {})
-	defer f.Close()
 	set := &Set{Files: []File{{Name: "a.csv", Address: s.URL, SHA256: sumOf(data)}}}
 	for range 2 {
 		if _, err := f.Fetch(testkit.Context(t), set); err != nil {
@@ -247,7 +248,6 @@ func TestFetchThere(t *testing.T) {
 func TestFetchMeanwhile(t *testing.T) {
 	folder := t.TempDir()
 	f := NewFetcher(folder, func(string) {})
-	defer f.Close()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := os.WriteFile(f.Path("a.csv"), []byte("mine"), 0o600); err != nil {
 			t.Error(err)
@@ -270,7 +270,6 @@ func TestFetchFiles(t *testing.T) {
 	}))
 	defer s.Close()
 	f := NewFetcher(t.TempDir(), func(string) {})
-	defer f.Close()
 	set := &Set{}
 	for _, name := range []string{"set.csv", "other.csv"} {
 		set.Files = append(set.Files, File{Name: name, Address: s.URL, Member: "in/" + name, SHA256: sumOf(data)})
@@ -294,7 +293,6 @@ func TestFetchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	folder := t.TempDir()
 	f := NewFetcher(folder, func(string) { cancel() })
-	defer f.Close()
 	_, err := f.Fetch(ctx, &Set{Files: []File{{Name: "a.csv", Address: host + "/silent.csv", SHA256: digest}}})
 	if err == nil || ctx.Err() == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Error(err)
@@ -323,7 +321,6 @@ func TestFullDisk(t *testing.T) {
 	})
 	host := serve(t)
 	f := NewFetcher(small, func(string) {})
-	defer f.Close()
 	for address, file := range map[string]File{
 		"/set.csv":     {Bytes: int64(len(data))},        // the length is known
 		"/endless.csv": {},                               // it is not

@@ -3,12 +3,12 @@
 package publicsets
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,8 +16,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/coppice-ldl/coppice/cmd/cli"
 )
 
 // Bounds of a list. Parse refuses a list that exceeds them.
@@ -55,41 +53,27 @@ var builtIn []byte
 
 // BuiltIn returns the list of this package.
 func BuiltIn() []Set {
-	sets, err := Parse("sets.tsv", builtIn)
+	sets, err := Parse("sets.tsv", bytes.NewReader(builtIn))
 	if err != nil {
 		panic(err)
 	}
 	return sets
 }
 
-// ReadFile reads a list of the user.
-func ReadFile(path string) ([]Set, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxList+1))
-	if err != nil {
-		return nil, err
-	}
-	sets, err := Parse(path, b)
-	if err != nil {
-		err = cli.BadData(err)
-	}
-	return sets, err
-}
-
 // columns are the columns that a list may have. It must have the first three.
 var columns = []string{"name", "file", "address", "member", "bytes", "sha256", "checked", "read", "licence", "citation",
 	"content"}
 
-// Parse parses a list: lines of columns that are separated by tabs, the first with the names of the columns. Empty lines
-// and lines that begin with # are left out. A set of several files has a line for each file. Errors begin with the name
-// of the list and a line.
-func Parse(name string, b []byte) ([]Set, error) {
+// Parse reads a list: lines of columns that are separated by tabs, the first with the names of the columns. Empty lines
+// and lines that begin with # are left out. A set of several files has a line for each file. Errors about the list begin
+// with its name and a line.
+func Parse(name string, r io.Reader) ([]Set, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxList+1))
+	if err != nil {
+		return nil, err
+	}
 	if len(b) > maxList {
-		return nil, fmt.Errorf("%s: the list has %d bytes; want at most %d", name, len(b), maxList)
+		return nil, fmt.Errorf("%s: the list has more than %d bytes", name, maxList)
 	}
 	var sets []Set
 	var header []string
@@ -130,8 +114,8 @@ func Parse(name string, b []byte) ([]Set, error) {
 		}
 	}
 	if len(sets) == 0 {
-		return nil, fmt.Errorf("%s: the list has no datasets; want a line with the columns %s, and a line for each file", name,
-			strings.Join(columns[:3], ", "))
+		return nil, fmt.Errorf("%s: the list has no datasets; want a line with the columns %s, and a line for each file",
+			name, strings.Join(columns[:3], ", "))
 	}
 	return sets, nil
 }
