@@ -154,8 +154,8 @@ func makeFolder(path string) (made bool, err error) {
 }
 
 func newFetchedSet(s *publicsets.Set, path string, fetched int) *fetchedSet {
-	words := append([]string{"coppice", "train", "--local", "--data", path}, strings.Fields(s.Read)...)
-	if strings.Contains(s.Read, "--labels bounded") {
+	words := append([]string{"coppice", "train", "--local", "--data", path}, strings.Fields(s.Flags)...)
+	if strings.Contains(s.Flags, "--labels bounded") {
 		words = append(words, "--algorithm", "structrf") // the default predicts distributions
 	}
 	return &fetchedSet{Set: s, Data: path, Fetched: fetched, Command: shellword.Line(words)}

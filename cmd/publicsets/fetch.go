@@ -149,8 +149,8 @@ func (f *Fetcher) open(ctx context.Context, address string) (body io.ReadCloser,
 	r.body = res.Body
 	if res.StatusCode != http.StatusOK {
 		r.Close()
-		return nil, 0, errtext.Errorf(errtext.WrongData, "%s: the server answers %.100s; {from=FILE} names a list with other "+
-			"addresses", address, res.Status)
+		return nil, 0, errtext.Errorf(errtext.WrongData, "%s: the server answers %.100s; {from=FILE} names a list with "+
+			"other addresses", address, res.Status)
 	}
 	return r, res.ContentLength, nil
 }

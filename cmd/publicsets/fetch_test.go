@@ -304,7 +304,7 @@ func TestFetchInterrupted(t *testing.T) {
 
 // TestFullDisk: without room for the file, an error says so before or during the download, and nothing remains.
 func TestFullDisk(t *testing.T) {
-	if err := checkRoom(t.TempDir(), "a.csv", 1<<62); err == nil || !strings.Contains(err.Error(), "no space left: a.csv") {
+	if err := checkRoom(t.TempDir(), "a.csv", 1<<62); err == nil || !strings.Contains(err.Error(), "no space left: a") {
 		t.Error(err)
 	}
 	if os.Getuid() != 0 {

@@ -32,7 +32,7 @@ const Never = "never"
 type Set struct {
 	Name     string `json:"name"`
 	Content  string `json:"content,omitempty"`
-	Read     string `json:"read,omitempty"` // flags to read the data file
+	Flags    string `json:"read,omitempty"` // flags to read the data file
 	Licence  string `json:"licence,omitempty"`
 	Citation string `json:"citation,omitempty"`
 	Files    []File `json:"files"` // the first one is the data file
@@ -64,8 +64,8 @@ func BuiltIn() []Set {
 var columns = []string{"name", "file", "address", "member", "bytes", "sha256", "checked", "read", "licence", "citation",
 	"content"}
 
-// Parse reads a list: lines of columns that are separated by tabs, the first with the names of the columns. Empty lines
-// and lines that begin with # are left out. A set of several files has a line for each file. Errors about the list begin
+// Parse reads a list: lines of columns that are separated by tabs. The first line has the names of the columns. Empty
+// lines and lines that begin with # are left out. A set of several files has a line for each file. Errors about the list begin
 // with its name and a line.
 func Parse(name string, r io.Reader) ([]Set, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxList+1))
@@ -181,7 +181,7 @@ func parseSet(header, cells []string) (*Set, error) {
 				err = fmt.Errorf("%q: want a day such as 2026-08-31, or %s", text, Never)
 			}
 		case "read":
-			s.Read, err = text, checkRead(text)
+			s.Flags, err = text, checkRead(text)
 		case "licence":
 			s.Licence = text
 		case "citation":
@@ -205,7 +205,7 @@ func parseSet(header, cells []string) (*Set, error) {
 // join adds the file of another line about the same set.
 func (s *Set) join(more *Set) error {
 	f := more.Files[0]
-	if more.Read+more.Licence+more.Citation+more.Content != "" {
+	if more.Flags+more.Licence+more.Citation+more.Content != "" {
 		return fmt.Errorf("%s: only the first line of a dataset has the columns read, licence, citation and content", s.Name)
 	}
 	for i := range s.Files {

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	b := sets[1]
-	if b.Read != "--labels class --normalize" || len(b.Files) != 2 || b.Files[0] != (File{Name: "b.arff",
+	if b.Flags != "--labels class --normalize" || len(b.Files) != 2 || b.Files[0] != (File{Name: "b.arff",
 		Address: "https://host/b.zip", Member: "in/b.arff", SHA256: digest, Checked: "2026-08-31"}) ||
 		b.Files[1].Member != "in/b.xml" {
 		t.Errorf("%+v", b)
