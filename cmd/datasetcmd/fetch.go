@@ -110,12 +110,8 @@ func (c *fetchCmd) choose(sets []publicsets.Set) (chosen []*publicsets.Set, err 
 	for _, name := range c.Names {
 		i := slices.IndexFunc(sets, func(s publicsets.Set) bool { return s.Name == name })
 		if i < 0 {
-			near := slices.IndexFunc(sets, func(s publicsets.Set) bool { return strings.EqualFold(s.Name, name) })
-			hint := "coppice dataset fetch --list shows the names"
-			if near >= 0 {
-				hint = "there is " + sets[near].Name
-			}
-			return nil, cli.NotFound(errtext.Errorf(errtext.WrongOption, "%.100q: the list has no such dataset; %s", name, hint))
+			return nil, cli.NotFound(errtext.Errorf(errtext.WrongOption, "%.100q: the list has no such dataset; it has %s",
+				name, nearest(sets, name)))
 		}
 		s := &sets[i]
 		if slices.Contains(chosen, s) {
@@ -138,6 +134,18 @@ func (c *fetchCmd) choose(sets []publicsets.Set) (chosen []*publicsets.Set, err 
 		chosen = append(chosen, s)
 	}
 	return chosen, nil
+}
+
+// nearest returns the name that differs from a name in the case of letters, or the names of all datasets.
+func nearest(sets []publicsets.Set, name string) string {
+	var names []string
+	for _, s := range sets {
+		if strings.EqualFold(s.Name, name) {
+			return s.Name
+		}
+		names = append(names, s.Name)
+	}
+	return cli.NameList(names)
 }
 
 // makeFolder makes a folder unless it exists, and reports whether it did.

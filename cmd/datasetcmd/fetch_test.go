@@ -163,8 +163,8 @@ func TestFetchDigest(t *testing.T) {
 		{cli.ExitUsage, "--list", []string{"made", "--list"}},
 		{cli.ExitUsage, "needs the name", []string{"--list", "--sha256", sumOf("other")}},
 		{cli.ExitUsage, "twice", []string{"made", "made"}},
-		{cli.ExitFailed, "there is made", []string{"Made"}},
-		{cli.ExitFailed, "coppice dataset fetch --list", []string{"nothing"}},
+		{cli.ExitFailed, "no such dataset; it has made\n", []string{"Made"}},
+		{cli.ExitFailed, "it has made, classes, mulan", []string{"nothing"}},
 		{cli.ExitFailed, "404 Not Found", []string{"gone"}},
 	} {
 		e := fetch(x.args...)

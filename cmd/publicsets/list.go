@@ -262,13 +262,13 @@ func checkRead(text string) error {
 	for words := strings.Fields(text); len(words) > 0; words = words[1:] {
 		hasValue, known := readFlags[words[0]]
 		if !known {
-			return fmt.Errorf("%.100q: want flags about reading a data file, such as --labels class", words[0])
+			return fmt.Errorf("%.100q: want options about reading a data file, such as --labels class", words[0])
 		}
 		if !hasValue {
 			continue
 		}
 		if words = words[1:]; len(words) == 0 || strings.HasPrefix(words[0], "-") {
-			return fmt.Errorf("%q: a flag has no value", text)
+			return fmt.Errorf("%q: an option has no value", text)
 		}
 	}
 	return nil

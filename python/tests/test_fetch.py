@@ -83,7 +83,7 @@ def test_fetch_refuses(host: Host, tmp_path: pathlib.Path) -> None:
         datasets.fetch("bare", folder, from_=path)
     with pytest.raises(CoppiceError, match="has the SHA-256 .*; want 0000"):
         datasets.fetch("wrong", folder, from_=path)
-    with pytest.raises(CoppiceError, match="no such dataset; there is bare"):
+    with pytest.raises(CoppiceError, match="no such dataset; it has bare"):
         datasets.fetch("Bare", folder, from_=path)
     with pytest.raises(TypeError, match="fetch: there is no option labls; did you mean labels"):
         datasets.fetch("bare", folder, from_=path, labls="class")
