@@ -65,8 +65,8 @@ var columns = []string{"name", "file", "address", "member", "bytes", "sha256", "
 	"content"}
 
 // Parse reads a list: lines of columns that are separated by tabs. The first line has the names of the columns. Empty
-// lines and lines that begin with # are left out. A set of several files has a line for each file. Errors about the list
-// begin with its name and a line.
+// lines and lines that begin with # are left out. A set of several files has a line for each file. Errors about the
+// list begin with its name and a line.
 func Parse(name string, r io.Reader) ([]Set, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxList+1))
 	if err != nil {

@@ -344,7 +344,8 @@ func TestAnswersOfARFF(t *testing.T) {
 		"{0 Yes, 1 True, 3 minor}", "1,0,2.5", "Yes,False,2.5", "0,1,-1", "no,True,-1").Replace(emotions)
 	path := datasettest.WriteFile(t, "a.arff", text)
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}
-	if got, want := digestOfFile(t, path, o), digestOfFile(t, datasettest.WriteFile(t, "b.arff", emotions), o); got != want {
+	want := digestOfFile(t, datasettest.WriteFile(t, "b.arff", emotions), o)
+	if got := digestOfFile(t, path, o); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	src, err := Open(path, o)
