@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/incomldl"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
+	"github.com/coppice-ldl/coppice/algorithms/ldlboost"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldlhr"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
@@ -79,6 +80,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ranking.New(),
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
+		ldlboost.New(),
 		aaknn.New(),
 		gldknn.New(),
 		gldbfgs.New(),

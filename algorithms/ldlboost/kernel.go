@@ -1,0 +1,211 @@
+package ldlboost
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The operations of the rounds.
+const (
+	opStart     uint8 = iota + 1 // the training rows and the sums of their degrees
+	opBins                       // the values of the training rows by column
+	opHistogram                  // the loss of the training rows before a tree, and the sums of some nodes
+	opValidate                   // the validation rows and the sum of their losses
+)
+
+// The variables of the rounds, besides those of boost.Course: the bins, and what a histogram round is about.
+const (
+	varBins    = 100
+	varRequest = 101
+)
+
+var (
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
+)
+
+// kernel implements both kinds of kernels. It is safe for concurrent use.
+type kernel struct {
+	cfg      *Config
+	labels   int
+	features int
+	form     boost.Form
+
+	binKey, rowKey, columnKey num.Key
+
+	mu    sync.Mutex // guards all that follows
+	data  *dataset.Data
+	bins  *binning
+	parts map[partKey]*part
+}
+
+// partKey is a range of shards and the roles of the rows.
+type partKey struct {
+	lo, hi int
+	roles  dataset.Roles
+}
+
+func newKernel(c *Config, m *dataset.Manifest, seed uint64) *kernel {
+	return &kernel{cfg: c, labels: m.Labels, features: m.Features, form: boost.VectorForm(m.Features, m.Labels, c.Leaves),
+		binKey: num.NewKey(seed, "ldlboost/bins"), rowKey: num.NewKey(seed, "ldlboost/rows"),
+		columnKey: columnKey(seed)}
+}
+
+// columnKey draws the columns of trees, in kernels and in the trainer.
+func columnKey(seed uint64) num.Key { return num.NewKey(seed, "ldlboost/columns") }
+
+// NewScratch implements round.Kernel.
+func (k *kernel) NewScratch() any { return new(adder) }
+
+// ReleaseMemory implements round.MemoryReleaser. A later task makes everything again.
+func (k *kernel) ReleaseMemory() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.data == nil {
+		return
+	}
+	k.data, k.bins, k.parts = nil, nil, nil
+	runtime.GC()
+}
+
+// part returns what is kept of a task's rows, and the bins, which v has for training rows. A refit has other rows than
+// the training before.
+func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binning, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.data != d {
+		k.data, k.bins, k.parts = d, nil, make(map[partKey]*part)
+	}
+	if u.Op == opHistogram && k.bins == nil {
+		bins, err := decodeBinning(v.Get(varBins), k.features, k.cfg.Bins)
+		if err != nil {
+			return nil, nil, err
+		}
+		k.bins = bins
+	}
+	lo, hi := u.Shards(len(d.Manifest.Shards))
+	key := partKey{lo, hi, u.Roles}
+	p := k.parts[key]
+	if p == nil {
+		if u.Roles&dataset.Train != 0 {
+			for other := range k.parts {
+				if other.roles != u.Roles {
+					delete(k.parts, other)
+				}
+			}
+		}
+		p = newPart(u, d)
+		k.parts[key] = p
+	}
+	return p, k.bins, nil
+}
+
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
+	return nil, nil
+}
+
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	scratch any) error {
+	switch u.Op {
+	case opStart:
+		boost.SumDegrees(dst.F64, u, d)
+		return nil
+	case opHistogram, opValidate:
+	default:
+		return errOp(u.Op)
+	}
+	p, bins, err := k.part(u, d, v)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.sums.Advance(&k.form, d, v); err != nil {
+		return err
+	}
+	scores := &boost.Scores{Start: boost.First(v), Factor: k.cfg.LearningRate}
+	if u.Op == opValidate {
+		dst.F64[0], dst.F64[1] = p.validate(d, scores)
+		return nil
+	}
+	r, err := decodeRequest(v.Get(varRequest))
+	if err != nil {
+		return err
+	}
+	if !p.binned {
+		p.bin(d, bins)
+	}
+	if !p.known || p.tree != r.tree {
+		p.derive(k, d, scores, r.tree)
+	}
+	p.apply(r.splits, bins)
+	l, a := newLayout(k.cfg, bins, k.labels, k.columnKey, r.tree), scratch.(*adder)
+	a.prepare(bins, l)
+	dst.F64[0] = p.loss
+	for i, node := range r.build {
+		n := p.nodes[node]
+		a.add(dst.F64[1+i*l.size():][:l.size()], p.rows[n.from:n.to], p, bins, l)
+	}
+	return nil
+}
+
+func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
+
+// Gather implements round.GatherKernel: it returns the values of the task's rows.
+func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+	if u.Op != opBins {
+		return nil, errOp(u.Op)
+	}
+	return appendValues(nil, k.binKey, u, d), nil
+}
+
+// division is a split of a node of a tree: rows up to a bin of a column go left. Split k makes the nodes 2k+1 and 2k+2.
+type division struct{ node, column, bin int }
+
+// request is what a histogram round is about: a tree, its splits so far, and the nodes whose sums are asked for.
+type request struct {
+	tree   uint64
+	splits []division
+	build  []int
+}
+
+// append appends the encoded request.
+func (r *request) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.tree))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r.splits)))
+	for _, s := range r.splits {
+		for _, x := range []int{s.node, s.column, s.bin} {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
+		}
+	}
+	for _, node := range r.build {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(node))
+	}
+	return dst
+}
+
+// decodeRequest reads what append wrote.
+func decodeRequest(b []byte) (*request, error) {
+	words := num.Uint32s(b)
+	if len(words) < 2 || uint64(len(words)) < 2+3*uint64(words[1]) {
+		return nil, fmt.Errorf("the request for histograms is truncated")
+	}
+	r := &request{tree: uint64(words[0])}
+	for words = words[2:]; len(r.splits) < int(num.Uint32s(b)[1]); words = words[3:] {
+		r.splits = append(r.splits, division{int(words[0]), int(words[1]), int(words[2])})
+	}
+	for _, node := range words {
+		r.build = append(r.build, int(node))
+	}
+	return r, nil
+}

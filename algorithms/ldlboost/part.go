@@ -1,0 +1,201 @@
+package ldlboost
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// part is what a kernel keeps of the rows of a task.
+type part struct {
+	mu   sync.Mutex
+	sums *boost.RowSums
+	f    []float64 // of one row
+
+	// Of training rows:
+	binned  bool
+	codes   []uint8  // rows×dense columns: bins
+	start   []uint32 // by row: where its list begins, and the end
+	list    []uint32 // of each row, its bins of sparse columns but for zero bins, numbered over all columns
+	entropy []float64
+
+	known   bool // what follows is of a tree
+	tree    uint64
+	words   []int64 // rows×words: of each row 1, g and h by label, packed
+	loss    float64 // of all rows, before the tree
+	rows    []uint32
+	spare   []uint32
+	nodes   []span // of rows, by node
+	applied int    // splits
+	numbers []int32
+}
+
+// span is the rows of a node.
+type span struct{ from, to int }
+
+// bin finds the bins of all rows.
+func (p *part) bin(d *dataset.Data, b *binning) {
+	refs := p.sums.Refs
+	p.codes = make([]uint8, len(refs)*b.dense)
+	zeros := make([]uint8, b.dense)
+	place := make([]int32, d.Manifest.Features) // of a feature's column; -1: it has none
+	num.Fill(place, -1)
+	for i := range b.columns {
+		c := &b.columns[i]
+		place[c.feature] = int32(i)
+		if !c.sparse {
+			zeros[c.at] = uint8(c.zero)
+		}
+	}
+	p.start = append(make([]uint32, 0, len(refs)+1), 0)
+	for i, ref := range refs {
+		codes := p.codes[i*b.dense : (i+1)*b.dense]
+		set := func(feature int, x float32) {
+			if place[feature] < 0 {
+				return
+			}
+			c := &b.columns[place[feature]]
+			bin := c.bin(x)
+			if !c.sparse {
+				codes[c.at] = uint8(bin)
+			} else if bin != c.zero {
+				p.list = append(p.list, uint32(c.base+bin))
+			}
+		}
+		shard := d.Shard(int(ref.Shard))
+		if shard.Sparse {
+			copy(codes, zeros)
+			index, values := shard.NonZeros(int(ref.Pos))
+			for k, feature := range index {
+				set(int(feature), values[k])
+			}
+		} else {
+			for feature, x := range shard.Dense(int(ref.Pos)) {
+				set(feature, x)
+			}
+		}
+		p.start = append(p.start, uint32(len(p.list)))
+	}
+	p.list = slices.Clip(p.list)
+	for _, ref := range refs {
+		entropy := 0.0
+		for _, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
+			if x := float64(degree); x > 0 {
+				entropy += float64(x * num.Log(x))
+			}
+		}
+		p.entropy = append(p.entropy, entropy)
+	}
+	p.binned = true
+}
+
+// derive computes the derivatives of all rows before a tree, and draws the rows that the tree is grown on.
+func (p *part) derive(k *kernel, d *dataset.Data, s *boost.Scores, tree uint64) {
+	width := k.cfg.width(k.labels)
+	words := (width + 1) / 2
+	refs := p.sums.Refs
+	if p.words == nil {
+		p.words, p.rows = make([]int64, len(refs)*words), make([]uint32, 0, len(refs))
+		p.spare, p.numbers = make([]uint32, len(refs)), make([]int32, width)
+	}
+	p.loss, p.rows = 0, p.rows[:0]
+	limit := uint64(k.cfg.RowFraction * (1 << 32))
+	for i, ref := range refs {
+		shard := d.Shard(int(ref.Shard))
+		label := shard.Label(int(ref.Pos))
+		copy(p.f, p.sums.Sums[i*k.labels:])
+		s.Apply(p.f)
+		loss := p.entropy[i]
+		for c, degree := range label {
+			loss -= float64(float64(degree) * p.f[c])
+		}
+		loss += boost.Softmax(p.f)
+		p.loss += boost.ExactLoss(max(0, loss))
+		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
+			continue
+		}
+		p.rows = append(p.rows, uint32(i))
+		quantise(p.numbers, p.f, label)
+		pack(p.words[i*words:(i+1)*words], p.numbers)
+	}
+	p.known, p.tree = true, tree
+	p.restart()
+}
+
+// quantise sets dst to 1, g by label and, where there is room, h by label, of predicted and true degrees.
+func quantise(dst []int32, p []float64, label []float32) {
+	dst[0] = 1
+	for c, x := range p {
+		dst[1+c] = int32(boost.RoundToInt(float64((x - float64(label[c])) * (1 << gradientBits))))
+	}
+	if len(dst) > 1+len(p) {
+		for c, x := range p {
+			dst[1+len(p)+c] = int32(boost.RoundToInt(float64(float64(x*(1-x)) * (1 << hessianBits))))
+		}
+	}
+}
+
+// restart makes all rows those of the root.
+func (p *part) restart() {
+	slices.Sort(p.rows)
+	p.nodes, p.applied = append(p.nodes[:0], span{0, len(p.rows)}), 0
+}
+
+// apply divides the rows by the splits of a tree.
+func (p *part) apply(splits []division, b *binning) {
+	if p.applied > len(splits) {
+		p.restart()
+	}
+	for _, s := range splits[p.applied:] {
+		n := p.nodes[s.node]
+		middle := n.from + p.divide(p.rows[n.from:n.to], &b.columns[s.column], s.bin, b.dense)
+		p.nodes = append(p.nodes, span{n.from, middle}, span{middle, n.to})
+	}
+	p.applied = len(splits)
+}
+
+// divide moves the rows up to a bin to the front, both sides in order, and returns their number.
+func (p *part) divide(rows []uint32, c *column, bin, dense int) int {
+	left, right := 0, 0
+	for _, row := range rows {
+		own := c.zero
+		if !c.sparse {
+			own = int(p.codes[int(row)*dense+c.at])
+		} else {
+			list := p.list[p.start[row]:p.start[row+1]]
+			if i, _ := slices.BinarySearch(list, uint32(c.base)); i < len(list) && int(list[i]) < c.base+c.bins() {
+				own = int(list[i]) - c.base
+			}
+		}
+		if own <= bin {
+			rows[left] = row
+			left++
+		} else {
+			p.spare[right] = row
+			right++
+		}
+	}
+	copy(rows[left:], p.spare[:right])
+	return left
+}
+
+// validate returns the number of rows and the sum of their losses.
+func (p *part) validate(d *dataset.Data, s *boost.Scores) (rows, loss float64) {
+	labels := len(p.f)
+	for i, ref := range p.sums.Refs {
+		copy(p.f, p.sums.Sums[i*labels:])
+		s.Apply(p.f)
+		loss += boost.ExactLoss(boost.LossOf(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), p.f, boost.LogSumExp(p.f)))
+	}
+	return float64(len(p.sums.Refs)), loss
+}
+
+// newPart returns the part of a task, which knows nothing of its rows yet.
+func newPart(u round.Task, d *dataset.Data) *part {
+	labels := d.Manifest.Labels
+	return &part{sums: boost.NewRowSums(u.Rows(d), labels), f: make([]float64, labels)}
+}
