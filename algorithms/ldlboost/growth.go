@@ -102,20 +102,22 @@ func (g *growth) fold(sums []float64) (complete bool) {
 		g.divide(k, sums[:size])
 		sums = sums[size:]
 	}
-	for g.waiting < len(g.splits) && !g.waits(g.waiting) {
-		g.waiting++
-	}
+	g.skip()
 	g.step++
 	for g.waiting == len(g.splits) {
 		if !g.choose() {
 			return true
 		}
-		for g.waiting < len(g.splits) && !g.waits(g.waiting) {
-			g.nodes[g.splits[g.waiting].node].hist = nil
-			g.waiting++
-		}
+		g.skip()
 	}
 	return false
+}
+
+// skip passes over splits that need no histograms.
+func (g *growth) skip() {
+	for g.waiting < len(g.splits) && !g.waits(g.waiting) {
+		g.waiting++
+	}
 }
 
 // open gives a node its histogram, and finds its best split. Without one, the node is a leaf.
@@ -172,8 +174,14 @@ func (g *growth) choose() bool {
 		}
 	}
 	slices.Sort(taken)
+	before := len(g.splits)
 	for _, i := range taken {
 		g.split(i)
+	}
+	for k := before; k < len(g.splits); k++ {
+		if !g.waits(k) {
+			g.nodes[g.splits[k].node].hist = nil
+		}
 	}
 	return len(taken) > 0
 }

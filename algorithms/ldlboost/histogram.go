@@ -96,6 +96,11 @@ func pack(words []int64, numbers []int32) {
 
 // adder adds up the sums of nodes. It is the scratch of a lane.
 type adder struct {
+	request request
+	bins    *binning // of layout
+	tree    uint64   // of layout
+	layout  *layout
+
 	block []int64 // places×words
 	rows  []int64 // the words of a chunk's rows
 	to    []int32 // the place of each sparse bin; -1: its column is not drawn
@@ -199,8 +204,13 @@ func (a *adder) flush(dst []float64, l *layout) {
 	}
 }
 
-// prepare says where the bins of sparse columns are in the sums of a tree's nodes.
-func (a *adder) prepare(b *binning, l *layout) {
+// prepare makes the layout of a tree and says where the bins of sparse columns are in the sums of its nodes.
+func (a *adder) prepare(k *kernel, b *binning, tree uint64) *layout {
+	if a.layout != nil && a.bins == b && a.tree == tree {
+		return a.layout
+	}
+	l := newLayout(k.cfg, b, k.labels, k.columnKey, tree)
+	a.layout, a.bins, a.tree = l, b, tree
 	if cap(a.to) < b.bins {
 		a.to = make([]int32, b.bins)
 	}
@@ -213,4 +223,5 @@ func (a *adder) prepare(b *binning, l *layout) {
 			}
 		}
 	}
+	return l
 }

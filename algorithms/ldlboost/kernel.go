@@ -3,6 +3,7 @@ package ldlboost
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -133,24 +134,24 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	if err := p.sums.Advance(&k.form, d, v); err != nil {
 		return err
 	}
-	scores := &boost.Scores{Start: boost.First(v), Factor: k.cfg.LearningRate}
+	scores := boost.Scores{Start: boost.First(v), Factor: k.cfg.LearningRate}
 	if u.Op == opValidate {
-		dst.F64[0], dst.F64[1] = p.validate(d, scores)
+		dst.F64[0], dst.F64[1] = p.validate(d, &scores)
 		return nil
 	}
-	r, err := decodeRequest(v.Get(varRequest))
-	if err != nil {
+	a := scratch.(*adder)
+	r := &a.request
+	if err := r.decode(v.Get(varRequest)); err != nil {
 		return err
 	}
 	if !p.binned {
 		p.bin(d, bins)
 	}
 	if !p.known || p.tree != r.tree {
-		p.derive(k, d, scores, r.tree)
+		p.derive(k, d, &scores, r.tree)
 	}
 	p.apply(r.splits, bins)
-	l, a := newLayout(k.cfg, bins, k.labels, k.columnKey, r.tree), scratch.(*adder)
-	a.prepare(bins, l)
+	l := a.prepare(k, bins, r.tree)
 	dst.F64[0] = p.loss
 	for i, node := range r.build {
 		n := p.nodes[node]
@@ -194,18 +195,22 @@ func (r *request) append(dst []byte) []byte {
 	return dst
 }
 
-// decodeRequest reads what append wrote.
-func decodeRequest(b []byte) (*request, error) {
+// decode reads what append wrote.
+func (r *request) decode(b []byte) error {
 	words := num.Uint32s(b)
 	if len(words) < 2 || uint64(len(words)) < 2+3*uint64(words[1]) {
-		return nil, fmt.Errorf("the request for histograms is truncated")
+		return errRequest
 	}
-	r := &request{tree: uint64(words[0])}
-	for words = words[2:]; len(r.splits) < int(num.Uint32s(b)[1]); words = words[3:] {
-		r.splits = append(r.splits, division{int(words[0]), int(words[1]), int(words[2])})
+	splits := 3 * words[1]
+	r.tree, r.splits, r.build = uint64(words[0]), r.splits[:0], r.build[:0]
+	words = words[2:]
+	for s := words[:splits]; len(s) > 0; s = s[3:] {
+		r.splits = append(r.splits, division{int(s[0]), int(s[1]), int(s[2])})
 	}
-	for _, node := range words {
+	for _, node := range words[splits:] {
 		r.build = append(r.build, int(node))
 	}
-	return r, nil
+	return nil
 }
+
+var errRequest = errors.New("the request for histograms is truncated")
