@@ -21,10 +21,14 @@ var goldenSets = []struct {
 	set  param.Values
 	want string
 }{
-	{param.Values{"rounds": int64(8), "bins": int64(6)}, ""},
-	{param.Values{"rounds": int64(8), "hessian": "bound", "refit": false}, ""},
-	{param.Values{"rounds": int64(8), "grow": "leaf", "row_fraction": 0.7, "feature_fraction": 0.5, "bins": int64(4)}, ""},
-	{param.Values{"rounds": int64(6), "preset": "paper", "leaf_rows": int64(3), "l2": 0.0, "min_gain": 0.1}, ""},
+	{param.Values{"rounds": int64(8), "bins": int64(6)},
+		"88b251917ce914c1653b9a7fcff3f274d1512304e118120dcca49e2a2d86e308"},
+	{param.Values{"rounds": int64(8), "hessian": "bound", "refit": false},
+		"81d1fda8db66201792989bafdb5052929e651b1f931deeb04cd5d9a942279359"},
+	{param.Values{"rounds": int64(8), "grow": "leaf", "row_fraction": 0.7, "feature_fraction": 0.5, "bins": int64(4)},
+		"dd40bfc6f2bff4bf544031c084ff99adf46eb49edc9d27d66da342b4fbf712db"},
+	{param.Values{"rounds": int64(6), "preset": "paper", "leaf_rows": int64(3), "l2": 0.0, "min_gain": 0.1},
+		"33539d4c0071c0c770850da010d0fb007e03aee688fddc0df1ff7a26d2d6aa36"},
 }
 
 // TestGoldenDigests pins the bits of small models. They do not depend on lanes, shards, tasks or storage.
