@@ -245,3 +245,51 @@ func TestDamagedValues(t *testing.T) {
 		}
 	}
 }
+
+// TestEarlierRounds: a kernel that is asked for a round before the last one, in the same tree or in another, gives the
+// same sums; so does one whose memory was released.
+func TestEarlierRounds(t *testing.T) {
+	p := makeProblem(6, 150, 7, 3)
+	set := param.Values{"rounds": int64(4), "depth": int64(3), "leaf_rows": int64(5), "patience": int64(9)}
+	j := jobOf(t, p.data(1, false, tenth).Manifest, set, tenth)
+	d := p.data(4, true, j.Split)
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kernelOf(t, j, d)
+	var rounds []round.Round
+	var sums [][]float64
+	for {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			break
+		}
+		res := result(t, r, d, func(int) round.Kernel { return k })
+		if r.Reduce() != nil {
+			kept := *r
+			kept.Vars = nil
+			for _, v := range r.Vars {
+				v.Data = bytes.Clone(v.Data)
+				kept.Vars = append(kept.Vars, v)
+			}
+			rounds, sums = append(rounds, kept), append(sums, slices.Clone(res.Sum.F64))
+		}
+		if err := tr.Fold(res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := num.NewStream(num.NewKey(1, "rounds"), 0, 0)
+	for i := range 60 {
+		n := s.Uint64n(uint64(len(rounds)))
+		if i%10 == 9 {
+			k.(round.MemoryReleaser).ReleaseMemory()
+		}
+		if got := result(t, &rounds[n], d, func(int) round.Kernel { return k }).Sum.F64; !slices.Equal(got, sums[n]) {
+			t.Fatalf("round %d (%s) has other sums after later ones", n, rounds[n].Kind)
+		}
+	}
+}
