@@ -169,7 +169,7 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	histogram := 8 * c.histogramAtMost(m)
 	bins := histogram/int64(c.width(m.Labels)) + 16*int64(m.Features)
 	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels)+64)
-	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), int64(m.Labels))
+	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), 2*int64(m.Labels))
 	return algorithms.Footprint{State: 2*model + bins + growing + 256, Model: model, Node: 8 * partial,
 		Nodes: int64(len(m.Shards)), Working: histogram}
 }

@@ -286,3 +286,38 @@ func TestDerivatives(t *testing.T) {
 		}
 	})
 }
+
+// TestMissingDegrees: with missing degrees, the first derivatives are those of the K-L divergence in which the missing
+// labels are one label, by finite differences; and complete distributions stay as they are.
+func TestMissingDegrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		labels := rapid.IntRange(3, 6).Draw(t, "labels")
+		var f []float64
+		label := slices.Clone(makeProblem(rapid.Uint64().Draw(t, "seed"), 1, 3, labels).label(0))
+		missing := rapid.IntRange(2, labels).Draw(t, "missing")
+		for c := range labels {
+			f = append(f, rapid.Float64Range(-3, 3).Draw(t, "f"))
+			if c >= labels-missing {
+				label[c] = dataset.MissingDegree
+			}
+		}
+		p := softmaxOf(f)
+		whole := complete(make([]float32, labels), label, p)
+		sum := 0.0
+		for c, d := range whole {
+			sum += float64(d)
+			const step = 1e-5
+			at := func(by float64) float64 {
+				moved := slices.Clone(f)
+				moved[c] += by
+				return mergedLoss(label, softmaxOf(moved))
+			}
+			if want := (at(step) - at(-step)) / (2 * step); math.Abs(p[c]-float64(d)-want) > 1e-6 {
+				t.Fatalf("label %d: the derivative is %v, finite differences %v", c, p[c]-float64(d), want)
+			}
+		}
+		if math.Abs(sum-1) > 1e-6 {
+			t.Fatalf("the degrees %v sum to %v", whole, sum)
+		}
+	})
+}

@@ -35,10 +35,11 @@ var (
 
 // kernel implements both kinds of kernels. It is safe for concurrent use.
 type kernel struct {
-	cfg      *Config
-	labels   int
-	features int
-	form     boost.Form
+	cfg        *Config
+	labels     int
+	features   int
+	form       boost.Form
+	incomplete bool // degrees may be missing
 
 	binKey, rowKey, columnKey num.Key
 
@@ -54,8 +55,8 @@ type partKey struct {
 	roles  dataset.Roles
 }
 
-func newKernel(c *Config, m *dataset.Manifest, seed uint64) *kernel {
-	return &kernel{cfg: c, labels: m.Labels, features: m.Features, form: boost.VectorForm(m.Features, m.Labels, c.Leaves),
+func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *kernel {
+	return &kernel{incomplete: incomplete, cfg: c, labels: m.Labels, features: m.Features, form: boost.VectorForm(m.Features, m.Labels, c.Leaves),
 		binKey: num.NewKey(seed, "ldlboost/bins"), rowKey: num.NewKey(seed, "ldlboost/rows"),
 		columnKey: columnKey(seed)}
 }
@@ -119,7 +120,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	scratch any) error {
 	switch u.Op {
 	case opStart:
-		boost.SumDegrees(dst.F64, u, d)
+		sumKnown(dst.F64, u, d)
 		return nil
 	case opHistogram, opValidate:
 	default:
@@ -136,7 +137,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	}
 	scores := boost.Scores{Start: boost.First(v), Factor: k.cfg.LearningRate}
 	if u.Op == opValidate {
-		dst.F64[0], dst.F64[1] = p.validate(d, &scores)
+		dst.F64[0], dst.F64[1] = p.validate(d, &scores, k.incomplete)
 		return nil
 	}
 	a := scratch.(*adder)

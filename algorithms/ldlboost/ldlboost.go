@@ -42,6 +42,7 @@ func New() algorithms.Algorithm {
 			When:    "Use it for many samples, or if no worker can hold the dataset: all workers grow one tree together.",
 			Paper:   `Zhang and Jung 2021, "GBDT-MO: Gradient-boosted decision trees for multiple outputs"`,
 		},
+		Incomplete: true,
 		Predicts:   algorithms.Distribution,
 		Settings:   settings,
 		Fill:       (*Config).fill,
@@ -49,11 +50,11 @@ func New() algorithms.Algorithm {
 		Fits:       (*Config).fits,
 		Validation: func(c *Config) (share float64, least int) { return c.ValidationFraction, validationMin },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
-			return newTrainer(j.Config, j.Manifest, j.Seed), nil
+			return newTrainer(j.Config, j.Manifest, j.Seed, j.Incomplete()), nil
 		},
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return newKernel(j.Config, j.Manifest, j.Seed), nil
+			return newKernel(j.Config, j.Manifest, j.Seed, j.Incomplete()), nil
 		},
 		Model:  boost.DecodeVectorModel,
 		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint { return memory(c, m) },

@@ -12,9 +12,10 @@ import (
 
 // part is what a kernel keeps of the rows of a task.
 type part struct {
-	mu   sync.Mutex
-	sums *boost.RowSums
-	f    []float64 // of one row
+	mu    sync.Mutex
+	sums  *boost.RowSums
+	f     []float64 // of one row
+	label []float32 // of one row, without missing degrees
 
 	// Of training rows:
 	binned  bool
@@ -109,11 +110,18 @@ func (p *part) derive(k *kernel, d *dataset.Data, s *boost.Scores, tree uint64) 
 		label := shard.Label(int(ref.Pos))
 		copy(p.f, p.sums.Sums[i*k.labels:])
 		s.Apply(p.f)
-		loss := p.entropy[i]
-		for c, degree := range label {
-			loss -= float64(float64(degree) * p.f[c])
+		var loss float64
+		if k.incomplete && dataset.CountMissing(label) > 0 {
+			boost.Softmax(p.f)
+			loss = mergedLoss(label, p.f)
+			label = complete(p.label, label, p.f)
+		} else {
+			loss = p.entropy[i]
+			for c, degree := range label {
+				loss -= float64(float64(degree) * p.f[c])
+			}
+			loss += boost.Softmax(p.f)
 		}
-		loss += boost.Softmax(p.f)
 		p.loss += boost.ExactLoss(max(0, loss))
 		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
 			continue
@@ -183,19 +191,82 @@ func (p *part) divide(rows []uint32, c *column, bin, dense int) int {
 	return left
 }
 
+// Missing labels are one label, whose degree is known: what the others lack of 1. With the probabilities p, the K-L
+// divergence of this label is that of its parts if each missing degree is its share of it, by p.
+
+// complete sets dst to a label distribution whose missing degrees are these shares.
+func complete(dst, label []float32, p []float64) []float32 {
+	mass := missingMass(label, p)
+	rest := dataset.Unassigned(label)
+	for c, degree := range label {
+		if dst[c] = degree; degree != degree {
+			dst[c] = float32(float64(rest*p[c]) / mass)
+		}
+	}
+	return dst
+}
+
+// mergedLoss returns the K-L divergence of a label distribution with missing degrees.
+func mergedLoss(label []float32, p []float64) (loss float64) {
+	for c, degree := range label {
+		if degree > 0 {
+			loss += float64(float64(degree) * (num.Log(float64(degree)) - num.Log(max(p[c], leastProbability))))
+		}
+	}
+	if rest := dataset.Unassigned(label); rest > 0 {
+		loss += float64(rest * (num.Log(rest) - num.Log(missingMass(label, p))))
+	}
+	return loss
+}
+
+// missingMass returns the probability of the missing labels.
+func missingMass(label []float32, p []float64) (mass float64) {
+	for c, degree := range label {
+		if degree != degree {
+			mass += p[c]
+		}
+	}
+	return max(mass, leastProbability)
+}
+
+// leastProbability is the least predicted probability in a K-L divergence.
+const leastProbability = 1e-12
+
 // validate returns the number of rows and the sum of their losses.
-func (p *part) validate(d *dataset.Data, s *boost.Scores) (rows, loss float64) {
+func (p *part) validate(d *dataset.Data, s *boost.Scores, incomplete bool) (rows, loss float64) {
 	labels := len(p.f)
 	for i, ref := range p.sums.Refs {
 		copy(p.f, p.sums.Sums[i*labels:])
 		s.Apply(p.f)
-		loss += boost.ExactLoss(boost.LossOf(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), p.f, boost.LogSumExp(p.f)))
+		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
+		if incomplete && dataset.CountMissing(label) > 0 {
+			boost.Softmax(p.f)
+			loss += boost.ExactLoss(mergedLoss(label, p.f))
+			continue
+		}
+		loss += boost.ExactLoss(boost.LossOf(label, p.f, boost.LogSumExp(p.f)))
 	}
 	return float64(len(p.sums.Refs)), loss
+}
+
+// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the number
+// of rows whose degree is known, by label.
+func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
+	boost.SumDegrees(dst[:1+d.Manifest.Labels], u, d)
+	if counts := dst[1+d.Manifest.Labels:]; len(counts) > 0 {
+		for _, ref := range u.Rows(d) {
+			for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
+				if degree == degree {
+					counts[c]++
+				}
+			}
+		}
+	}
 }
 
 // newPart returns the part of a task, which knows nothing of its rows yet.
 func newPart(u round.Task, d *dataset.Data) *part {
 	labels := d.Manifest.Labels
-	return &part{sums: boost.NewRowSums(u.Rows(d), labels), f: make([]float64, labels)}
+	return &part{sums: boost.NewRowSums(u.Rows(d), labels), f: make([]float64, labels),
+		label: make([]float32, labels)}
 }

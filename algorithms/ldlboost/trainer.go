@@ -22,11 +22,12 @@ const stateFormat = 1
 type trainer struct {
 	learner.Base
 	boost.Course
-	cfg      *Config
-	manifest *dataset.Manifest
-	key      num.Key // of columns
-	bins     *binning
-	tree     growth
+	cfg        *Config
+	manifest   *dataset.Manifest
+	incomplete bool    // degrees may be missing
+	key        num.Key // of columns
+	bins       *binning
+	tree       growth
 
 	round   round.Round
 	vars    []round.Var
@@ -34,9 +35,9 @@ type trainer struct {
 	encoded struct{ bins, request []byte }
 }
 
-func newTrainer(c *Config, m *dataset.Manifest, seed uint64) *trainer {
+func newTrainer(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *trainer {
 	return &trainer{
-		cfg: c, manifest: m, key: columnKey(seed), tree: growth{cfg: c, search: newSearch(c, m.Labels)},
+		incomplete: incomplete, cfg: c, manifest: m, key: columnKey(seed), tree: growth{cfg: c, search: newSearch(c, m.Labels)},
 		Course: boost.Course{MaxRounds: c.Rounds, Patience: c.Patience, Validates: c.ValidationFraction > 0, Refit: c.Refit,
 			Form: boost.VectorForm(m.Features, m.Labels, c.Leaves), First: make([]float64, m.Labels), Loss: -1},
 	}
@@ -48,7 +49,7 @@ func (t *trainer) Next() (*round.Round, error) {
 	*r = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, Roles: t.Roles()}
 	switch {
 	case t.Phase == boost.PhaseStart:
-		r.Op, r.Kind, r.How = opStart, "mean", round.Sums(1+t.manifest.Labels)
+		r.Op, r.Kind, r.How = opStart, "mean", round.Sums(t.starts())
 	case t.Phase == boost.PhaseGrow && t.bins == nil:
 		r.Op, r.Kind, r.How = opBins, "bins", &round.Gather{}
 	case t.Phase == boost.PhaseGrow:
@@ -60,6 +61,26 @@ func (t *trainer) Next() (*round.Round, error) {
 		return nil, nil
 	}
 	return r, nil
+}
+
+// starts is how many numbers the first round sums: see sumKnown.
+func (t *trainer) starts() int {
+	if t.incomplete {
+		return 1 + 2*t.manifest.Labels
+	}
+	return 1 + t.manifest.Labels
+}
+
+// means returns the rows and sums of degrees, as if those that are missing were the mean of the others of their label.
+func (t *trainer) means(sums []float64) []float64 {
+	if !t.incomplete {
+		return sums
+	}
+	rows, degrees, known := sums[0], sums[1:1+t.manifest.Labels], sums[1+t.manifest.Labels:]
+	for c := range degrees {
+		degrees[c] = min(rows, float64(degrees[c]*rows)/max(known[c], 1))
+	}
+	return sums[:1+len(degrees)]
 }
 
 // nextHistogram describes the next round of the tree at work.
@@ -104,7 +125,7 @@ func (t *trainer) tasks() int {
 func (t *trainer) Fold(res *round.Result) error {
 	switch {
 	case t.Phase == boost.PhaseStart:
-		if err := t.FoldStart(res.Sum.F64, t.cfg.Start == startMean); err != nil {
+		if err := t.FoldStart(t.means(res.Sum.F64), t.cfg.Start == startMean); err != nil {
 			return err
 		}
 		if t.bins != nil {

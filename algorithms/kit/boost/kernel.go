@@ -90,13 +90,15 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
 
 // SumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
-// of two, so that sums are exact.
+// of two, so that sums are exact. Degrees that are missing are 0.
 func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
 	for _, ref := range u.Rows(d) {
 		dst[0]++
 		for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
-			dst[1+c] += float64(RoundToInt(float64(float64(degree)*unit))) / unit
+			if degree == degree {
+				dst[1+c] += float64(RoundToInt(float64(float64(degree)*unit))) / unit
+			}
 		}
 	}
 }
