@@ -81,9 +81,9 @@ func TestUnseenLabel(t *testing.T) {
 	for _, r := range gaps.Shards {
 		r.Incomplete = true
 	}
-	for _, algorithm := range []string{"sa-bfgs", "incomldl", "winldl"} {
-		j := resolve(t, gaps, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3,
-			Set: map[string]string{"iterations": "20"}})
+	for algorithm, steps := range map[string]string{"sa-bfgs": "iterations", "incomldl": "iterations",
+		"winldl": "iterations", "ldlboost": "rounds"} {
+		j := resolve(t, gaps, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3, Set: map[string]string{steps: "20"}})
 		_, err := Run(t.Context(), j, gaps, Options{})
 		if err == nil || !strings.Contains(err.Error(), "the label joy is missing in every training sample") {
 			t.Errorf("%s: %v", algorithm, err)
