@@ -69,19 +69,20 @@ var settings = param.Table[Config]{
 	param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, 20, func(c *Config) *int {
 		return &c.LeafRows
 	}),
-	param.Int("bins", "maximum number of bins of a feature: thresholds lie between bins", 2, maxBins, 255,
+	param.Int("bins", "maximum number of bins of a feature: thresholds lie between bins", 2, maxBins, 64,
 		func(c *Config) *int { return &c.Bins }),
 	param.Word("hessian", "second derivatives: diagonal (those of each label) or bound (an upper bound, which halves the "+
 		"bytes that workers send)",
 		func(c *Config) *string { return &c.Hessian }, hessianDiagonal, hessianBound),
-	param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of leaves "+
-		"with few samples", 0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }),
+	param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of "+
+		"leaves with few samples", 0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }),
 	param.Float("min_gain", "γ: minimum gain of a split, in nats, summed over the samples of the node", 0, 1e6, 0,
 		func(c *Config) *float64 { return &c.MinGain }),
-	param.Float("row_fraction", "fraction of the training samples that a tree is grown on, drawn for each tree", 0.01, 1, 1,
-		func(c *Config) *float64 { return &c.RowFraction }),
-	param.Float("feature_fraction", "fraction of the features that a tree may use, drawn for each tree", 0.01, 1, 1,
-		func(c *Config) *float64 { return &c.FeatureFraction }),
+	param.Float("row_fraction", "fraction of the training samples that a tree is grown on, drawn for each tree", 0.01,
+		1, 1, func(c *Config) *float64 { return &c.RowFraction }),
+	param.Float("feature_fraction", "fraction of the features that a tree may use, drawn for each tree", 0.01, 1, 0.3,
+		func(c *Config) *float64 { return &c.FeatureFraction }).
+		Preset(param.Paper, 1).Says("auto: 0.3, or 1 with fewer than 20 features; paper: 1"),
 	param.Word("start", "prediction before the first round: mean (the mean label distribution) or zero (the same "+
 		"probability for every label)",
 		func(c *Config) *string { return &c.Start }, startMean, startZero).
@@ -100,8 +101,14 @@ var settings = param.Table[Config]{
 // manyRows is the least number of samples without a refit in preset auto.
 const manyRows = 20_000
 
-// fill sets the refit and the size of trees if they were not given.
+// fewFeatures is the number of features below which preset auto draws none: trees of few of them see no interactions.
+const fewFeatures = 20
+
+// fill sets the refit, the size of trees and the drawing of features if they were not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if m.Features < fewFeatures {
+		param.StandIn(given, "feature_fraction", &c.FeatureFraction, 1)
+	}
 	if c.ValidationFraction == 0 || m.Rows >= manyRows {
 		param.StandIn(given, "refit", &c.Refit, false)
 	}
@@ -119,6 +126,10 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+// chunkValues is how many numbers the partials of a round have, about: of a level of more, several rounds sum the
+// nodes.
+const chunkValues = 1 << 22
 
 // maxPartial bounds the numbers of a partial result, and so the histogram of a node.
 const maxPartial = 1 << 26

@@ -142,8 +142,8 @@ func (w *slow) grow() {
 	}
 }
 
-// TestGoldenTrees holds the trees of two rounds against the slow program: for columns of all kinds, dense and sparse, in
-// one shard and more.
+// TestGoldenTrees holds the trees of two rounds against the slow program: for columns of all kinds, dense and sparse,
+// in one shard and more.
 func TestGoldenTrees(t *testing.T) {
 	rapid.Check(t, checkGoldenTrees)
 }

@@ -8,10 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 )
 
-// chunkValues is how many numbers the partials of a round have, about: of a level of more, several rounds sum the
-// nodes.
-const chunkValues = 1 << 22
-
 // node is a node of the tree at work.
 type node struct {
 	depth int

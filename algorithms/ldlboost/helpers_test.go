@@ -29,8 +29,8 @@ type problem struct {
 func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
 func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.labels] }
 
-// makeProblem draws columns of two values, of a few values, of many values, without zeros, constant ones and copies, and
-// degrees, some of them 0, that depend on the features.
+// makeProblem draws columns of two values, of a few values, of many values, without zeros, constant ones and copies,
+// and degrees, some of them 0, that depend on the features.
 func makeProblem(seed uint64, rows, features, labels int) *problem {
 	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),
 		d: make([]float32, rows*labels)}

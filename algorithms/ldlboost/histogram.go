@@ -4,14 +4,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// Derivatives are whole numbers: g, at most 1 in size, of 2^-gradientBits, and h, at most 1/4, of 2^-hessianBits.
-const (
-	gradientBits = 15
-	hessianBits  = 17
-	gradientUnit = 1.0 / (1 << gradientBits)
-	hessianUnit  = 1.0 / (1 << hessianBits)
-)
-
 // flushRows is how many rows are added to a block: each number is at most 2^15 in size, so sums stay below 2^31.
 const flushRows = 1 << 15
 
@@ -82,18 +74,6 @@ func (l *layout) complete(sums []float64, b *binning) {
 	}
 }
 
-// A word holds two numbers x and y as x + y·2^32. Sums of words are so in turn as long as both sums fit into 32 bits.
-
-// pack packs numbers into words.
-func pack(words []int64, numbers []int32) {
-	for i := range words {
-		words[i] = int64(numbers[2*i])
-		if 2*i+1 < len(numbers) {
-			words[i] += int64(numbers[2*i+1]) << 32
-		}
-	}
-}
-
 // adder adds up the sums of nodes. It is the scratch of a lane.
 type adder struct {
 	request request
@@ -155,8 +135,8 @@ func (a *adder) addBlock(rows []uint32, p *part, b *binning, l *layout) {
 	}
 }
 
-// addColumn adds rows to the bins of a dense column. codes[stride·row] is the bin of a row, and the first bin is at place
-// first.
+// addColumn adds rows to the bins of a dense column. codes[stride·row] is the bin of a row, and place first has the first
+// bin.
 func (a *adder) addColumn(rows []uint32, words []int64, codes []uint8, stride, first, width int) {
 	block := a.block[first*width:]
 	for _, row := range rows {
@@ -205,11 +185,11 @@ func (a *adder) flush(dst []float64, l *layout) {
 }
 
 // prepare makes the layout of a tree and says where the bins of sparse columns are in the sums of its nodes.
-func (a *adder) prepare(k *kernel, b *binning, tree uint64) *layout {
+func (a *adder) prepare(k *job, b *binning, key num.Key, tree uint64) *layout {
 	if a.layout != nil && a.bins == b && a.tree == tree {
 		return a.layout
 	}
-	l := newLayout(k.cfg, b, k.labels, k.columnKey, tree)
+	l := newLayout(k.cfg, b, k.labels, key, tree)
 	a.layout, a.bins, a.tree = l, b, tree
 	if cap(a.to) < b.bins {
 		a.to = make([]int32, b.bins)

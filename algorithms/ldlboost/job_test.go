@@ -46,8 +46,8 @@ func TestGoldenDigests(t *testing.T) {
 	}
 }
 
-// TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others every
-// time, make the same model, also where a worker dies and forgets everything.
+// TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others
+// every time, make the same model, also where a worker dies and forgets everything.
 func TestWorkers(t *testing.T) {
 	p := makeProblem(4, 300, 9, 3)
 	j := jobOf(t, p.data(16, true, tenth).Manifest, param.Values{"rounds": int64(6), "row_fraction": 0.8}, tenth)
@@ -149,9 +149,9 @@ func TestFlush(t *testing.T) {
 		pack(p.words[i*l.words:(i+1)*l.words], one)
 	}
 	a := new(adder)
-	k := &kernel{cfg: cfg, labels: labels}
+	k := &job{cfg: cfg, labels: labels}
 	sums := make([]float64, l.size())
-	a.add(sums, all, p, b, a.prepare(k, b, 0))
+	a.add(sums, all, p, b, a.prepare(k, b, num.Key{}, 0))
 	l.complete(sums, b)
 	for bin := range l.bins {
 		n := rows / 2.0

@@ -2,8 +2,6 @@ package ldlboost
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -35,13 +33,9 @@ var (
 
 // kernel implements both kinds of kernels. It is safe for concurrent use.
 type kernel struct {
-	cfg        *Config
-	labels     int
-	features   int
-	form       boost.Form
-	incomplete bool // degrees may be missing
-
-	binKey, rowKey, columnKey num.Key
+	job
+	form              boost.Form
+	binKey, columnKey num.Key
 
 	mu    sync.Mutex // guards all that follows
 	data  *dataset.Data
@@ -56,9 +50,11 @@ type partKey struct {
 }
 
 func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *kernel {
-	return &kernel{incomplete: incomplete, cfg: c, labels: m.Labels, features: m.Features, form: boost.VectorForm(m.Features, m.Labels, c.Leaves),
-		binKey: num.NewKey(seed, "ldlboost/bins"), rowKey: num.NewKey(seed, "ldlboost/rows"),
-		columnKey: columnKey(seed)}
+	return &kernel{
+		job:  job{cfg: c, labels: m.Labels, incomplete: incomplete, rowKey: num.NewKey(seed, "ldlboost/rows")},
+		form: boost.VectorForm(m.Features, m.Labels, c.Leaves), binKey: num.NewKey(seed, "ldlboost/bins"),
+		columnKey: columnKey(seed),
+	}
 }
 
 // columnKey draws the columns of trees, in kernels and in the trainer.
@@ -87,7 +83,7 @@ func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binn
 		k.data, k.bins, k.parts = d, nil, make(map[partKey]*part)
 	}
 	if u.Op == opHistogram && k.bins == nil {
-		bins, err := decodeBinning(v.Get(varBins), k.features, k.cfg.Bins)
+		bins, err := decodeBinning(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,7 +100,7 @@ func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binn
 				}
 			}
 		}
-		p = newPart(u, d)
+		p = newPart(&k.job, u, d)
 		k.parts[key] = p
 	}
 	return p, k.bins, nil
@@ -137,7 +133,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	}
 	scores := boost.Scores{Start: boost.First(v), Factor: k.cfg.LearningRate}
 	if u.Op == opValidate {
-		dst.F64[0], dst.F64[1] = p.validate(d, &scores, k.incomplete)
+		dst.F64[0], dst.F64[1] = p.validate(d, &scores)
 		return nil
 	}
 	a := scratch.(*adder)
@@ -149,10 +145,10 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		p.bin(d, bins)
 	}
 	if !p.known || p.tree != r.tree {
-		p.derive(k, d, &scores, r.tree)
+		p.derive(d, &scores, r.tree)
 	}
 	p.apply(r.splits, bins)
-	l := a.prepare(k, bins, r.tree)
+	l := a.prepare(&k.job, bins, k.columnKey, r.tree)
 	dst.F64[0] = p.loss
 	for i, node := range r.build {
 		n := p.nodes[node]
@@ -170,48 +166,3 @@ func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ roun
 	}
 	return appendValues(nil, k.binKey, u, d), nil
 }
-
-// division is a split of a node of a tree: rows up to a bin of a column go left. Split k makes the nodes 2k+1 and 2k+2.
-type division struct{ node, column, bin int }
-
-// request is what a histogram round is about: a tree, its splits so far, and the nodes whose sums are asked for.
-type request struct {
-	tree   uint64
-	splits []division
-	build  []int
-}
-
-// append appends the encoded request.
-func (r *request) append(dst []byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.tree))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r.splits)))
-	for _, s := range r.splits {
-		for _, x := range []int{s.node, s.column, s.bin} {
-			dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
-		}
-	}
-	for _, node := range r.build {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(node))
-	}
-	return dst
-}
-
-// decode reads what append wrote.
-func (r *request) decode(b []byte) error {
-	words := num.Uint32s(b)
-	if len(words) < 2 || uint64(len(words)) < 2+3*uint64(words[1]) {
-		return errRequest
-	}
-	splits := 3 * words[1]
-	r.tree, r.splits, r.build = uint64(words[0]), r.splits[:0], r.build[:0]
-	words = words[2:]
-	for s := words[:splits]; len(s) > 0; s = s[3:] {
-		r.splits = append(r.splits, division{int(s[0]), int(s[1]), int(s[2])})
-	}
-	for _, node := range words[splits:] {
-		r.build = append(r.build, int(node))
-	}
-	return nil
-}
-
-var errRequest = errors.New("the request for histograms is truncated")

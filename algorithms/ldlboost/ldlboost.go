@@ -4,12 +4,12 @@
 //
 // With C labels, F is a row's C numbers and p = softmax(F), as in package boost, which also has the model. A tree is
 // fitted to g = p - d, and to h = p(1 - p) with hessian diagonal, or to 1/2 with hessian bound: the Hessian of the
-// softmax is at most (I - 11ᵀ/C)/2. With G and H the sums over a node's rows, its score is Σ_c G_c²/(H_c + l2). A split
-// gains half of what both sides' scores have more than the node's, less min_gain. The leaf is -G_c/(H_c + l2).
+// softmax is at most (I - 11ᵀ/C)/2. With G and H the sums over a node's rows, its score is Σ_c G_c²/(H_c + l2). A
+// split gains half of what both sides' scores have more than the node's, less min_gain. A leaf is -G_c/(H_c + l2).
 //
-// Values of a column are put into bins once, evenly by the training rows. A round (histogram) sums g, h and the number of
-// rows of each bin of some nodes over all shards. The trainer finds the best splits. It asks for the smaller child of a
-// split node only: the other child is the node less that one.
+// Values of a column are put into bins once, evenly by the training rows. A round (histogram) sums g, h and the number
+// of rows of each bin of some nodes over all shards. The trainer finds the best splits. It asks for the smaller child of
+// a split node only: the other child is the node less that one.
 //
 // Derivatives are whole multiples of a power of two, so all sums are exact: no result depends on the number of tasks,
 // workers, lanes or shards, nor on dense or sparse storage. Equal splits have equal gains, and the one with the lowest
@@ -34,8 +34,8 @@ const Name = "ldlboost"
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
-		Doc: "LDLBoost: label distributions are the softmax of sums of trees; each boosting round adds one tree, whose leaves " +
-			"have a number for each label, and whose splits come from histograms that all workers sum",
+		Doc: "LDLBoost: label distributions are the softmax of sums of trees; each boosting round adds one tree, whose " +
+			"leaves have a number for each label, and whose splits come from histograms that all workers sum",
 		About: algorithms.About{
 			Class:   "LDLBoost",
 			Summary: "boosted trees from histograms, one for all labels",

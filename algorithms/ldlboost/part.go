@@ -10,8 +10,17 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
+// job is what tasks need to know of a job.
+type job struct {
+	cfg        *Config
+	labels     int
+	incomplete bool    // degrees may be missing
+	rowKey     num.Key // draws the rows of trees
+}
+
 // part is what a kernel keeps of the rows of a task.
 type part struct {
+	job   *job
 	mu    sync.Mutex
 	sums  *boost.RowSums
 	f     []float64 // of one row
@@ -95,7 +104,8 @@ func (p *part) bin(d *dataset.Data, b *binning) {
 }
 
 // derive computes the derivatives of all rows before a tree, and draws the rows that the tree is grown on.
-func (p *part) derive(k *kernel, d *dataset.Data, s *boost.Scores, tree uint64) {
+func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64) {
+	k := p.job
 	width := k.cfg.width(k.labels)
 	words := (width + 1) / 2
 	refs := p.sums.Refs
@@ -132,19 +142,6 @@ func (p *part) derive(k *kernel, d *dataset.Data, s *boost.Scores, tree uint64) 
 	}
 	p.known, p.tree = true, tree
 	p.restart()
-}
-
-// quantise sets dst to 1, g by label and, where there is room, h by label, of predicted and true degrees.
-func quantise(dst []int32, p []float64, label []float32) {
-	dst[0] = 1
-	for c, x := range p {
-		dst[1+c] = int32(boost.RoundToInt(float64((x - float64(label[c])) * (1 << gradientBits))))
-	}
-	if len(dst) > 1+len(p) {
-		for c, x := range p {
-			dst[1+len(p)+c] = int32(boost.RoundToInt(float64(float64(x*(1-x)) * (1 << hessianBits))))
-		}
-	}
 }
 
 // restart makes all rows those of the root.
@@ -191,55 +188,14 @@ func (p *part) divide(rows []uint32, c *column, bin, dense int) int {
 	return left
 }
 
-// Missing labels are one label, whose degree is known: what the others lack of 1. With the probabilities p, the K-L
-// divergence of this label is that of its parts if each missing degree is its share of it, by p.
-
-// complete sets dst to a label distribution whose missing degrees are these shares.
-func complete(dst, label []float32, p []float64) []float32 {
-	mass := missingMass(label, p)
-	rest := dataset.Unassigned(label)
-	for c, degree := range label {
-		if dst[c] = degree; degree != degree {
-			dst[c] = float32(float64(rest*p[c]) / mass)
-		}
-	}
-	return dst
-}
-
-// mergedLoss returns the K-L divergence of a label distribution with missing degrees.
-func mergedLoss(label []float32, p []float64) (loss float64) {
-	for c, degree := range label {
-		if degree > 0 {
-			loss += float64(float64(degree) * (num.Log(float64(degree)) - num.Log(max(p[c], leastProbability))))
-		}
-	}
-	if rest := dataset.Unassigned(label); rest > 0 {
-		loss += float64(rest * (num.Log(rest) - num.Log(missingMass(label, p))))
-	}
-	return loss
-}
-
-// missingMass returns the probability of the missing labels.
-func missingMass(label []float32, p []float64) (mass float64) {
-	for c, degree := range label {
-		if degree != degree {
-			mass += p[c]
-		}
-	}
-	return max(mass, leastProbability)
-}
-
-// leastProbability is the least predicted probability in a K-L divergence.
-const leastProbability = 1e-12
-
 // validate returns the number of rows and the sum of their losses.
-func (p *part) validate(d *dataset.Data, s *boost.Scores, incomplete bool) (rows, loss float64) {
+func (p *part) validate(d *dataset.Data, s *boost.Scores) (rows, loss float64) {
 	labels := len(p.f)
 	for i, ref := range p.sums.Refs {
 		copy(p.f, p.sums.Sums[i*labels:])
 		s.Apply(p.f)
 		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
-		if incomplete && dataset.CountMissing(label) > 0 {
+		if p.job.incomplete && dataset.CountMissing(label) > 0 {
 			boost.Softmax(p.f)
 			loss += boost.ExactLoss(mergedLoss(label, p.f))
 			continue
@@ -249,8 +205,8 @@ func (p *part) validate(d *dataset.Data, s *boost.Scores, incomplete bool) (rows
 	return float64(len(p.sums.Refs)), loss
 }
 
-// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the number
-// of rows whose degree is known, by label.
+// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the numbers
+// of rows whose degrees are known.
 func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
 	boost.SumDegrees(dst[:1+d.Manifest.Labels], u, d)
 	if counts := dst[1+d.Manifest.Labels:]; len(counts) > 0 {
@@ -265,8 +221,7 @@ func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
 }
 
 // newPart returns the part of a task, which knows nothing of its rows yet.
-func newPart(u round.Task, d *dataset.Data) *part {
-	labels := d.Manifest.Labels
-	return &part{sums: boost.NewRowSums(u.Rows(d), labels), f: make([]float64, labels),
-		label: make([]float32, labels)}
+func newPart(j *job, u round.Task, d *dataset.Data) *part {
+	return &part{job: j, sums: boost.NewRowSums(u.Rows(d), j.labels), f: make([]float64, j.labels),
+		label: make([]float32, j.labels)}
 }

@@ -17,8 +17,8 @@ import (
 // stateFormat is the version of the fields of a state.
 const stateFormat = 1
 
-// trainer implements round.Trainer. A boosting round is several summed rounds, one for each level of a tree, and one that
-// validates.
+// trainer implements round.Trainer. A boosting round is several summed rounds, one for each level of a tree, and one
+// that validates.
 type trainer struct {
 	learner.Base
 	boost.Course
@@ -37,7 +37,8 @@ type trainer struct {
 
 func newTrainer(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *trainer {
 	return &trainer{
-		incomplete: incomplete, cfg: c, manifest: m, key: columnKey(seed), tree: growth{cfg: c, search: newSearch(c, m.Labels)},
+		cfg: c, manifest: m, incomplete: incomplete, key: columnKey(seed),
+		tree: growth{cfg: c, search: newSearch(c, m.Labels)},
 		Course: boost.Course{MaxRounds: c.Rounds, Patience: c.Patience, Validates: c.ValidationFraction > 0, Refit: c.Refit,
 			Form: boost.VectorForm(m.Features, m.Labels, c.Leaves), First: make([]float64, m.Labels), Loss: -1},
 	}

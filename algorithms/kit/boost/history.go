@@ -25,11 +25,6 @@ func newForm(v *Variant, c *Config, features, labels int) Form {
 	return Form{features: features, labels: labels, trees: v.trees(labels), width: v.width(labels), leaves: c.Leaves}
 }
 
-// VectorForm is the form of one tree a round, whose leaves have a number for each label.
-func VectorForm(features, labels, leaves int) Form {
-	return Form{features: features, labels: labels, trees: 1, width: labels, leaves: leaves}
-}
-
 // AppendTree appends an encoded tree of a round.
 func AppendTree(dst, tree []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(tree))), tree...)

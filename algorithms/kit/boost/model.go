@@ -96,20 +96,6 @@ func (m *model) Tensors() []algorithms.Tensor {
 	return f.AddPieces(learner.ListTensors(func(l *learner.Tensors) { f.tensors(nil, l) }))
 }
 
-// NewVectorModel returns the model of a form of one tree a round, of the first rounds of a history.
-func (h *History) NewVectorModel(f *Form, rounds int, s Scores) (algorithms.Model, error) {
-	trees, err := h.decoded(f, rounds)
-	if err != nil {
-		return nil, err
-	}
-	return newModel(trees, f.features, s.Start, s.Factor), nil
-}
-
-// DecodeVectorModel makes a model of one tree a round of its tensors, whose memory it shares.
-func DecodeVectorModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
-	return decodeModel(new(Variant), tensors)
-}
-
 // decodeModel makes a model of its tensors, whose memory it shares.
 func decodeModel(v *Variant, tensors []algorithms.Tensor) (*model, error) {
 	var f file
