@@ -23,11 +23,12 @@ var goldenSets = []struct {
 }{
 	{param.Values{"rounds": int64(8), "bins": int64(6)},
 		"88b251917ce914c1653b9a7fcff3f274d1512304e118120dcca49e2a2d86e308"},
-	{param.Values{"rounds": int64(8), "hessian": "bound", "refit": false},
+	{param.Values{"rounds": int64(8), "hessian": "bound", "refit": false, "bins": int64(255)},
 		"81d1fda8db66201792989bafdb5052929e651b1f931deeb04cd5d9a942279359"},
 	{param.Values{"rounds": int64(8), "grow": "leaf", "row_fraction": 0.7, "feature_fraction": 0.5, "bins": int64(4)},
 		"dd40bfc6f2bff4bf544031c084ff99adf46eb49edc9d27d66da342b4fbf712db"},
-	{param.Values{"rounds": int64(6), "preset": "paper", "leaf_rows": int64(3), "l2": 0.0, "min_gain": 0.1},
+	{param.Values{"rounds": int64(6), "preset": "paper", "leaf_rows": int64(3), "l2": 0.0, "min_gain": 0.1,
+		"bins": int64(255)},
 		"33539d4c0071c0c770850da010d0fb007e03aee688fddc0df1ff7a26d2d6aa36"},
 }
 
