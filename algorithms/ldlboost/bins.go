@@ -33,8 +33,8 @@ type column struct {
 
 func (c *column) bins() int { return len(c.cuts) + 1 }
 
-// bin returns the bin of a value: the number of cuts that are not above it.
-func (c *column) bin(x float32) int {
+// binOf returns the bin of a value: the number of cuts that are not above it.
+func (c *column) binOf(x float32) int {
 	lo, hi := 0, len(c.cuts)
 	for lo < hi {
 		if mid := int(uint(lo+hi) >> 1); c.cuts[mid] <= x {
@@ -55,7 +55,7 @@ type binning struct {
 
 // add adds a column of at least one cut.
 func (b *binning) add(c column) {
-	c.base, c.zero = b.bins, c.bin(0)
+	c.base, c.zero = b.bins, c.binOf(0)
 	if !c.sparse {
 		c.at = b.dense
 		b.dense++

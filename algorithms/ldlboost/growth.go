@@ -59,8 +59,8 @@ func (g *growth) waits(k int) bool {
 	return g.splittable(large)
 }
 
-// request returns the nodes whose sums the next round is about, in place.
-func (g *growth) request(r *request) {
+// ask returns the nodes whose sums the next round is about, in place.
+func (g *growth) ask(r *request) {
 	r.splits, r.build = g.splits, r.build[:0]
 	if g.nodes[0].sum == nil {
 		r.build = append(r.build, 0)
@@ -79,7 +79,7 @@ func (g *growth) request(r *request) {
 	}
 }
 
-// fold takes the sums of the nodes that request asked for. It reports whether the tree is complete.
+// fold takes the sums of the nodes that ask named. It reports whether the tree is complete.
 func (g *growth) fold(sums []float64) (complete bool) {
 	size := g.layout.size()
 	if g.nodes[0].sum == nil {
@@ -119,13 +119,13 @@ func (g *growth) skip() {
 // open gives a node its histogram, and finds its best split. Without one, the node is a leaf.
 func (g *growth) open(n *node, hist []float64) {
 	g.layout.complete(hist, g.bins)
-	g.find(n, hist)
+	g.examine(n, hist)
 }
 
-// find is open for a histogram that is complete.
-func (g *growth) find(n *node, hist []float64) {
+// examine is open for a histogram that is complete.
+func (g *growth) examine(n *node, hist []float64) {
 	var ok bool
-	if n.best, ok = g.search.best(hist, g.bins, g.layout); ok {
+	if n.best, ok = g.search.find(hist, g.bins, g.layout); ok {
 		n.hist = hist
 	}
 }
@@ -141,9 +141,9 @@ func (g *growth) divide(k int, sums []float64) {
 	for i, x := range own {
 		rest[i] -= x
 	}
-	g.find(large, rest)
+	g.examine(large, rest)
 	if g.splittable(small) {
-		g.find(small, own)
+		g.examine(small, own)
 	}
 }
 
@@ -194,8 +194,8 @@ func (g *growth) split(i int) {
 	g.nodes = append(g.nodes, node{depth: n.depth + 1, sum: left}, node{depth: n.depth + 1, sum: right})
 }
 
-// tree returns the complete tree.
-func (g *growth) tree(t *forest.Tree, labels int, loss float64) {
+// finish returns the complete tree.
+func (g *growth) finish(t *forest.Tree, labels int, loss float64) {
 	t.Reset(labels)
 	t.Loss, t.Evaluations = loss, g.search.thresholds
 	for _, s := range g.splits {
@@ -218,7 +218,7 @@ func (g *growth) List(l *fields.List) {
 	waiting, splits, thresholds := uint64(g.waiting), uint64(len(g.splits)), g.search.thresholds
 	l.Uint64(&g.step, &waiting, &splits, &thresholds)
 	l.Check(splits < uint64(g.cfg.Leaves) && waiting <= splits && g.step <= splits+1 && (g.step > 0) == (splits > 0),
-		"the saved state has a tree of %d splits, %d of which wait no longer, in round %d", splits, waiting, g.step)
+		"the saved state has a tree with %d splits in round %d, and the next one to wait is %d", splits, g.step, waiting)
 	if reading && !l.Reading() || g.step == 0 {
 		return
 	}
@@ -239,7 +239,7 @@ func (g *growth) List(l *fields.List) {
 		if reading && n.hist != nil && !n.inner {
 			hist := n.hist
 			n.hist = nil
-			g.find(n, hist)
+			g.examine(n, hist)
 			l.Check(n.hist != nil, "the saved state has a histogram of node %d, which cannot be split", i)
 		}
 	}

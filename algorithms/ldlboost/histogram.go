@@ -135,8 +135,8 @@ func (a *adder) addBlock(rows []uint32, p *part, b *binning, l *layout) {
 	}
 }
 
-// addColumn adds rows to the bins of a dense column. codes[stride·row] is the bin of a row, and place first has the first
-// bin.
+// addColumn adds rows to the bins of a dense column. codes[stride·row] is the bin of a row, and place first has the
+// first bin.
 func (a *adder) addColumn(rows []uint32, words []int64, codes []uint8, stride, first, width int) {
 	block := a.block[first*width:]
 	for _, row := range rows {

@@ -219,7 +219,7 @@ func TestCuts(t *testing.T) {
 	}
 	c := column{cuts: []float32{0.5, 1.5}}
 	for x, want := range map[float32]int{-1: 0, 0.25: 0, 0.5: 1, 1: 1, 1.5: 2, 9: 2} {
-		if got := c.bin(x); got != want {
+		if got := c.binOf(x); got != want {
 			t.Errorf("the bin of %v is %d, want %d", x, got, want)
 		}
 	}

@@ -142,7 +142,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return err
 	}
 	if !p.binned {
-		p.bin(d, bins)
+		p.findBins(d, bins)
 	}
 	if !p.known || p.tree != r.tree {
 		p.derive(d, &scores, r.tree)

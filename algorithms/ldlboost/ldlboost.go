@@ -8,8 +8,8 @@
 // split gains half of what both sides' scores have more than the node's, less min_gain. A leaf is -G_c/(H_c + l2).
 //
 // Values of a column are put into bins once, evenly by the training rows. A round (histogram) sums g, h and the number
-// of rows of each bin of some nodes over all shards. The trainer finds the best splits. It asks for the smaller child of
-// a split node only: the other child is the node less that one.
+// of rows of each bin of some nodes over all shards. The trainer finds the best splits. It asks for the smaller child
+// of a split node only: the other child is the node less the smaller one.
 //
 // Derivatives are whole multiples of a power of two, so all sums are exact: no result depends on the number of tasks,
 // workers, lanes or shards, nor on dense or sparse storage. Equal splits have equal gains, and the one with the lowest
@@ -35,7 +35,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		Doc: "LDLBoost: label distributions are the softmax of sums of trees; each boosting round adds one tree, whose " +
-			"leaves have a number for each label, and whose splits come from histograms that all workers sum",
+			"leaves have a number for each label; all workers sum the histograms from which its splits come",
 		About: algorithms.About{
 			Class:   "LDLBoost",
 			Summary: "boosted trees from histograms, one for all labels",

@@ -47,8 +47,8 @@ type part struct {
 // span is the rows of a node.
 type span struct{ from, to int }
 
-// bin finds the bins of all rows.
-func (p *part) bin(d *dataset.Data, b *binning) {
+// findBins finds the bins of all rows.
+func (p *part) findBins(d *dataset.Data, b *binning) {
 	refs := p.sums.Refs
 	p.codes = make([]uint8, len(refs)*b.dense)
 	zeros := make([]uint8, b.dense)
@@ -69,7 +69,7 @@ func (p *part) bin(d *dataset.Data, b *binning) {
 				return
 			}
 			c := &b.columns[place[feature]]
-			bin := c.bin(x)
+			bin := c.binOf(x)
 			if !c.sparse {
 				codes[c.at] = uint8(bin)
 			} else if bin != c.zero {
@@ -205,8 +205,8 @@ func (p *part) validate(d *dataset.Data, s *boost.Scores) (rows, loss float64) {
 	return float64(len(p.sums.Refs)), loss
 }
 
-// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the numbers
-// of rows whose degrees are known.
+// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the
+// numbers of rows whose degrees are known.
 func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
 	boost.SumDegrees(dst[:1+d.Manifest.Labels], u, d)
 	if counts := dst[1+d.Manifest.Labels:]; len(counts) > 0 {

@@ -78,8 +78,8 @@ func (s *search) leaf(dst []float32, sums []float64) {
 	}
 }
 
-// best finds the best split of a node of these sums. It reports false if none gains anything.
-func (s *search) best(sums []float64, b *binning, l *layout) (found split, ok bool) {
+// find finds the best split of a node of these sums. It reports false if none gains anything.
+func (s *search) find(sums []float64, b *binning, l *layout) (found split, ok bool) {
 	node := sums[:l.width]
 	parent, most := s.score(node), 0.0
 	for i, at := range l.columns {

@@ -87,7 +87,7 @@ func (t *trainer) means(sums []float64) []float64 {
 // nextHistogram describes the next round of the tree at work.
 func (t *trainer) nextHistogram(r *round.Round) {
 	t.request.tree = t.number()
-	t.tree.request(&t.request)
+	t.tree.ask(&t.request)
 	t.encoded.request = t.request.append(t.encoded.request[:0])
 	t.vars = append(t.AppendVars(t.vars[:0]), round.Var{ID: varBins, Version: 1, Data: t.encoded.bins},
 		round.Var{ID: varRequest, Version: t.request.tree*(maxLeaves+1) + t.tree.step + 1, Data: t.encoded.request})
@@ -175,7 +175,7 @@ func (t *trainer) foldHistogram(sums []float64) {
 		return
 	}
 	var tree forest.Tree
-	t.tree.tree(&tree, t.manifest.Labels, t.Loss)
+	t.tree.finish(&tree, t.manifest.Labels, t.Loss)
 	encoded := tree.Encode()
 	if t.Add(boost.AppendTree(nil, encoded)); t.Phase == boost.PhaseGrow {
 		t.begin()
