@@ -71,8 +71,8 @@ var settings = param.Table[Config]{
 	}),
 	param.Int("bins", "maximum number of bins of a feature: thresholds lie between bins", 2, maxBins, 64,
 		func(c *Config) *int { return &c.Bins }),
-	param.Word("hessian", "second derivatives: diagonal (for each label its own) or bound (an upper bound, which halves the "+
-		"bytes that workers send)",
+	param.Word("hessian", "second derivatives: diagonal (for each label its own) or bound (an upper bound, which halves "+
+		"the bytes that workers send)",
 		func(c *Config) *string { return &c.Hessian }, hessianDiagonal, hessianBound),
 	param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of "+
 		"leaves with few samples", 0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }),
