@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestOneTree: all workers grow one tree of ldlboost together. The model is the same in this process and on one, two and
-// five workers, and when a worker or the leader is killed in the middle.
+// TestOneTree: all workers grow one tree of ldlboost together. The model is the same in this process and on one, two
+// and five workers, and when a worker or the leader is killed in the middle.
 func TestOneTree(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
