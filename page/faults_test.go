@@ -183,7 +183,7 @@ func TestDownloads(t *testing.T) {
 		h.ServeHTTP(w, r)
 		body, disposition := w.Body.String(), w.Header().Get("Content-Disposition")
 		if name == "secret" {
-			if w.Code != 403 || disposition != "" || !strings.Contains(body, "it is private") ||
+			if w.Code != 403 || disposition != "" || !strings.Contains(body, "It is private") ||
 				!strings.Contains(body, "</html>") || strings.Contains(body, "<img") {
 				t.Errorf("%d %q %s", w.Code, disposition, body)
 			}

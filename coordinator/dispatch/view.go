@@ -17,15 +17,30 @@ import (
 const (
 	maxKinds = 16 // kinds of tasks
 	maxLate  = 10 * time.Second
+	// speedKept is how long the speed of a worker is kept that left, and maxLeft of how many.
+	speedKept = 10 * time.Minute
+	maxLeft   = 1000
 )
+
+// speed is how fast a worker computes.
+type speed struct {
+	tasks uint64             // that it computed during this leadership
+	mean  map[string]float64 // recent seconds of a task, by kind, smoothed
+	total map[string]float64 // seconds of all tasks, by kind
+}
+
+// left is the speed of a worker that left. A worker that lost its connection is back soon, and its first tasks would
+// say little: it also fetches data.
+type left struct {
+	speed
+	at time.Time
+}
 
 // said is what a worker says of itself, for people.
 type said struct {
+	speed
 	beat    protocol.Heartbeat
-	tasks   uint64             // that it computed during this leadership
-	mean    map[string]float64 // recent seconds of a task, by kind, smoothed
-	total   map[string]float64 // seconds of all tasks, by kind
-	lastOne time.Time          // when it computed the last of them
+	lastOne time.Time // when it computed the last task
 
 	before  string    // the process that sent full heartbeats before the last one did
 	returns int       // how often these two took turns again
@@ -72,13 +87,17 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 		Refusal: refusal, Full: b.Full, Shards: b.Holds, Leaving: b.Leaving,
 	}, now)
 	if !d.workers.Has(b.Worker) {
-		delete(d.said, b.Worker)
+		d.forget(b.Worker, now)
 		return changed, joined
 	}
 	s := d.said[b.Worker]
 	if s == nil {
 		s = new(said)
+		if l, known := d.left[b.Worker]; known && now.Sub(l.at) <= speedKept {
+			s.speed = l.speed
+		}
 		d.said[b.Worker] = s
+		delete(d.left, b.Worker)
 	}
 	was := s.beat
 	s.beat = *b
@@ -89,6 +108,16 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 			b.Worker, "addresses", s.twins)
 	}
 	return changed, joined
+}
+
+// forget forgets what a worker says that left, but for a while not its speed; d.mu is held.
+func (d *Dispatcher) forget(name string, now time.Time) {
+	s := d.said[name]
+	delete(d.said, name)
+	maps.DeleteFunc(d.left, func(_ string, l left) bool { return now.Sub(l.at) > speedKept })
+	if s != nil && len(s.mean) > 0 && len(d.left) < maxLeft {
+		d.left[name] = left{s.speed, now}
+	}
 }
 
 // refusal says why a worker cannot be used, apart from quarantine, and names both sides; empty: it can.
@@ -137,7 +166,7 @@ func (d *Dispatcher) computed(a *schedule.Computed, kind string, now time.Time) 
 }
 
 // add takes in that tasks took so many seconds each, on average.
-func (s *said) add(kind string, tasks int, seconds float64) {
+func (s *speed) add(kind string, tasks int, seconds float64) {
 	if s.mean == nil {
 		s.mean, s.total = make(map[string]float64), make(map[string]float64)
 	}
@@ -152,7 +181,7 @@ func (s *said) add(kind string, tasks int, seconds float64) {
 }
 
 // mainKind returns the kind of tasks that took most time; empty: there is none.
-func (s *said) mainKind() (kind string) {
+func (s *speed) mainKind() (kind string) {
 	for k, seconds := range s.total {
 		if kind == "" || seconds > s.total[kind] || seconds == s.total[kind] && k < kind {
 			kind = k

@@ -40,7 +40,7 @@ const (
 // as it is, however many visits there are.
 func TestVisits(t *testing.T) {
 	testkit.WithoutRace(t)
-	c := cmdtest.StartWith(t, proc.Config{Coordinators: 3})
+	c := cmdtest.StartWith(t, proc.Config{Coordinators: 3, Args: []string{"--max-queue", "100000"}})
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	cmdtest.Works(t, "dataset", "import", "--data", cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 300, 1), "--name",
 		"set")
