@@ -23,6 +23,8 @@ const (
 	jobsOfExperiment = 20
 	// reportedRuns bounds the runs of an experiment whose page has the report: a longer report has a page of its own.
 	reportedRuns = 2_000
+	// largeReport is a number of runs whose report takes the leader seconds, and is too large for a page.
+	largeReport = 20_000
 )
 
 // progress is an experiment with what a template computes from it.
@@ -64,6 +66,9 @@ type experimentPage struct {
 	Report   template.HTML // if Shown and there is no Trouble
 	Trouble  *Error        // why there is no report
 }
+
+// Large reports whether the report is too large for a page.
+func (p *experimentPage) Large() bool { return p.Done > largeReport }
 
 // Changes lists what the caller may do.
 func (p *experimentPage) Changes() (all []namedChange) {
@@ -311,7 +316,12 @@ func reportView(v *visit) (*view, error) {
 	if err := v.get("/v1/experiments/"+url.PathEscape(name), nil, &p.Experiment); err != nil {
 		return nil, err
 	}
-	p.Report, p.Trouble = reportOf(v, &p.Experiment)
+	if p.Large() {
+		p.Trouble = &Error{Text: fmt.Sprintf("The report of %s runs is too large for a page, which shows reports of at most "+
+			"%s runs. The command makes it.", formatNumber(p.Done), formatNumber(largeReport))}
+	} else {
+		p.Report, p.Trouble = reportOf(v, &p.Experiment)
+	}
 	return &view{Title: "Report of " + name, Section: "experiments", Template: "report", Data: &p, Still: true}, nil
 }
 

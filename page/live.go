@@ -242,13 +242,13 @@ func (s *site) follow(w http.ResponseWriter, r *http.Request, build viewFunc) {
 		now, changed := f.shown, f.changed
 		f.mu.Unlock()
 		var b []byte
-		if now.trouble != sent.trouble {
-			b = event("trouble", now.trouble)
-		}
 		if now.number == sent.number+1 {
 			b = append(b, now.last...)
 		} else if now.number > sent.number {
-			b = append(b, event("regions", changes(sent.now, now.now))...)
+			b = event("regions", changes(sent.now, now.now))
+		}
+		if now.trouble != sent.trouble {
+			b = append(b, event("trouble", now.trouble)...)
 		}
 		if now.over {
 			b = append(b, event("over", true)...)

@@ -143,3 +143,23 @@ func TestModelMeasures(t *testing.T) {
 		t.Errorf("measures %v", got)
 	}
 }
+
+// TestLargeReport: a page does not have the leader make a report that is too large for it, and says what to do.
+func TestLargeReport(t *testing.T) {
+	x, g := study(protocol.Done, 2, 2)
+	for _, done := range []int{largeReport, largeReport + 1} {
+		x.Runs, x.Done = done, done
+		asked := make(map[string]int)
+		api, large := studyAPI(x, g, asked), done > largeReport
+		report := open(t, api, "/ui/experiments/study/report")
+		if made := asked["/v1/experiments/study/report"] > 0; made == large ||
+			strings.Contains(report, "coppice experiment report study") != large {
+			t.Errorf("%d runs: asked %v\n%s", done, asked, report)
+		}
+		page := open(t, api, "/ui/experiments/study")
+		if strings.Contains(page, "coppice experiment report study") != large ||
+			strings.Contains(page, `href="/ui/experiments/study/report"`) == large {
+			t.Errorf("%d runs: %s", done, page)
+		}
+	}
+}
