@@ -369,6 +369,8 @@ func TestFullInBrowser(t *testing.T) {
 	}
 	full.Store(false)
 	tab.Await("the stream", "stream && stream.readyState === EventSource.OPEN && trouble.hidden && away.hidden")
+	full.Store(true) // no stream may keep the server from its end
+	server.CloseClientConnections()
 }
 
 // TestRevokedInBrowser: a live page whose caller is refused shows the login.
