@@ -14,7 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// TestOpenPagesOfOneCaller: by default, one caller can have 200 open pages, and then still visit pages and follow a job.
+// TestOpenPagesOfOneCaller: by default, one caller can have 200 open pages, and then still visit pages and follow a
+// job.
 func TestOpenPagesOfOneCaller(t *testing.T) {
 	b, err := Budget{}.prepared()
 	if err != nil {

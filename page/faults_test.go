@@ -42,8 +42,8 @@ func live(t *testing.T, h http.Handler, path string) string {
 	return w.Body.String()
 }
 
-// TestPanics: a request of the API that panics is an error of the page. A stream that panics leaves a live view as it is,
-// which is made again without it. A view that panics there is an error.
+// TestPanics: a request of the API that panics is an error of the page. A stream that panics leaves a live view as
+// it is, which is made again without it. A view that panics there is an error.
 func TestPanics(t *testing.T) {
 	j := hostileJob()
 	j.State = protocol.Done

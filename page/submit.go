@@ -265,8 +265,8 @@ func submitJob(v *visit) (to string, err error) {
 	values := v.PostForm
 	if shown := values.Get("shown"); shown != "" && shown != values.Get("algorithm") {
 		if to = formAddress("/submit", values, "unsent"); to == "" {
-			return "", &Error{Status: http.StatusRequestURITooLong, Text: "Nothing was submitted: the form had the settings of " +
-				"another algorithm. Go back, and choose \"Show the settings of another algorithm\"."}
+			return "", &Error{Status: http.StatusRequestURITooLong, Text: "Nothing was submitted: the form had the settings " +
+				"of another algorithm. Go back, and choose \"Show the settings of another algorithm\"."}
 		}
 		return to, nil
 	}

@@ -84,8 +84,8 @@ func TestQuestions(t *testing.T) {
 		contains(t, page, []string{`<a class="button" href="` + to + `">`}, `action="`+to+`"`)
 		contains(t, open(t, api, to), []string{`<form method="post" action="` + to + `"><button class="danger">` + button,
 			"8 of 16 runs have ended"})
-		status, body, _ := visitAs(Handler(Config{API: api}), access.Caller{Name: "eve", Role: rights.Read}, http.MethodGet, to,
-			"")
+		status, body, _ := visitAs(Handler(Config{API: api}), access.Caller{Name: "eve", Role: rights.Read}, http.MethodGet,
+			to, "")
 		if status != http.StatusOK || strings.Contains(body, `method="post" action="`+to) {
 			t.Errorf("%s of a reader: %d %s", to, status, body)
 		}

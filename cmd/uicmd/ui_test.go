@@ -142,7 +142,8 @@ func TestEntry(t *testing.T) {
 		if to := r.Header.Get("Location"); r.StatusCode != http.StatusSeeOther || to != "/ui/jobs?by=seconds" {
 			t.Errorf("the token leads to %q: %s", to, r.Status)
 		}
-		if c := r.Cookies(); len(c) != 1 || c[0].Value != e.cookie || !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode {
+		if c := r.Cookies(); len(c) != 1 || c[0].Value != e.cookie || !c[0].HttpOnly ||
+			c[0].SameSite != http.SameSiteLaxMode {
 			t.Errorf("cookies %v", c)
 		}
 	}

@@ -76,7 +76,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if kind&rights.Urgent == 0 {
 		excess := ""
 		for _, place := range []struct {
-			of    *shares
+			limit *shares
 			takes rights.Kind // requests of these kinds need a place; 0: all
 			what  string
 		}{{g.active, 0, "requests"}, {g.open, rights.Stream, "streams of changes"},
@@ -84,11 +84,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if kind&place.takes != place.takes {
 				continue
 			}
-			if !place.of.take(caller, 1, 0) {
-				excess = fmt.Sprintf("%d %s", place.of.most, place.what)
+			if !place.limit.take(caller, 1, 0) {
+				excess = fmt.Sprintf("%d %s", place.limit.most, place.what)
 				break
 			}
-			defer place.of.give(caller, 1)
+			defer place.limit.give(caller, 1)
 		}
 		if excess != "" {
 			conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests

@@ -36,6 +36,26 @@ type left struct {
 	at time.Time
 }
 
+// speeds are the speeds of workers that left, by name.
+type speeds map[string]left
+
+// keep keeps the speed of a worker that leaves now, which may be nil.
+func (k speeds) keep(name string, s *said, now time.Time) {
+	maps.DeleteFunc(k, func(_ string, l left) bool { return now.Sub(l.at) > speedKept })
+	if s != nil && len(s.mean) > 0 && len(k) < maxLeft {
+		k[name] = left{s.speed, now}
+	}
+}
+
+// take returns the speed of a worker that is back, if it is still kept.
+func (k speeds) take(name string, now time.Time) (s speed) {
+	if l, known := k[name]; known && now.Sub(l.at) <= speedKept {
+		s = l.speed
+	}
+	delete(k, name)
+	return s
+}
+
 // said is what a worker says of itself, for people.
 type said struct {
 	speed
@@ -87,17 +107,14 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 		Refusal: refusal, Full: b.Full, Shards: b.Holds, Leaving: b.Leaving,
 	}, now)
 	if !d.workers.Has(b.Worker) {
-		d.forget(b.Worker, now)
+		d.left.keep(b.Worker, d.said[b.Worker], now)
+		delete(d.said, b.Worker)
 		return changed, joined
 	}
 	s := d.said[b.Worker]
 	if s == nil {
-		s = new(said)
-		if l, known := d.left[b.Worker]; known && now.Sub(l.at) <= speedKept {
-			s.speed = l.speed
-		}
+		s = &said{speed: d.left.take(b.Worker, now)}
 		d.said[b.Worker] = s
-		delete(d.left, b.Worker)
 	}
 	was := s.beat
 	s.beat = *b
@@ -108,16 +125,6 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 			b.Worker, "addresses", s.twins)
 	}
 	return changed, joined
-}
-
-// forget forgets what a worker says that left, but for a while not its speed; d.mu is held.
-func (d *Dispatcher) forget(name string, now time.Time) {
-	s := d.said[name]
-	delete(d.said, name)
-	maps.DeleteFunc(d.left, func(_ string, l left) bool { return now.Sub(l.at) > speedKept })
-	if s != nil && len(s.mean) > 0 && len(d.left) < maxLeft {
-		d.left[name] = left{s.speed, now}
-	}
 }
 
 // refusal says why a worker cannot be used, apart from quarantine, and names both sides; empty: it can.

@@ -297,8 +297,8 @@ func TestFullHeartbeats(t *testing.T) {
 	}
 }
 
-// TestSpeedOfReturningWorker: a worker that loses its connection for a while keeps its speed, so that it is not compared
-// by its first tasks. After a long time, it does not.
+// TestSpeedOfReturningWorker: a worker that loses its connection for a while keeps its speed, so that it is not
+// compared by its first tasks. After a long time, it does not.
 func TestSpeedOfReturningWorker(t *testing.T) {
 	l := newLab(t, never)
 	l.join("w1", 1)

@@ -57,8 +57,8 @@ func TestLoad(t *testing.T) {
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	dir := t.TempDir()
 	cmdtest.Works(t, "dataset", "import", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 4000, 1), "--name", "set")
-	cmdtest.Works(t, "job", "submit", "--dataset", "set", "--algorithm", "ldlf", "--name", "load", "--test-fraction", "0.1",
-		"--steps", "100000000", "--set", "patience=100000000", "--set", "batch_size=256")
+	cmdtest.Works(t, "job", "submit", "--dataset", "set", "--algorithm", "ldlf", "--name", "load", "--test-fraction",
+		"0.1", "--steps", "100000000", "--set", "patience=100000000", "--set", "batch_size=256")
 	testkit.Until(t, "the first steps", func() bool { return step(t, c) > 100 })
 	m := &loadMeasure{t: t, c: c, pids: make(map[string][]int)}
 	for _, n := range c.Coordinators {
