@@ -38,6 +38,8 @@ const (
 	// leastTry is the least time for a request, even without patience: within it, a
 	// follower says that its leader does not answer.
 	leastTry = protocol.ForwardSilence + 500*time.Millisecond
+	// leastAnswer is the least time that a coordinator has for an answer.
+	leastAnswer = 200 * time.Millisecond
 	// probesPerSilence is how often a silent coordinator is probed before a request is
 	// given up.
 	probesPerSilence = 3
@@ -200,7 +202,7 @@ func perhapsDone(err error) bool {
 func (t *transport) try(ctx context.Context, server string, k *call) (again bool, err error) {
 	timeout := k.timeout
 	if k.brief && !t.tireless() {
-		timeout = min(timeout, time.Until(k.until))
+		timeout = min(timeout, max(time.Until(k.until), leastAnswer)) // a busy machine wakes late
 	}
 	timed, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

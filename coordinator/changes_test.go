@@ -38,6 +38,7 @@ func (c *cluster) another() *client.Client {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(cl.Close)
+	cl.Patience = patience
 	return cl
 }
 

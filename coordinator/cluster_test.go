@@ -101,8 +101,12 @@ func prepare(t *testing.T, coordinators int) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.client.Close)
+	c.client.Patience = patience
 	return c
 }
+
+// patience is how long clients of tests try. On a busy machine, elections follow each other.
+const patience = 2 * time.Minute
 
 func (c *cluster) startAll(workers int) {
 	for _, p := range c.peers {

@@ -103,6 +103,7 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.client.Close)
+	c.client.Patience = patience
 	end := c.train(ctx, s, func() {
 		for i, old := range []string{"a", "b", "c"} {
 			id := string(rune('d' + i))

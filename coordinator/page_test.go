@@ -78,7 +78,12 @@ func (v *visitor) ask(ctx context.Context, method, address string, form url.Valu
 // login exchanges a token for a cookie, and returns where the browser goes.
 func (v *visitor) login(ctx context.Context, address, text, next string) string {
 	v.t.Helper()
-	response, body := v.ask(ctx, "POST", address+"/ui/login", url.Values{"token": {text}, "next": {next}})
+	var response *http.Response
+	var body string
+	testkit.Until(v.t, "the coordinator to know the token", func() bool { // a follower may lag
+		response, body = v.ask(ctx, "POST", address+"/ui/login", url.Values{"token": {text}, "next": {next}})
+		return response.StatusCode != http.StatusUnauthorized
+	})
 	if v.cookies = response.Cookies(); response.StatusCode != http.StatusSeeOther || len(v.cookies) != 1 {
 		v.t.Fatalf("login: %s, %v, %s", response.Status, v.cookies, body)
 	}

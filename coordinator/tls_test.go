@@ -64,6 +64,7 @@ func (s *secured) clientOf(source *certs.Source) *client.Client {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(c.Close)
+	c.Patience = patience
 	return c
 }
 

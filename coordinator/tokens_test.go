@@ -53,6 +53,7 @@ func (s *secured) asToken(text string, port int) *client.Client {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(c.Close)
+	c.Patience = patience
 	return c
 }
 

@@ -77,7 +77,8 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 func (c *Config) fits(m *dataset.Manifest) error {
 	switch n, size := int64(models(m.Labels)), int64(m.Features+1)*int64(m.Labels); {
 	case m.Labels < 2:
-		return fmt.Errorf("the algorithm compares pairs of labels, but the dataset has %d label", m.Labels)
+		return dataset.Errorf(dataset.ErrNoLabels,
+			"the algorithm compares pairs of labels, but the dataset has %d label; give two labels or classes", m.Labels)
 	case m.Labels > MaxLabels:
 		return fmt.Errorf("%d labels need %d models, one for each ordered pair of labels; at most %d labels are possible",
 			m.Labels, n, MaxLabels)

@@ -1,7 +1,6 @@
 package ptsvm
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -79,7 +78,7 @@ func pairs(labels int) int { return labels * (labels - 1) / 2 }
 // fits refuses too many labels, and a model that is too large.
 func fits(m *dataset.Manifest) error {
 	if m.Labels < 2 {
-		return errors.New("a dataset with one label has no pair of labels to separate")
+		return dataset.Errorf(dataset.ErrNoLabels, "one label has no pair to separate; give samples of two labels or classes")
 	}
 	if m.Labels > maxLabels {
 		return fmt.Errorf("%d labels need %d support vector machines, one for each pair of labels; at most %d labels are "+

@@ -6,13 +6,14 @@ import inspect
 import os
 import uuid
 import warnings
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
-from . import _arrays, _export, _frames, _inputs, _interval
+from . import _arrays, _classes, _export, _frames, _inputs, _interval
 from ._algorithms import CLASSES
 from ._arrays import Files
+from ._classes import is_classifier, of_classifiers
 from ._errors import InputError, not_fitted, path_of
 from ._models import curve_of, describe
 from ._options import READING, argument_of
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 class Estimator:
     """The base class of all estimators. It follows the conventions of scikit-learn.
 
+    With the parameter labels "class", an estimator is a classifier: `predict` returns classes, `predict_proba` returns
+    distributions, and `score` is the accuracy. Other estimators are regressors of several targets.
+
     Attributes
     ----------
     n_features_in_ : int
@@ -37,8 +41,9 @@ class Estimator:
         Names of the labels.
     n_labels_ : int
         Number of labels.
-    classes_ : ndarray or None
-        With the parameter labels "class": the classes as D of `fit` had them, in the order of `label_names_`.
+    classes_ : ndarray
+        With the parameter labels "class": the classes as D of `fit` had them, in ascending order, as in scikit-learn. After
+        `load`, the names of the classes.
     model_ : bytes
         The model file, as ``coppice train --model-out`` writes it.
     model_digest_ : str
@@ -52,7 +57,6 @@ class Estimator:
     """
 
     _algorithm: str = ""
-    _estimator_type = "regressor"  # for scikit-learn before 1.6
     _predicts: str = "distributions"
     _images: bool = False  # True if X may have more than two dimensions
     _forms: Mapping[str, Sequence[str]] = {}  # "bool"; and what texts may be: "int", "float", "list" or "members"
@@ -77,6 +81,8 @@ class Estimator:
     settings_: dict[str, Any]
     result_: dict[str, Any]
     learning_curve_: dict[str, np.ndarray]
+    classes_: np.ndarray
+    _class_columns: list[int]  # the label of each of classes_
 
     if TYPE_CHECKING:  # the generated classes have signatures of their own
 
@@ -159,12 +165,14 @@ class Estimator:
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
+        classes = is_classifier(self)
         return Tags(
-            estimator_type="regressor",
-            regressor_tags=RegressorTags(),
-            target_tags=TargetTags(required=True, multi_output=True, single_output=False),
+            estimator_type=self._estimator_type,
+            classifier_tags=ClassifierTags() if classes else None,
+            regressor_tags=None if classes else RegressorTags(),
+            target_tags=TargetTags(required=True, multi_output=not classes, single_output=classes),
             input_tags=InputTags(sparse=True, allow_nan=self.missing not in (None, "refuse")),
         )
 
@@ -172,11 +180,16 @@ class Estimator:
         """Return the tags of scikit-learn before 1.6."""
         from sklearn.utils._tags import _DEFAULT_TAGS  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-        own = {"requires_y": True, "multioutput": True, "multioutput_only": True, "allow_nan": self.missing not in (None, "refuse")}
+        several = not is_classifier(self)
+        own = {"requires_y": True, "multioutput": several, "multioutput_only": several, "allow_nan": self.missing not in (None, "refuse")}
         return {**_DEFAULT_TAGS, **own, **self._more_tags()}
 
     def _more_tags(self) -> dict[str, Any]:
         return {}
+
+    @property
+    def _estimator_type(self) -> str:
+        return "classifier" if is_classifier(self) else "regressor"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled. It has no arrays, because a pickled array of NumPy 2 is not read by NumPy 1."""
@@ -193,7 +206,7 @@ class Estimator:
     def fit(
         self,
         X: Any,
-        D: Any = None,
+        y: Any = None,
         *,
         server: Optional[str] = None,
         context: Optional[str] = None,
@@ -209,8 +222,9 @@ class Estimator:
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features. The process rounds them to float32.
-        D : array-like of shape (n_samples, n_labels), or (n_samples,) with labels "class" or "age"
-            Label distributions, or what the parameter `labels` says.
+        y : array-like of shape (n_samples, n_labels), or (n_samples,) with labels "class" or "age"
+            Label distributions, or what the parameter `labels` says. The pages and the messages call it D, which is another
+            name of this argument.
         server : str, optional
             Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
             to the bit. The data are uploaded unless the cluster has them. An interrupt cancels the job, unless a job of this
@@ -233,7 +247,7 @@ class Estimator:
         CoppiceError
             If the training fails.
         """
-        D = unsupported.pop("y", D) if D is None else D  # scikit-learn's name
+        D = unsupported.pop("D", None) if y is None else y
         if unsupported.get("sample_weight", self) is None:  # as scikit-learn passes it without weights
             del unsupported["sample_weight"]
         if unsupported:
@@ -276,10 +290,10 @@ class Estimator:
         if names != list(self.label_names_) and sorted(names) == sorted(self.label_names_):
             text = f"the labels are sorted as numbers: predict and label_names_ have the order {', '.join(map(str, self.label_names_[:10]))}, not the order of D"
             warnings.warn(text, stacklevel=2)
-        if self.labels == "class":
-            self.classes_ = _inputs.classes_of(D, self.label_names_)
+        if is_classifier(self):
+            self.classes_, self._class_columns = _classes.ordered(D, self.label_names_)
             if self.n_labels_ == 1:
-                warnings.warn(f"D has only the class {self.label_names_[0]!r}, so every prediction is 1", stacklevel=2)
+                warnings.warn(f"D has only the class {self.label_names_[0]!r}, so every prediction is this class", stacklevel=2)
         return self
 
     def _adopt(self, model: bytes, shown: Mapping[str, Any]) -> None:
@@ -302,64 +316,123 @@ class Estimator:
 
     # Predictions.
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict label distributions, or targets in their bounds with labels "bounded".
+    @overload
+    def predict(self, X: Any) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: Any, *, output: Optional[str]) -> Any: ...
+
+    def predict(self, X: Any, *, output: Optional[str] = None) -> Any:
+        """Predict label distributions, classes with labels "class", or targets in their bounds with labels "bounded".
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        output : {"pandas", "polars", "pyarrow"}, optional
+            The library of the result: a frame whose columns have the names of the labels, or a Series if there is one value for
+            each sample. An object of pandas has the index of X if X is one, too. Of pyarrow, it is a Table or an Array.
 
         Returns
         -------
-        ndarray of float32 of shape (n_samples, n_labels)
+        ndarray of float32 of shape (n_samples, n_labels), or what `output` says
             The distributions or targets. An estimator that predicts numbers returns the shape (n_samples,).
-            A sample that `missing` drops has NaN.
+            A sample that `missing` drops has NaN. A classifier returns what `predict_class` returns.
         """
-        return self._predict(X)["predictions"]
+        if is_classifier(self):
+            return self.predict_class(X, output=output)
+        _frames.check_output(output)
+        X = _frames.known(X)
+        return _frames.made(output, self._predict(X)["predictions"], self.label_names_, _frames.index_of(X), "number")
 
-    def predict_class(self, X: Any) -> np.ndarray:
+    @overload
+    def predict_proba(self, X: Any) -> np.ndarray: ...
+
+    @overload
+    def predict_proba(self, X: Any, *, output: Optional[str]) -> Any: ...
+
+    @of_classifiers
+    def predict_proba(self, X: Any, *, output: Optional[str] = None) -> Any:
+        """Predict the probability of each class. Only estimators with labels "class" have this method.
+
+        Parameters
+        ----------
+        X, output
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_samples, n_classes), or what `output` says
+            The columns have the order of `classes_`. A sample that `missing` drops has NaN.
+        """
+        _frames.check_output(output)
+        X = _frames.known(X)
+        found = self._predict(X)["predictions"][:, self._class_columns]
+        return _frames.made(output, found, self.classes_, _frames.index_of(X), "")
+
+    @overload
+    def predict_class(self, X: Any) -> np.ndarray: ...
+
+    @overload
+    def predict_class(self, X: Any, *, output: Optional[str]) -> Any: ...
+
+    def predict_class(self, X: Any, *, output: Optional[str] = None) -> Any:
         """Predict the most probable label of each sample.
 
+        Parameters
+        ----------
+        X, output
+            As for `predict`.
+
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or what `output` says
             The class as D of `fit` had it, or else the name of the label. A sample that `missing` drops has None.
         """
+        _frames.check_output(output)
+        X = _frames.known(X)
         if self._predicts == "number":
             raise InputError(f"{type(self).__name__} predicts numbers, not classes; use predict")
         if self.labels == "bounded":
             raise InputError(f'{type(self).__name__} predicts targets with labels="bounded", not classes; use predict')
-        found = self.predict(X)
-        known = getattr(self, "classes_", None)
-        classes: np.ndarray = self.label_names_ if known is None else known
+        found, classes = self._predict(X)["predictions"], self.label_names_
+        if is_classifier(self):
+            found, classes = found[:, self._class_columns], self.classes_
         dropped = np.isnan(found).any(axis=1)
         best: np.ndarray = classes[np.argmax(np.where(dropped[:, None], 0, found), axis=1)]
         if dropped.any():
             best = best.astype(object)
             best[dropped] = None
-        return best
+        return _frames.made(output, best, (), _frames.index_of(X), "class")
 
-    def predict_number(self, X: Any, kind: str = "expected") -> np.ndarray:
+    @overload
+    def predict_number(self, X: Any, kind: str = "expected") -> np.ndarray: ...
+
+    @overload
+    def predict_number(self, X: Any, kind: str = "expected", *, output: Optional[str]) -> Any: ...
+
+    def predict_number(self, X: Any, kind: str = "expected", *, output: Optional[str] = None) -> Any:
         """Predict a number for each sample from ordinal labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X, output
+            As for `predict`.
         kind : {"expected", "median", "mode"}
             Which number of the predicted distribution.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or what `output` says
         """
+        _frames.check_output(output)
+        X = _frames.known(X)
         if kind not in ("expected", "median", "mode"):
             raise InputError(f"kind={kind!r}: want 'expected', 'median' or 'mode'")
         found = self._predict(X)
-        if self._predicts == "number":
-            return found["predictions"]
-        if kind not in found:
+        values = found["predictions"] if self._predicts == "number" else found.get(kind)
+        if values is None:
             raise InputError(f"kind {kind!r}: the labels are not ordinal, so there is no such number; give the parameter range, or labels='age'")
-        return found[kind]
+        return _frames.made(output, values, (), _frames.index_of(X), "number")
 
     def _predict(self, X: Any) -> dict[str, np.ndarray]:
         X = _frames.known(X)
@@ -453,20 +526,40 @@ class Estimator:
         found["measures"] = {**found.get("measures", {}), **more}
         return found
 
-    def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: None = None, values: Any = None) -> float:
-        """Return the negative mean Kullback-Leibler divergence of predictions, the negative mean absolute error of numbers, or R² of targets.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, values: Any = None, *, D: Any = None) -> float:
+        """Return the negative mean Kullback-Leibler divergence, the accuracy of classes, the negative mean absolute error of numbers, or R² of targets.
 
-        `values` is as for `evaluate`.
+        `y` is as for `fit`, and `values` as for `evaluate`. A class that `fit` has not seen counts as an error of a classifier.
+        With `sample_weight`, the accuracy is a weighted mean.
         """
+        if is_classifier(self):
+            return self._accuracy(X, D if y is None else y, sample_weight)
         if sample_weight is not None:
             raise TypeError(f"{type(self).__name__}.score: sample_weight is not supported")
-        found = self._evaluate(X, y if D is None else D, values)
+        found = self._evaluate(X, D if y is None else y, values)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
         if self.labels == "bounded":
             r2 = found["added"]["model"]["targets"]["r2"]["mean"]
             return float("nan" if r2 is None else r2)  # null of one sample
         return -float(found["measures"]["kl"]["mean"])
+
+    def _accuracy(self, X: Any, D: Any, sample_weight: Any) -> float:
+        X = _frames.known(X)
+        rows = self._check(X)
+        weights = np.ones(rows) if sample_weight is None else _arrays.numbers(sample_weight, "sample_weight")
+        if weights.shape != (rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise InputError(f"sample_weight: want a finite number from 0 for each of {rows} samples")
+        true = _classes.positions(_inputs.dataset(X, D, "class", type(self).__name__)["labels"], self.label_names_)
+        found = self._predict(X)["predictions"][:, self._class_columns]  # the first of equal probabilities, as in predict
+        dropped = np.isnan(found).any(axis=1) | (true == _classes.MISSED)
+        if dropped.all() or dropped.any() and self.missing != "drop":
+            raise InputError(f"D: row {np.argmax(dropped)}: the class is missing" if self.missing != "drop" else f"all {len(dropped)} samples have missing values, so no sample is left")
+        if dropped.any():
+            warnings.warn(f"{dropped.sum()} of {len(dropped)} samples have missing values; they are in no measure", stacklevel=3)
+        if not weights[~dropped].any():
+            raise InputError("sample_weight: the weight of every sample is 0")
+        return float(np.average(np.asarray(self._class_columns)[found[~dropped].argmax(axis=1)] == true[~dropped], weights=weights[~dropped]))
 
     # Explanations.
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
 import json
 import os
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _arrays, _checks
+from . import _arrays, _checks, _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError, path_of
+from ._errors import InputError, path_of, shown, typed
 from ._parameters import flags, utf8
 from ._process import run
 
@@ -51,20 +52,122 @@ class Dataset:
     intervals: Optional[np.ndarray] = None
     notes: list[str] = field(default_factory=list)
 
-    def frame(self) -> Any:
-        """Return the features as a DataFrame of pandas."""
-        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        label_columns: Any,
+        *,
+        feature_columns: Optional[Sequence[Any]] = None,
+        row_names: Any = None,
+        groups: Any = None,
+        values: Any = None,
+        **options: Any,
+    ) -> "Dataset":
+        """Return the dataset that a frame has.
 
-        X = self.X.toarray() if _arrays.is_sparse(self.X) else self.X.reshape(len(self.X), -1)
-        names = self.feature_names or [f"feature_{i}" for i in range(X.shape[1])]
-        return pandas.DataFrame(X, columns=names, index=self.row_names)
+        Parameters
+        ----------
+        frame : DataFrame
+            A frame of pandas, polars, pyarrow or another library that `fit` takes.
+        label_columns : str or list of str
+            The columns with the labels: one for each label, or a single one with ``labels="class"`` or ``labels="age"``.
+        feature_columns : list of str, optional
+            The columns with the features, which are numbers (default: all other columns).
+        row_names, groups, values : str, optional
+            The columns with the name, the group and the exact number of each sample. An index of pandas that is more than a count
+            from 0 has the names of samples, unless `row_names` is given.
+        **options
+            Other options of `load` that apply to arrays: `labels`, `sigma`, `range`, `bounds`, `missing`, `normalize`, `tolerance`.
 
-    def label_frame(self) -> Any:
-        """Return the label distributions as a DataFrame of pandas. `fit` takes the names of labels from it."""
-        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        Returns
+        -------
+        Dataset
 
-        names = self.label_names or [f"label_{i}" for i in range(self.D.shape[1])]
-        return pandas.DataFrame(self.D, columns=names, index=self.row_names)
+        Raises
+        ------
+        InputError
+            If the frame has no such column, or a column of features has no numbers, or the labels are not valid.
+        """
+        _checks.options("from_frame", "dataset convert", options, ("frame", "label_columns", "feature_columns", "row_names", "groups", "values"))
+        frame = _frames.known(frame)
+        table = _frames.of(frame)
+        if table is None:
+            raise InputError(f"from_frame: {typed(frame)} is not a frame; give a DataFrame of pandas or polars, or a Table of pyarrow")
+
+        def places(given: Any) -> list[int]:
+            names = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
+            return [_place(table.names, name) for name in names]
+
+        of_labels = places(label_columns)
+        other = {name: _place(table.names, one) for name, one in (("row_names", row_names), ("groups", groups), ("values", values)) if one is not None}
+        known = {name: table.pick([i]) for name, i in other.items()}
+        rest = [i for i in range(len(table.names)) if i not in {*of_labels, *other.values()}]
+        of_features = rest if feature_columns is None else places(feature_columns)
+        for called, one in (("label_columns", of_labels), ("feature_columns", of_features)):
+            if not one:
+                raise InputError(f"from_frame: {called} names no column; the columns are {shown(table.names)}")
+        both = [table.names[i] for i in of_features if i in of_labels]
+        if both:
+            raise InputError(f"from_frame: the column {both[0]!r} is in feature_columns and in label_columns; leave it out of one of them")
+        labels = options.get("labels", "distributions")
+        X, D = table.pick(of_features), table.pick(of_labels)
+        arrays = _inputs.dataset(
+            X,
+            D.objects()[:, 0] if labels == "class" and len(of_labels) == 1 else D,
+            labels,
+            "from_frame",
+            groups=np.asarray(known["groups"].objects()[:, 0].tolist()) if "groups" in known else None,
+            values=known["values"].numbers("values")[:, 0] if "values" in known else None,
+        )
+        index = _frames.index_of(frame)
+        if "row_names" in known:
+            arrays["row_names"] = known["row_names"].objects()[:, 0].astype(str)
+        elif index is not None and list(index) != list(range(len(index))):
+            arrays["row_names"] = np.asarray([str(one) for one in index])
+        with Files() as files:
+            return _converted(files, files.data(arrays), {**options, **_inputs.columns_of(arrays)})
+
+    def to_frame(self, output: str = "pandas") -> Any:
+        """Return the dataset as one frame: features, labels, and the columns ``group`` and ``value`` if the dataset has them.
+
+        The names of samples are the index of a frame of pandas, and the first column ``row_name`` of other frames. `from_frame` reads
+        the frame again. Intervals are not in it.
+
+        Parameters
+        ----------
+        output : {"pandas", "polars", "pyarrow"}
+
+        Raises
+        ------
+        InputError
+            If a feature and a label have the same name.
+        """
+        _frames.check_output(output)
+        columns = [*zip(self._names_of("feature"), self._dense().T), *zip(self._names_of("label"), self.D.T)]
+        columns += [(name, array) for name, array in (("group", self.groups), ("value", self.values)) if array is not None]
+        if self.row_names is not None and output != "pandas":
+            columns.insert(0, ("row_name", self.row_names))
+        _frames.texts([name for name, _ in columns])
+        return _frames.table(output, columns, self.row_names)
+
+    def frame(self, output: str = "pandas") -> Any:
+        """Return the features as a frame of pandas, polars or pyarrow. A frame of pandas has the names of samples as its index."""
+        _frames.check_output(output)
+        return _frames.made(output, self._dense(), self._names_of("feature"), self.row_names, "")
+
+    def label_frame(self, output: str = "pandas") -> Any:
+        """Return the label distributions as a frame of pandas, polars or pyarrow. `fit` takes the names of labels from it."""
+        _frames.check_output(output)
+        return _frames.made(output, self.D, self._names_of("label"), self.row_names, "")
+
+    def _dense(self) -> np.ndarray:
+        array: np.ndarray = self.X.toarray() if _arrays.is_sparse(self.X) else self.X.reshape(len(self.X), -1)
+        return array
+
+    def _names_of(self, kind: str) -> list[str]:
+        known, count = (self.feature_names, self._dense().shape[1]) if kind == "feature" else (self.label_names, self.D.shape[1])
+        return known or [f"{kind}_{i}" for i in range(count)]
 
     def __repr__(self) -> str:
         shapes = [f"{name} {' x '.join(str(n) for n in array.shape)}" for name, array in (("X", self.X), ("D", self.D))]
@@ -108,14 +211,26 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
     _checks.options("load", "dataset convert", options)
     where = json.dumps({name: _path(one) for name, one in path.items()}) if isinstance(path, Mapping) else _path(path)
     with Files() as files:
-        out = files.empty("dataset")
-        result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
-        arrays = files.read_arrays(out)
-    found = _dataset(arrays, result.json().get("notes") or [])
+        return _converted(files, where, options)
+
+
+def _converted(files: Files, where: str, options: Mapping[str, Any]) -> Dataset:
+    """Return the dataset that the value of ``--data`` and the options of ``coppice dataset convert`` name."""
+    out = files.empty("dataset")
+    result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
+    found = _dataset(files.read_arrays(out), result.json().get("notes") or [])
     if options.get("missing") in ("mean", "median") and bool(np.isnan(found.X.data if _arrays.is_sparse(found.X) else found.X).any()):
         text = f'X has NaN where values are missing: the {options["missing"]} is of the training samples, so give missing="{options["missing"]}" to the estimator, too'
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, stacklevel=3)
     return found
+
+
+def _place(names: Sequence[Any], name: Any) -> int:
+    """Return the position of a column."""
+    if name in names:
+        return names.index(name)
+    close = difflib.get_close_matches(str(name), [str(one) for one in names], 1)
+    raise InputError(f"from_frame: the frame has no column {name!r}; " + (f"did you mean {close[0]!r}?" if close else f"the columns are {shown(list(names))}"))
 
 
 def _path(path: Union[str, "os.PathLike[str]"]) -> str:

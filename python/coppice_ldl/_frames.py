@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+import importlib
+from typing import Any, Iterable, Optional, Sequence
 
 import numpy as np
 
-from ._errors import InputError
+from ._errors import InputError, shown
 
 
 def is_pandas(X: Any) -> bool:
@@ -43,6 +44,61 @@ def names(X: Any) -> Optional[list[Any]]:
     if is_pandas(X):
         return list(X.columns)
     return X.names if isinstance(X, Frame) else None
+
+
+def index_of(X: Any) -> Any:
+    """Return the index of a frame of pandas, or None."""
+    return X.index if is_pandas(X) else None
+
+
+def check_output(output: Any) -> None:
+    """Raise InputError if `output` is none of the libraries of `made`, or is not installed."""
+    if output is None:
+        return
+    if output not in ("pandas", "polars", "pyarrow"):
+        raise InputError(f'output={shown(output)}: want None, "pandas", "polars" or "pyarrow"')
+    try:
+        importlib.import_module(output)
+    except ImportError as error:
+        raise InputError(f"output={output!r}: {output} is not installed; run: pip install {output}") from error
+
+
+def made(output: Optional[str], values: np.ndarray, names: Iterable[Any], index: Any, called: str) -> Any:
+    """Return an array as an object of another library.
+
+    Parameters
+    ----------
+    output : {None, "pandas", "polars", "pyarrow"}
+        None returns the array.
+    values : ndarray
+        One dimension becomes a Series, two become a frame.
+    names : iterable
+        The names of the columns. Those of pandas may be other than texts.
+    index : index of pandas or None
+        What an object of pandas has as its index.
+    called : str
+        The name of a Series.
+    """
+    if output is None:
+        return values
+    library = importlib.import_module(output)
+    if values.ndim == 1:
+        if output == "pandas":
+            return library.Series(values, index=index, name=called)
+        items = values if values.dtype.kind in "biuf" else values.tolist()
+        return library.array(items) if output == "pyarrow" else library.Series(called, items)
+    if output == "pandas":
+        return library.DataFrame(values, index=index, columns=list(names))
+    return table(output, [(name, values[:, i]) for i, name in enumerate(names)], index)
+
+
+def table(output: str, columns: Iterable[tuple[Any, np.ndarray]], index: Any = None) -> Any:
+    """Return columns as a frame of another library, which `check_output` knows. A frame of pandas has the index."""
+    library = importlib.import_module(output)
+    if output == "pandas":
+        return library.DataFrame(dict(columns), index=index)
+    found = {str(name): np.ascontiguousarray(one) if one.dtype.kind in "biuf" else one.tolist() for name, one in columns}
+    return library.table(found) if output == "pyarrow" else library.DataFrame(found)
 
 
 def texts(names: Sequence[Any]) -> list[str]:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import warnings
 from typing import Any, Optional, Union
 
 import numpy as np
 
-from . import _arrays, _frames
+from . import _arrays, _classes, _frames
 from ._errors import InputError
-
-
-# Words that the process reads as a missing value.
-_MISSING = (
-    *("", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "?", "\\n", "."),
-    *("nan", "-nan", "+nan", "nan(ind)", "-nan(ind)", "nan(snan)", "-nan(snan)"),
-    *("1.#qnan", "-1.#qnan", "1.#snan", "-1.#snan", "1.#ind", "-1.#ind"),
-    *("#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
-)
 
 
 def dataset(
@@ -51,7 +41,7 @@ def dataset(
     if D is None:
         raise InputError(f"This {called} estimator requires y to be passed, but the target y is None: give the label distributions D")
     if labels == "class":
-        array = class_texts(D)[0]
+        array = _classes.names_of(D)[0]
     else:
         try:
             array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "D")
@@ -63,6 +53,8 @@ def dataset(
             raise InputError(f"D has texts, such as {text!r}; {advice}") from error
     if labels in ("class", "age"):
         if array.ndim == 2 and array.shape[1] == 1:
+            if labels == "class":
+                _classes.warn_of_column(_caller())
             array = array.ravel()
         if array.ndim != 1:
             raise InputError(f"D has the shape {array.shape}; with labels={labels!r} it has one value for each sample: (n_samples,)")
@@ -87,7 +79,7 @@ def dataset(
     if groups is not None:
         arrays["groups"] = _column(X, groups, "groups", rows)
         if arrays["groups"].dtype.kind not in "biuf":
-            arrays["groups"] = class_texts(groups, "groups")[0]
+            arrays["groups"] = _classes.names_of(groups, "groups")[0]
     if values is not None:
         arrays["values"] = _arrays.numbers(_column(X, values, "values", rows), "values")
     elif labels == "age" and (exact or (np.isfinite(array) & (array != np.floor(array))).any()):
@@ -106,7 +98,7 @@ def _text_in(D: Any) -> Optional[str]:
         return None
     for value in values.ravel().tolist():
         text = value.decode(errors="replace") if isinstance(value, bytes) else value
-        if isinstance(text, str) and text.strip().lower() not in _MISSING and _number(text.strip()) is None:
+        if isinstance(text, str) and text.strip().lower() not in _classes.MISSING and _classes.number_of(text.strip()) is None:
             return text
     return None
 
@@ -181,62 +173,6 @@ def features(X: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def class_texts(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the names of classes, and the value of each name. A missing value has the name "nan".
-
-    Raises
-    ------
-    InputError
-        If two values have the same name, such as 1 and "1", or are the same number, such as "1" and "1.0".
-    """
-    D = _frames.known(D)
-    masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
-    pandas = type(D).__module__.partition(".")[0] == "pandas"
-    values = D.to_numpy(dtype=object) if pandas else D.objects() if isinstance(D, _frames.Frame) else _arrays.array_of(D, called)  # whole numbers next to NA are no floats
-    if values.dtype.kind in "mM" and any(isinstance(one, int) for one in values.ravel().tolist()):  # nanoseconds
-        raise InputError(f"{called}: the type {values.dtype} is not supported; give texts, such as {called}.astype(str)")
-    kind = "class" if called == "D" else "group"
-    names: list[str] = []
-    known: dict[str, Any] = {}
-    for i, value in enumerate(values.ravel().tolist()):
-        missing = value is None or str(value) in ("<NA>", "NaT") or value != value
-        if missing or (masked is not None and masked[i]):
-            names.append("nan")
-            continue
-        if isinstance(value, bytes):
-            try:
-                name = value.decode()
-            except UnicodeDecodeError as error:
-                raise InputError(f"{called}: row {i}: {value!r} is not UTF-8; give texts") from error
-        elif isinstance(value, float) and value.is_integer():
-            name = str(int(value))  # as the binary writes it
-        else:
-            name = str(value).strip()
-        if "\0" in name:
-            raise InputError(f"{called}: row {i}: {name!r} has a NUL, which names cannot have")
-        if name.lower() in _MISSING:
-            raise InputError(f"{name!r} means a missing value, and cannot be the name of a {kind}; rename it, or give None if the value is missing")
-        first = known.setdefault(name, value)
-        if first != value or isinstance(first, str) != isinstance(value, str):
-            raise InputError(f"{called}: {first!r} and {value!r} have the same name, {name!r}; rename one of them")
-        names.append(name)
-    same: dict[Union[int, float, None], str] = {}
-    numbers = {name: _number(name) for name in known}
-    if None not in numbers.values():  # the binary compares the names as numbers
-        for name, number in numbers.items():
-            if same.setdefault(number, name) != name:
-                raise InputError(f"{called}: {same[number]!r} and {name!r} are the same number; write both in the same way, or rename one of them")
-    return np.asarray(names, dtype=str).reshape(values.shape), known
-
-
-def _number(text: str) -> Union[int, float, None]:
-    """Return the number that a text is, or None."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text) if text.isascii() and "_" not in text else None
-    return None
-
-
 def check_indexes(X: Any, D: Any, called: tuple[str, str] = ("X", "D")) -> None:
     """Raise an error if the indexes of two objects of pandas have the same labels in another order."""
     one: Any = getattr(X, "index", None)
@@ -263,18 +199,3 @@ def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:
         raise InputError(f"D_true has the columns {one[:10]}, but D_pred has {other[:10]}")
     columns = [other.index(name) for name in one]
     return D_true, D_pred.iloc[:, columns] if _frames.is_pandas(D_pred) else D_pred.pick(columns)
-
-
-def classes_of(D: Any, label_names: np.ndarray) -> Optional[np.ndarray]:
-    """Return the value of each class, in the order of the names of labels, or None if it is not known."""
-    known = class_texts(D)[1]
-    numbers = {_number(name): value for name, value in known.items()}
-    for label in map(str, label_names):  # the binary writes "+1" and "1.0" as "1"
-        if label not in known and _number(label) is not None and _number(label) in numbers:
-            known[label] = numbers[_number(label)]
-    if any(str(name) not in known for name in label_names):
-        return None
-    values = [known[str(name)] for name in label_names]
-    kinds = {type(value) for value in values}
-    array = np.asarray(values) if len(kinds) == 1 and kinds <= {int, float, bool, str} else np.asarray(values, dtype=object)
-    return array if array.tolist() == values else np.asarray(values, dtype=object)  # large whole numbers

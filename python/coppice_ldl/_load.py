@@ -7,6 +7,7 @@ from typing import Any, Sequence
 
 from ._arrays import Files
 from ._base import Estimator
+from ._classes import is_classifier, ordered
 from ._errors import InputError, path_of
 from ._models import describe
 from ._options import COMMON, READING, argument_of
@@ -67,8 +68,8 @@ def load(model: Any) -> Estimator:
             setattr(estimator, name, reading[name])
     estimator.settings_ = {argument_of(name): value_of(text) for name, text in job["settings"].items()}
     estimator._adopt(data, shown)
-    if estimator.labels == "class":
-        estimator.classes_ = estimator.label_names_
+    if is_classifier(estimator):
+        estimator.classes_, estimator._class_columns = ordered(None, estimator.label_names_)
     return estimator
 
 

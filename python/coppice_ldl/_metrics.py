@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 
 from . import _arrays, _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError, typed
+from ._errors import InputError
 from ._parameters import flags
 from ._process import run
 
@@ -67,79 +66,6 @@ def _matrix(D: Any, name: str) -> np.ndarray:
     if len(array) == 0:
         raise InputError(f"{name} has no samples")
     return np.ascontiguousarray(array)
-
-
-class class_scorer:
-    """A scorer that compares predicted classes with one of scikit-learn's scorers for classes.
-
-    With ``labels="class"``, `predict` returns distributions, so ``scoring="accuracy"`` fails. Pass
-    ``scoring=class_scorer("accuracy")`` to `cross_val_score` or `GridSearchCV`.
-
-    Parameters
-    ----------
-    scoring : str or scorer
-        As scikit-learn takes it, such as "accuracy", "f1_macro" or "neg_log_loss".
-
-    Raises
-    ------
-    InputError
-        If scikit-learn has no scorer of this name.
-    TypeError
-        If `scoring` is neither a text nor a scorer.
-    """
-
-    def __init__(self, scoring: Any = "accuracy") -> None:
-        if isinstance(scoring, str):
-            _check_scorer(scoring)
-        elif not callable(scoring):
-            raise TypeError(f"class_scorer: {typed(scoring)} is not a scorer; give the name of a scorer of scikit-learn, such as 'accuracy'")
-        self.scoring = scoring
-
-    def __call__(self, estimator: Any, X: Any, y: Any, **parameters: Any) -> float:
-        """Return the score of a fitted estimator, or of a pipeline that ends with one."""
-        from sklearn.metrics import get_scorer  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-        if hasattr(estimator, "steps"):
-            X, estimator = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X, estimator[-1]
-        return float(get_scorer(self.scoring)(_Classifier(estimator), X, y, **parameters))
-
-
-def _check_scorer(name: str) -> None:
-    """Raise InputError if scikit-learn is installed and has no scorer of this name."""
-    try:
-        from sklearn.metrics import get_scorer_names  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        return
-    known = get_scorer_names()
-    if name not in known:
-        close = difflib.get_close_matches(name, known, 1)
-        advice = f"did you mean {close[0]!r}?" if close else "sklearn.metrics.get_scorer_names() lists the names"
-        raise InputError(f"class_scorer: scikit-learn has no scorer {name!r}; {advice}")
-
-
-class _Classifier:
-    """A fitted estimator of classes as scikit-learn's scorers expect a classifier."""
-
-    _estimator_type = "classifier"  # for scikit-learn before 1.6
-
-    def __init__(self, estimator: Any) -> None:
-        if getattr(estimator, "classes_", None) is None:
-            raise InputError(f'class_scorer: {estimator!r} was not fitted with labels="class"')
-        self.estimator, self.classes_ = estimator, np.sort(estimator.classes_)
-        self.order = np.argsort(estimator.classes_)
-
-    def predict(self, X: Any) -> np.ndarray:
-        found: np.ndarray = self.estimator.predict_class(X)
-        return found
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        found: np.ndarray = self.estimator.predict(X)[:, self.order]
-        return found
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-        return Tags(estimator_type="classifier", classifier_tags=ClassifierTags(), target_tags=TargetTags(required=True), input_tags=InputTags())
 
 
 class Measure:

@@ -12,7 +12,6 @@ from ._metrics import (
     chebyshev,
     chi2,
     clark,
-    class_scorer,
     cosine,
     error_probability,
     euclidean,
@@ -37,7 +36,6 @@ __all__ = [
     "chebyshev",
     "chi2",
     "clark",
-    "class_scorer",
     "cosine",
     "error_probability",
     "euclidean",
@@ -55,8 +53,6 @@ __all__ = [
     "wave_hedges",
     "zero_one",
 ]
-
-class_scorer.__module__ = __name__  # pickles name the public module
 
 
 def __dir__() -> list[str]:

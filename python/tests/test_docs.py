@@ -96,7 +96,7 @@ def test_errors_of_the_page() -> None:
 def test_what_is_not_supported() -> None:
     """Estimators lack what the pages say that they lack, and the pages name the networks with initial weights."""
     text = (PAGES / "from-scikit-learn.md").read_text(encoding="utf-8")
-    lacks = ["partial_fit", "warm_start", "predict_proba", "set_fit_request", "set_score_request", "get_metadata_routing", "oob_score"]
+    lacks = ["partial_fit", "warm_start", "set_output", "set_fit_request", "set_score_request", "get_metadata_routing", "oob_score"]
     for name in lacks:
         assert f"`{name}`" in text, f"the page does not say that {name} is missing"
         assert all(name not in parameters(one.__name__) for one in coppice_ldl.ALGORITHMS.values()), name

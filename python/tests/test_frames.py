@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from conftest import make
 
-from coppice_ldl import AAKNN, SABFGS, InputError, LDLForest, metrics
+from coppice_ldl import AAKNN, SABFGS, InputError, LDLForest, Ranking, datasets, metrics
 
 FEATURES = ["width", "height", "depth", "mass", "age"]
 LABELS = ["joy", "fear", "anger", "calm"]
@@ -180,3 +180,111 @@ def test_structured_arrays() -> None:
     for array, text in wrong:
         with pytest.raises(InputError, match=text):
             AAKNN().fit(array, D)
+
+
+def values_of(frame):
+    """Return the names and the values of a frame of any library."""
+    if hasattr(frame, "iloc"):
+        return [str(name) for name in frame.columns], frame.to_numpy()
+    columns = [frame[name].to_numpy() for name in (frame.columns if hasattr(frame, "iter_rows") else frame.column_names)]
+    return list(frame.columns if hasattr(frame, "iter_rows") else frame.column_names), np.column_stack(columns)
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars", "pyarrow"])
+def test_predictions_are_frames(frames, output):
+    """Predictions have the names of the labels, one value for each sample is a Series, and pandas keeps the index."""
+    library = pytest.importorskip(output)
+    X, D = frames
+    X.index = D.index = [f"s{i}" for i in range(80)]
+    model = SABFGS(iterations=5).fit(X, D)
+    found = model.predict(X, output=output)
+    assert isinstance(found, library.Table if output == "pyarrow" else library.DataFrame)
+    names, values = values_of(found)
+    assert names == LABELS and np.array_equal(values, model.predict(X)) and values.dtype == np.float32
+    classes = np.array([3, 20, 7])[np.arange(80) % 3]
+    model = AAKNN(k=3, labels="class", missing="drop").fit(X, classes)
+    names, values = values_of(model.predict_proba(X, output=output))
+    assert names == ["3", "7", "20"] and np.array_equal(values, model.predict_proba(X))
+    numbers = Ranking(labels="age", sigma=2, range=(0, 90)).fit(X, np.arange(80))
+    series = [model.predict(X, output=output), model.predict_class(X, output=output), numbers.predict(X, output=output), numbers.predict_number(X, output=output)]
+    wanted = [model.predict(X), model.predict_class(X), numbers.predict(X), numbers.predict_number(X)]
+    for one, want in zip(series, wanted):
+        assert isinstance(one, library.Array if output == "pyarrow" else library.Series)
+        assert (one.to_pylist() if output == "pyarrow" else one.to_list()) == want.tolist()
+    holes = model.predict(X.mask(np.tile(np.arange(80)[:, None] == 2, 5)), output=output)
+    assert (holes.to_pylist() if output == "pyarrow" else holes.to_list())[2] is None
+    if output == "pandas":
+        assert found.index.equals(X.index) and all(one.index.equals(X.index) for one in series)
+        assert model.predict_proba(X, output=output).columns.tolist() == [3, 7, 20]
+        assert model.predict(polars_of(X), output=output).index.tolist() == list(range(80))
+
+
+def test_wrong_output(frames, monkeypatch):
+    X, D = frames
+    model = SABFGS(iterations=2).fit(X, D)
+    for call in (model.predict, model.predict_class, AAKNN(labels="class").predict_proba, model.predict_number):
+        with pytest.raises(InputError, match="output='numpy': want None, \"pandas\""):
+            call(X, output="numpy")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(InputError, match="polars is not installed; run: pip install polars"):
+        model.predict(X, output="polars")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "Arrow"])
+def test_datasets_and_frames(frames, library):
+    """A dataset becomes one frame, which becomes the same dataset, in every library."""
+    own, output = LIBRARIES[library], {"Arrow": "pyarrow"}.get(library, library)
+    X, D = frames
+    whole = pd.concat([X, D], axis=1).assign(person=np.arange(80) % 4)
+    data = datasets.Dataset.from_frame(own(whole), LABELS, groups="person")
+    assert data.feature_names == FEATURES and data.label_names == LABELS and data.row_names is None
+    assert np.array_equal(data.X, X.to_numpy(dtype=np.float32)) and np.allclose(data.D, D) and [int(one) for one in data.groups] == whole["person"].tolist()
+    data.row_names = np.array([f"s{i}" for i in range(80)])
+    frame = data.to_frame(output)
+    again = datasets.Dataset.from_frame(frame, LABELS, groups="group", row_names=None if output == "pandas" else "row_name")
+    for name in ("X", "D", "groups", "row_names"):
+        assert np.array_equal(getattr(again, name), getattr(data, name)), name
+    names, values = values_of(data.label_frame(output))
+    assert names == LABELS and np.array_equal(values, data.D)
+    names, values = values_of(data.frame(output))
+    assert names == FEATURES and np.array_equal(values, data.X)
+
+
+def test_labels_of_frames(frames):
+    """The options of from_frame say what the label columns contain, and errors name the column."""
+    X, D = frames
+    frame = X.assign(mood=np.array(["b", "a"])[np.arange(80) % 2], years=np.arange(80) / 2, id=[f"p{i}" for i in range(80)])
+    read = datasets.Dataset.from_frame
+    classes = read(frame, "mood", labels="class", feature_columns=FEATURES, row_names="id")
+    assert classes.label_names == ["a", "b"] and classes.D[0].tolist() == [0, 1] and classes.row_names[3] == "p3"
+    ages = read(frame.set_index("id"), ["years"], labels="age", sigma=2, range=(0, 40), feature_columns=FEATURES[:2])
+    assert ages.D.shape == (80, 41) and np.array_equal(ages.values, frame["years"]) and ages.row_names[3] == "p3" and ages.X.shape == (80, 2)
+    wrong = {
+        "has no column 'mod'; did you mean 'mood'?": lambda: read(frame, "mod"),
+        "the column 'id' has the type .*not numbers": lambda: read(frame, "mood", labels="class"),
+        "label_columns names no column": lambda: read(frame, []),
+        "feature_columns names no column": lambda: read(frame[["mood"]], "mood", labels="class"),
+        "'mass' is in feature_columns and in label_columns": lambda: read(frame, ["mass", "age"], feature_columns=FEATURES),
+        "is not a frame; give a DataFrame": lambda: read(X.to_numpy(), "mood"),
+        "there is no option colour": lambda: read(frame, "mood", colour=1),
+        "several columns have the name 'age'": lambda: datasets.Dataset(X.to_numpy(), D.to_numpy(), FEATURES, ["age", "b", "c", "d"]).to_frame(),
+        "output='numpy'": lambda: classes.frame("numpy"),
+    }
+    for text, call in wrong.items():
+        with pytest.raises(InputError, match=text):
+            call()
+
+
+def test_pipelines_of_frames(frames):
+    """With set_output of a pipeline, names and the index reach the predictions."""
+    pytest.importorskip("sklearn", minversion="1.4")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, D = frames
+    X.index = D.index = [f"s{i}" for i in range(80)]
+    for library in ("pandas", "polars"):
+        model = make_pipeline(StandardScaler(), SABFGS(iterations=3)).set_output(transform=library).fit(X, D)
+        found = model.predict(X, output=library)
+        assert list(model[-1].feature_names_in_) == FEATURES and list(found.columns) == LABELS
+        assert library != "pandas" or found.index.equals(X.index)

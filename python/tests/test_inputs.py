@@ -34,7 +34,7 @@ def test_classes_keep_their_type() -> None:
     assert AAKNN(k=1).fit(X, D).predict_class(X)[0].startswith("label_")
 
 
-@pytest.mark.parametrize("values", [[1, "1", 2], [" a", "a", "c"], [1, 1.5, "1.5"]])
+@pytest.mark.parametrize("values", [[1, "1", 2], [" a", "a", "c"], [1, 2.0, "2"]])
 def test_classes_with_one_name(values: list) -> None:
     with pytest.raises(InputError, match="have the same name"):
         AAKNN(labels="class").fit(X, np.array(values, dtype=object)[Y])
@@ -53,9 +53,10 @@ def test_load_keeps_the_kind_of_labels() -> None:
 
 def test_alias() -> None:
     model = SABFGS().fit(X, y=D)
-    assert model.score(X, y=D) == model.score(X, D)
-    with pytest.raises(TypeError, match="y is not supported"):
-        model.fit(X, D, y=D)
+    assert model.score(X, y=D) == model.score(X, D) == model.score(X, D=D)
+    assert SABFGS().fit(X, D=D).model_digest_ == model.model_digest_
+    with pytest.raises(TypeError, match="D is not supported"):
+        model.fit(X, D, D=D)
     with pytest.raises(InputError, match="cluster"):
         model.fit(X, D, name="job")
 

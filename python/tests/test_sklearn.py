@@ -20,14 +20,14 @@ sklearn = pytest.importorskip("sklearn")
 import sklearn.utils.estimator_checks as estimator_checks
 from sklearn.base import clone
 from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import column_or_1d
 
 import coppice_ldl
-from coppice_ldl import AAKNN, ALGORITHMS, SABFGS, InputError, StructRF, metrics
-from conftest import SMALL, make
+from coppice_ldl import AAKNN, ALGORITHMS, SABFGS, InputError, StructRF
+from conftest import SMALL
 
 VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 LABELS = 5
@@ -475,29 +475,3 @@ def test_import_leaves_scikit_learn_alone() -> None:
 def test_invalid_input_is_an_input_error() -> None:
     with pytest.raises(InputError, match="Expected 2D array, got 1D array instead"):
         SABFGS().fit(np.ones(3), np.ones((3, 2)))
-
-
-def test_scorers_of_classes() -> None:
-    """class_scorer scores predicted classes, also of a pipeline, with scorers of classes and of probabilities."""
-    X, D = make(90)
-    y = np.array(["low", "mid", "high"])[D[:, :3].argmax(axis=1)]
-    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
-    model = StructRF(labels="class", trees=5)
-    wanted = [(model.fit(X[train], y[train]).predict_class(X[test]) == y[test]).mean() for train, test in folds]
-    for estimator in (model, make_pipeline(model)):
-        found = cross_val_score(estimator, X, y, cv=folds, scoring=metrics.class_scorer("accuracy"))
-        assert found == pytest.approx(wanted)
-    losses = cross_val_score(model, X, y, cv=folds, scoring=metrics.class_scorer("neg_log_loss"), n_jobs=2)
-    assert np.isfinite(losses).all() and losses.max() < 0
-    with pytest.raises(InputError, match='labels="class"'):
-        metrics.class_scorer()(StructRF(trees=2).fit(X, D), X, y)
-
-
-def test_class_scorer_checks_its_scorer() -> None:
-    """A wrong name is an error at once, not a score of nan for each fold."""
-    with pytest.raises(InputError, match="class_scorer: scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'?"):
-        metrics.class_scorer("acuracy")
-    with pytest.raises(InputError, match="get_scorer_names"):
-        metrics.class_scorer("")
-    with pytest.raises(TypeError, match=r"class_scorer: 3 \(int\) is not a scorer"):
-        metrics.class_scorer(3)

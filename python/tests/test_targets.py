@@ -52,7 +52,7 @@ def test_exact_ages_elsewhere(server: str, tmp_path: pathlib.Path) -> None:
         client.import_dataset(X, name="none")
 
 
-@pytest.mark.parametrize("names", [("+1", "-1"), ("1.0", "2.0"), ("1e3", "2"), ("007", "8"), (" a", "b"), (0.1, 0.25), (-0.0, 1.0), (2**60, 2**60 + 1), (2**64 - 1, 2**64 - 2), (True, False)])
+@pytest.mark.parametrize("names", [("+1", "-1"), ("1.0", "2.0"), ("1e3", "2"), ("007", "8"), (" a", "b"), (-0.0, 1.0), (2**60, 2**60 + 1), (2**64 - 1, 2**64 - 2), (True, False)])
 def test_classes_are_as_they_were_given(names: tuple) -> None:
     y = np.array([names[one] for one in (X[:, 0] > 0).astype(int)])
     model = StructRF(labels="class", trees=20).fit(X, y)
@@ -64,7 +64,7 @@ def test_classes_that_are_refused() -> None:
         SABFGS(labels="class").fit(X, np.where(X[:, 0] > 0, "1", "1.0"))
     with pytest.raises(InputError, match=r"D: the type datetime64\[ns\] is not supported; give texts"):
         SABFGS(labels="class").fit(X, np.array(["NaT", *["2020-01-01"] * 119], "datetime64[ns]"))
-    with pytest.warns(UserWarning, match="D has only the class '7', so every prediction is 1"):
+    with pytest.warns(UserWarning, match="D has only the class '7', so every prediction is this class"):
         SABFGS(labels="class").fit(X, np.full(120, 7))
 
 
