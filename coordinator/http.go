@@ -36,9 +36,18 @@ const (
 	// requestShare is the fraction of the connections that may have requests at a time.
 	// The other connections remain for those who ask how this coordinator is.
 	requestShare = 0.75
-	// streamShare is the fraction of these requests that may be streams of changes.
-	streamShare = 0.5
+	// streamShare is the fraction of these requests that may be streams of changes, and pageShare the fraction that may
+	// be streams of open pages. One caller may have three quarters of these: 200 open pages of 512 connections.
+	streamShare = 0.8
+	pageShare   = 0.7
 )
+
+// limitsOf returns the limits of requests within a budget.
+func limitsOf(b *Budget) api.Limits {
+	requests := requestShare * float64(b.Connections)
+	return api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Pages: int(pageShare * requests),
+		Bodies: int(b.parts().bodies)}
+}
 
 // httpServer serves HTTP within a budget. Its handler can be replaced at any time.
 type httpServer struct {
@@ -75,13 +84,11 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 			}
 			return nil
 		}}
-	requests := requestShare * float64(b.Connections)
-	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: int(b.parts().bodies)}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		ConnState: s.follow, ConnContext: certs.ConnContext,
-		Handler:  simplePaths(cfg.public.Path, s.gate.Identify(api.Guard(handler, limits))),
+		Handler:  simplePaths(cfg.public.Path, s.gate.Identify(api.Guard(handler, limitsOf(&b)))),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s

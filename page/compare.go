@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/job/remaining"
@@ -30,6 +31,7 @@ type comparison struct {
 	Other    url.Values // the query with the other axis
 	Chart    *chart
 	Differ   []comparedRow // settings
+	Apart    []comparedRow // defaults of hyperparameters that not all of the algorithms have
 	Equal    []comparedRow
 	Measures []comparedRow
 	Note     string // why measures do not compare the methods alone
@@ -45,6 +47,7 @@ type comparedJob struct {
 	result
 	values map[string]string // of settings
 	order  []string          // of the names of settings
+	given  map[string]bool   // the settings that the spec has
 }
 
 // comparedRow is a row of a table with a column for each job.
@@ -79,7 +82,8 @@ func compareView(v *visit) (*view, error) {
 			if asError(err).Status == http.StatusServiceUnavailable {
 				return nil, err
 			}
-			p.Problems = append(p.Problems, fmt.Sprintf("Job %.100s is left out: %v", key, err))
+			p.Problems = append(p.Problems, fmt.Sprintf("Job %.100s is left out: %s", key,
+				strings.TrimPrefix(err.Error(), notFound)))
 			continue
 		case slices.ContainsFunc(p.Jobs, func(o *comparedJob) bool { return o.ID == j.ID }):
 			continue
@@ -129,7 +133,10 @@ func readCompared(v *visit, key string) (*comparedJob, *protocol.JobCurve, error
 // readSettings notes the settings of a job: the keys of every spec, as given or with their defaults, and all
 // hyperparameters.
 func (j *comparedJob) readSettings() {
-	j.values = make(map[string]string)
+	j.values, j.given = make(map[string]string), make(map[string]bool)
+	for _, s := range givenOf(j.JobInfo) {
+		j.given[s.Name] = true
+	}
 	set := func(name, value string) {
 		j.order = append(j.order, name)
 		j.values[name] = value
@@ -157,9 +164,11 @@ func (j *comparedJob) readSettings() {
 	}
 }
 
-// compareSettings divides the settings into rows that differ and rows that do not.
+// compareSettings divides the settings into rows that differ and rows that do not. Settings that a spec has come before
+// defaults. Rows where a job has no value, and the others have their defaults, are apart.
 func (p *comparison) compareSettings() {
 	var names []string
+	var byDefault []comparedRow
 	for _, j := range p.Jobs {
 		for _, name := range j.order {
 			if !slices.Contains(names, name) {
@@ -168,21 +177,28 @@ func (p *comparison) compareSettings() {
 		}
 	}
 	for _, name := range names {
-		row, differs := comparedRow{Name: name}, false
+		row, differs, given, missing := comparedRow{Name: name}, false, false, false
 		for i, j := range p.Jobs {
 			text, ok := j.values[name]
 			if !ok {
-				text = none
+				text, missing = none, true
 			}
+			given = given || j.given[name]
 			row.Cells = append(row.Cells, comparedCell{Text: text})
 			differs = differs || text != row.Cells[0].Text && i > 0
 		}
-		if differs {
-			p.Differ = append(p.Differ, row)
-		} else {
+		switch {
+		case !differs:
 			p.Equal = append(p.Equal, row)
+		case given:
+			p.Differ = append(p.Differ, row)
+		case missing:
+			p.Apart = append(p.Apart, row)
+		default:
+			byDefault = append(byDefault, row)
 		}
 	}
+	p.Differ = append(p.Differ, byDefault...)
 }
 
 // compareMeasures lists the measures of the jobs. The best value of each is marked, if the jobs have the same dataset.

@@ -42,6 +42,9 @@ func coordinatorsView(v *visit) (*view, error) {
 		m := &c.Members[i]
 		l := coordinatorLine{Coordinator: m, Seen: since(m.LastSeen), Disk: formatDisk(m.DiskFree, m.DiskSize),
 			MayLead: may && m.Role == protocol.RoleVoter && m.Alive}
+		if m.LastSeen < 0 && m.Problem != "" { // whatever the leader before this one knew
+			l.Seen = fmt.Sprintf("not since %s leads", c.Leader)
+		}
 		l.State, l.Detail = coordinatorState(m)
 		p.Coordinators = append(p.Coordinators, l)
 	}

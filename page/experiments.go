@@ -23,6 +23,8 @@ const (
 	jobsOfExperiment = 20
 	// reportedRuns bounds the runs of an experiment whose page has the report: a longer report has a page of its own.
 	reportedRuns = 2_000
+	// largeReport is a number of runs whose report takes the leader seconds, and is too large for a page.
+	largeReport = 20_000
 )
 
 // progress is an experiment with what a template computes from it.
@@ -65,27 +67,55 @@ type experimentPage struct {
 	Trouble  *Error        // why there is no report
 }
 
+// Large reports whether the report is too large for a page.
+func (p *experimentPage) Large() bool { return p.Done > largeReport }
+
 // Changes lists what the caller may do.
 func (p *experimentPage) Changes() (all []namedChange) {
 	switch {
 	case !p.May:
 		return nil
 	case p.State == protocol.Paused:
-		all = []namedChange{{"resume", "Resume"}, {"cancel", "Cancel"}}
+		all = []namedChange{{Name: "resume", Title: "Resume"}, {Name: "cancel", Title: "Cancel", Asks: true}}
 	case !p.Ended():
-		all = []namedChange{{"pause", "Pause"}, {"cancel", "Cancel"}}
+		all = []namedChange{{Name: "pause", Title: "Pause", Asks: true}, {Name: "cancel", Title: "Cancel", Asks: true}}
 	}
 	if p.Ended() && p.Grid != nil && p.Grid.Runs.Failed > 0 {
-		all = append(all, namedChange{"retry", "Retry the failed runs"})
+		all = append(all, namedChange{Name: "retry", Title: "Retry the failed runs"})
 	}
 	if p.Ended() && p.Done < p.Runs {
-		all = append(all, namedChange{"rest", "Run the rest"})
+		all = append(all, namedChange{Name: "rest", Title: "Run the rest"})
 	}
 	return all
 }
 
 // namedChange is the last part of the path of an action, and the text of its button.
-type namedChange struct{ Name, Title string }
+type namedChange struct {
+	Name, Title string
+	Asks        bool // true if a question comes first
+}
+
+// experimentQuestions are about changes of experiments.
+var experimentQuestions = map[string]question{
+	"cancel": {Title: "Cancel", Button: "Cancel the experiment",
+		Text: "All jobs of the experiment that have not ended end at once. Results of runs that have ended are kept; runs " +
+			"that are under way are lost. \"Run the rest\" can submit the other runs again.",
+		in: func(s protocol.JobState) bool { return !s.Final() }},
+	"pause": {Title: "Pause", Button: "Pause the experiment",
+		Text: "All jobs of the experiment that have not ended pause, so that workers compute other jobs. Results of runs " +
+			"that have ended are kept, and the experiment can resume at any time.",
+		in: func(s protocol.JobState) bool { return !s.Final() && s != protocol.Paused }},
+}
+
+// askExperimentView asks before an experiment is changed.
+func askExperimentView(v *visit) (*view, error) {
+	var x progress
+	return v.ask(experimentQuestions, "/v1/experiments/"+url.PathEscape(v.PathValue("name")), &x, func(p *confirmPage) {
+		p.Section, p.Key, p.Name, p.State, p.Owner = "experiments", x.Name, x.Name, x.State, x.Owner
+		p.About = fmt.Sprintf("%s of %s have ended", formatNumber(x.Done), counted(x.Runs, "run"))
+		p.May = v.may("POST /v1/experiments/{name}/cancel", x.Owner)
+	})
+}
 
 // experimentView shows an experiment with the grid of its runs, and with the report if it has ended and is small.
 func experimentView(v *visit) (*view, error) {
@@ -161,7 +191,7 @@ type gridPart struct {
 	Datasets []string
 	Lines    []gridLine
 	// Failures are of methodsAsked methods, and describe so many failed runs.
-	Failures         []failure
+	Failures         []failedRuns
 	Described        int
 	Methods, Columns gridSteps
 }
@@ -181,8 +211,8 @@ type gridLine struct {
 // gridCell is the runs of a method on a dataset.
 type gridCell struct{ protocol.RunCounts }
 
-// failure is failed runs of a method on a dataset in one job, with the same error.
-type failure struct {
+// failedRuns are failed runs of a method on a dataset in one job, with the same error.
+type failedRuns struct {
 	Method, Dataset, Error string
 	Job                    uint64 // 0: they were refused
 	Folds                  []string
@@ -197,13 +227,13 @@ func (p *gridPart) addFailures(method, dataset string, runs []protocol.FailedRun
 			fold += fmt.Sprintf(" of repeat %d", f.Repeat)
 		}
 		p.Described++
-		same := func(o failure) bool { return o.Error == f.Error && o.Job == f.Job }
+		same := func(o failedRuns) bool { return o.Error == f.Error && o.Job == f.Job }
 		if at := slices.IndexFunc(p.Failures[first:], same); at >= 0 {
 			known := &p.Failures[first+at]
 			known.Folds = append(known.Folds, fold)
 			continue
 		}
-		p.Failures = append(p.Failures, failure{Method: method, Dataset: dataset, Error: f.Error, Job: f.Job,
+		p.Failures = append(p.Failures, failedRuns{Method: method, Dataset: dataset, Error: f.Error, Job: f.Job,
 			Folds: []string{fold}})
 	}
 }
@@ -286,7 +316,12 @@ func reportView(v *visit) (*view, error) {
 	if err := v.get("/v1/experiments/"+url.PathEscape(name), nil, &p.Experiment); err != nil {
 		return nil, err
 	}
-	p.Report, p.Trouble = reportOf(v, &p.Experiment)
+	if p.Large() {
+		p.Trouble = &Error{Text: fmt.Sprintf("The report of %s runs is too large for a page, which shows reports of at most "+
+			"%s runs. The command makes it.", formatNumber(p.Done), formatNumber(largeReport))}
+	} else {
+		p.Report, p.Trouble = reportOf(v, &p.Experiment)
+	}
 	return &view{Title: "Report of " + name, Section: "experiments", Template: "report", Data: &p, Still: true}, nil
 }
 

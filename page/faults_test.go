@@ -42,8 +42,8 @@ func live(t *testing.T, h http.Handler, path string) string {
 	return w.Body.String()
 }
 
-// TestPanics: a request of the API that panics is an error of the page, also in the goroutines of a live view. So is a
-// view that panics there.
+// TestPanics: a request of the API that panics is an error of the page. A stream that panics leaves a live view as
+// it is, which is made again without it. A view that panics there is an error.
 func TestPanics(t *testing.T) {
 	j := hostileJob()
 	j.State = protocol.Done
@@ -64,7 +64,7 @@ func TestPanics(t *testing.T) {
 		!strings.Contains(body, "fault of Coppice") {
 		t.Errorf("%d %s", status, body)
 	}
-	if events := live(t, h, "/ui/live/jobs/7"); !strings.Contains(events, "fault of Coppice") ||
+	if events := live(t, h, "/ui/live/jobs/7"); !strings.Contains(events, "state done") ||
 		!strings.Contains(events, "event: over") {
 		t.Errorf("%s", events)
 	}
@@ -102,6 +102,49 @@ func TestLastingErrors(t *testing.T) {
 	}
 	if asked != 3 {
 		t.Errorf("asked %d times", asked)
+	}
+}
+
+// TestRefusedStream: if the API refuses the stream that a live view follows, the view is made again all the same, and
+// says nothing of trouble.
+func TestRefusedStream(t *testing.T) {
+	j, asked := hostileJob(), 0
+	api := fakeAPI{"/v1/jobs/7/curve": protocol.JobCurve{}, "/v1/jobs/7/changes": answered(503, "too many streams")}
+	api["/v1/jobs/7"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		now := j
+		if now.Error = fmt.Sprintf("error-%d.", asked); asked == 4 {
+			now.State = protocol.Done
+		}
+		json.NewEncoder(w).Encode(now)
+	})
+	events := live(t, Handler(Config{API: api}), "/ui/live/jobs/7")
+	if strings.Contains(events, "event: trouble") || !strings.Contains(events, "error-4.") ||
+		!strings.Contains(events, "event: over") {
+		t.Errorf("%s", events)
+	}
+}
+
+// TestChangesOfFeeds: readers wait until something has changed, and all get the same event.
+func TestChangesOfFeeds(t *testing.T) {
+	f := &feed{changed: make(chan struct{})}
+	was := f.changed
+	f.publish(map[string]string{"a": "1", "b": "1"}, "", false)
+	if was == f.changed || f.number != 1 || !strings.Contains(string(f.last), `"a":"1"`) {
+		t.Errorf("the first change is %d: %s", f.number, f.last)
+	}
+	was = f.changed
+	f.publish(map[string]string{"a": "1", "b": "1"}, "", false)
+	if was != f.changed || f.number != 1 {
+		t.Errorf("without a change, the feed has %d", f.number)
+	}
+	f.publish(map[string]string{"a": "1", "b": "<2"}, "", false)
+	if string(f.last) != "event: regions\ndata: {\"b\":\"<2\"}\n\n" || f.number != 2 {
+		t.Errorf("the second change is %d: %q", f.number, f.last)
+	}
+	was = f.changed
+	if f.publish(nil, "trouble", false); was == f.changed || f.number != 2 || f.now["b"] != "<2" {
+		t.Errorf("with trouble, the feed is %+v", f.shown)
 	}
 }
 
@@ -183,7 +226,7 @@ func TestDownloads(t *testing.T) {
 		h.ServeHTTP(w, r)
 		body, disposition := w.Body.String(), w.Header().Get("Content-Disposition")
 		if name == "secret" {
-			if w.Code != 403 || disposition != "" || !strings.Contains(body, "it is private") ||
+			if w.Code != 403 || disposition != "" || !strings.Contains(body, "It is private") ||
 				!strings.Contains(body, "</html>") || strings.Contains(body, "<img") {
 				t.Errorf("%d %q %s", w.Code, disposition, body)
 			}
@@ -297,6 +340,37 @@ func TestWithoutCaller(t *testing.T) {
 			t.Errorf("with the public URL %q: %s", public, body)
 		}
 	}
+}
+
+// TestFullInBrowser: a live page whose stream is refused says why all the time, and not that the coordinator does not
+// answer. Once there is a stream, it says nothing.
+func TestFullInBrowser(t *testing.T) {
+	b := browser.Start(t)
+	var full atomic.Bool
+	full.Store(true)
+	pages, refuses := Handler(Config{API: fakeAPI{"/v1/jobs": protocol.JobList{}}}), answered(503, "too many open pages")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if full.Load() && strings.HasPrefix(r.URL.Path, "/ui/live/") {
+			refuses(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r.WithContext(access.With(r.Context(), admin)))
+	}))
+	defer server.Close()
+	tab := b.Open(t, server.URL+"/ui/jobs")
+	tab.Await("the reason", `!trouble.hidden && trouble.innerText.includes("too many open pages")`)
+	tab.Await("another attempt", `(() => {
+		window.seen ??= [];
+		window.watch ??= setInterval(() => seen.push([trouble.hidden, away.hidden] + ""), 50);
+		return performance.getEntriesByType("resource").filter((e) => e.name.includes("/live/")).length > 2;
+	})()`)
+	if seen := browser.Eval[string](tab, `[...new Set(seen)].join(" ")`); seen != "false,true" {
+		t.Errorf("hidden were the reason, and that the coordinator does not answer: %s", seen)
+	}
+	full.Store(false)
+	tab.Await("the stream", "stream && stream.readyState === EventSource.OPEN && trouble.hidden && away.hidden")
+	full.Store(true) // no stream may keep the server from its end
+	server.CloseClientConnections()
 }
 
 // TestRevokedInBrowser: a live page whose caller is refused shows the login.

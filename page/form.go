@@ -34,7 +34,7 @@ type field struct {
 	Choices []string
 	// Number is true if the value is a number, and Whole if it has no decimals.
 	Number, Whole bool
-	Hint          string // the default, if it is short
+	Hint          string // the default, if it is a short value
 }
 
 // formGroups are the keys of every spec as the form has them: as the groups of train --help, each with keys that are
@@ -108,7 +108,9 @@ func newField(p *param.Param, preset string, values url.Values, mistakes []mista
 		f.Choices = p.Words
 	}
 	if text := p.Of(preset); len(text) <= 24 {
-		f.Hint = text
+		if _, err := p.Parse(text); err == nil { // otherwise it describes the default
+			f.Hint = text
+		}
 	}
 	for _, m := range mistakes {
 		if m.Field == p.Name {

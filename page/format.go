@@ -3,9 +3,12 @@ package page
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -100,11 +103,11 @@ func formatShort(seconds float64) string {
 	return formatSeconds(seconds)
 }
 
-// since says how long ago something was; ms < 0: never.
+// since says how long ago something was; ms < 0: not yet.
 func since(ms int64) string {
 	switch {
 	case ms < 0:
-		return "never"
+		return "not yet"
 	case ms < 3000:
 		return "now" // heartbeats and questions come every few seconds, so smaller differences say nothing
 	}
@@ -117,6 +120,49 @@ func formatDisk(free, size uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s", formatBytes(free), formatBytes(size))
+}
+
+// failure is the error of a job: the reason, and the place where it occurred; empty: the error does not say.
+type failure struct{ Reason, Place string }
+
+// The begin of the error of a job, as packages engine and schedule write it.
+var (
+	failedRound = regexp.MustCompile(`^round (\d+): `)
+	failedTask  = regexp.MustCompile(`^(no worker (?:can|could) compute the task(?: for [^:\s]+)?): `)
+	failedOn    = regexp.MustCompile(`^task (\d+) on worker ([^\s:]+): `)
+)
+
+// failureOf divides the error of a job: readers want the reason first.
+func failureOf(text string) failure {
+	rest := text
+	next := func(pattern *regexp.Regexp) []string {
+		found := pattern.FindStringSubmatch(rest)
+		if found != nil {
+			rest = rest[len(found[0]):]
+		}
+		return found
+	}
+	var place []string
+	round, all, on := next(failedRound), next(failedTask), next(failedOn)
+	if on != nil {
+		place = append(place, fmt.Sprintf("task %s on worker %s", on[1], on[2]))
+	}
+	if round != nil {
+		place = append(place, "round "+round[1])
+	}
+	if all != nil {
+		place = append(place, all[1])
+	}
+	if rest == "" || place == nil {
+		return failure{Reason: text}
+	}
+	return failure{Reason: capital(rest), Place: capital(strings.Join(place, ", ")) + "."}
+}
+
+// capital returns a text whose first letter is a capital.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // eventNumber returns the number of an event of a job from 1 on. dropped events were between the first ones and the

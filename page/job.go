@@ -213,14 +213,8 @@ func resolvedOf(j *protocol.JobInfo) (all []setting) {
 	return all
 }
 
-// jobChange is a change of a job that the caller asks for.
-type jobChange struct {
-	Title, Text, Button string
-	in                  func(protocol.JobState) bool // reports whether jobs of a state can be changed so
-}
-
-// jobChanges are the changes that a page asks about before they are made.
-var jobChanges = map[string]jobChange{
+// jobQuestions are about changes of jobs.
+var jobQuestions = map[string]question{
 	"cancel": {Title: "Cancel", Button: "Cancel the job",
 		Text: "The job ends at once and has no model. A paused job can go on later, a cancelled job cannot.",
 		in:   func(s protocol.JobState) bool { return !s.Final() }},
@@ -230,24 +224,14 @@ var jobChanges = map[string]jobChange{
 		Text: "All users of the cluster may then read the models and predictions of the job. This cannot be undone."},
 }
 
-// confirmView asks before a job is changed.
-func confirmView(v *visit) (*view, error) {
-	change := v.PathValue("change")
-	p := struct {
-		*protocol.JobInfo
-		jobChange
-		Change   string
-		Possible bool
-	}{JobInfo: new(protocol.JobInfo), Change: change}
-	var ok bool
-	if p.jobChange, ok = jobChanges[change]; !ok {
-		return nil, &Error{Status: http.StatusNotFound, Text: fmt.Sprintf("There is no page %s.", v.URL.Path)}
-	}
-	if err := v.get("/v1/jobs/"+url.PathEscape(v.PathValue("job")), nil, p.JobInfo); err != nil {
-		return nil, err
-	}
-	p.Possible = v.rights(p.JobInfo).Change && p.in(p.State)
-	return &view{Title: p.Title + " " + p.Name, Section: "jobs", Template: "confirm", Data: &p, Still: true}, nil
+// askJobView asks before a job is changed.
+func askJobView(v *visit) (*view, error) {
+	var j protocol.JobInfo
+	return v.ask(jobQuestions, "/v1/jobs/"+url.PathEscape(v.PathValue("job")), &j, func(p *confirmPage) {
+		p.Section, p.Key, p.Name = "jobs", strconv.FormatUint(j.ID, 10), j.Name
+		p.State, p.Owner, p.About = j.State, j.Owner, fmt.Sprintf("%s on %s", j.Job.Algorithm, j.Dataset)
+		p.May = v.rights(&j).Change
+	})
 }
 
 // changeJob cancels, pauses, resumes, shares or deletes a job.

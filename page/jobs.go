@@ -150,6 +150,9 @@ func progressText(j *protocol.JobInfo, e *remaining.Estimate) string {
 		switch {
 		case p.MostSteps > 0:
 			text += " of at most " + formatNumber(p.MostSteps)
+			if p.Steps > 0 && p.MostSteps == 2*p.Steps {
+				text += " (" + formatNumber(p.Steps) + ", and as many in a refit)"
+			}
 		case p.Steps > 0:
 			text += " of " + formatNumber(p.Steps)
 		}

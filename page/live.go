@@ -67,11 +67,18 @@ type feed struct {
 	users  int           // guarded by hub.mu
 	took   time.Duration // to make the view; only run uses it
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	shown
+	changed chan struct{} // closed after a change
+}
+
+// shown is what a feed shows. Nobody changes it.
+type shown struct {
 	now     map[string]string // the regions
-	trouble string            // why they may be out of date; empty: they are not
+	number  uint64            // of changes of the regions
+	last    []byte            // the event with the last of these changes
+	trouble string            // why the regions may be out of date; empty: they are not
 	over    bool              // true if the view does not change any more
-	changed chan struct{}     // closed after a change
 }
 
 // join returns the feed of a view, and starts it if needed. The caller calls leave at the end.
@@ -119,21 +126,35 @@ func (f *feed) run(v *visit, build viewFunc) {
 		case made.Follow == "":
 			f.pause(ctx, renderEvery)
 		default:
-			for line, err := range v.api.lines(ctx, made.Follow) {
-				if err != nil && ctx.Err() == nil {
-					f.publish(nil, asError(err).Text, false)
-				}
-				if len(line) == 0 {
-					continue
-				}
-				if again, over := f.show(v, build); again == nil || over {
-					break
-				}
-				f.pause(ctx, renderApart)
+			if f.await(v, made.Follow, build) == nil {
+				f.pause(ctx, againAfter) // the leader has changed, or everything is over
+				continue
 			}
-			f.pause(ctx, againAfter) // the stream has ended because the leader has changed, or everything is over
+			// Perhaps the leader is away, which the view then says, or it serves too many streams.
+			if _, over := f.show(v, build); over {
+				return
+			}
+			f.pause(ctx, renderEvery)
 		}
 	}
+}
+
+// await makes the view again after each line of a stream, until the stream ends, which may be with an error, or until
+// the view cannot be made.
+func (f *feed) await(v *visit, stream string, build viewFunc) error {
+	for line, err := range v.api.lines(v.Context(), stream) {
+		if err != nil {
+			return err
+		}
+		if len(line) == 0 {
+			continue
+		}
+		if made, over := f.show(v, build); made == nil || over {
+			return nil
+		}
+		f.pause(v.Context(), renderApart)
+	}
+	return nil
 }
 
 // show makes the view and publishes it, or the error. The view is nil after an error. over is true if it does not
@@ -179,12 +200,28 @@ func (f *feed) pause(ctx context.Context, d time.Duration) {
 func (f *feed) publish(now map[string]string, trouble string, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now != nil {
-		f.now = now
+	next := f.shown
+	next.trouble, next.over = trouble, over
+	if fresh := changes(f.now, now); len(fresh) > 0 {
+		next.now, next.last = now, event("regions", fresh)
+		next.number++
+	} else if trouble == f.trouble && over == f.over {
+		return
 	}
-	f.trouble, f.over = trouble, over
+	f.shown = next
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// changes returns the regions that have changed.
+func changes(before, now map[string]string) map[string]string {
+	fresh := make(map[string]string)
+	for id, text := range now {
+		if was, known := before[id]; !known || was != text {
+			fresh[id] = text
+		}
+	}
+	return fresh
 }
 
 // follow answers with the changes of a view as server-sent events. The event "regions" has the live regions that have
@@ -199,32 +236,29 @@ func (s *site) follow(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
 	conn := http.NewResponseController(w)
 	fmt.Fprint(w, "retry: 2000\n\n")
-	sent, trouble := map[string]string(nil), ""
+	var sent shown
 	for {
 		f.mu.Lock()
-		now, said, over, changed := f.now, f.trouble, f.over, f.changed
+		now, changed := f.shown, f.changed
 		f.mu.Unlock()
-		var err error
-		if said != trouble {
-			err = event(w, "trouble", said)
-			trouble = said
+		var b []byte
+		if now.number == sent.number+1 {
+			b = append(b, now.last...)
+		} else if now.number > sent.number {
+			b = event("regions", changes(sent.now, now.now))
 		}
-		fresh := map[string]string{}
-		for id, text := range now {
-			if sent[id] != text {
-				fresh[id] = text
-			}
+		if now.trouble != sent.trouble {
+			b = append(b, event("trouble", now.trouble)...)
 		}
-		if sent = now; len(fresh) > 0 && err == nil {
-			err = event(w, "regions", fresh)
+		if now.over {
+			b = append(b, event("over", true)...)
 		}
-		if over && err == nil {
-			err = event(w, "over", true)
-		}
-		if err != nil || conn.Flush() != nil || over {
+		sent = now
+		if _, err := w.Write(b); err != nil || conn.Flush() != nil || now.over {
 			return
 		}
 		alive := time.NewTimer(aliveEvery)
+		var err error
 		select {
 		case <-r.Context().Done():
 		case <-changed:
@@ -237,12 +271,12 @@ func (s *site) follow(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	}
 }
 
-// event writes a server-sent event with a JSON value.
-func event(w http.ResponseWriter, name string, value any) error {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, b)
-	return err
+// event returns a server-sent event with a text or with texts by name.
+func event(name string, value any) []byte {
+	b := bytes.NewBufferString("event: " + name + "\ndata: ")
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false) // each < of a region would have six bytes
+	_ = e.Encode(value)    // these values can always be encoded
+	b.WriteByte('\n')
+	return b.Bytes()
 }

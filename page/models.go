@@ -2,13 +2,13 @@ package page
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -75,8 +75,11 @@ func modelView(v *visit) (*view, error) {
 	p.May = v.may("DELETE /v1/models/{job...}", m.Owner)
 	p.Others = len(p.JobInfo.Models) - 1
 	if p.Others < 1 { // otherwise the measures are means over several models
-		for _, name := range slices.Sorted(maps.Keys(p.JobInfo.Measures)) {
-			p.Measures = append(p.Measures, setting{name, formatNumber(p.JobInfo.Measures[name])})
+		for _, name := range measures.Names() {
+			if value, known := p.JobInfo.Measures[name]; known {
+				m, _ := measures.Find(name)
+				p.Measures = append(p.Measures, setting{m.Title, formatNumber(value)})
+			}
 		}
 	}
 	p.Settings = givenOf(p.JobInfo)

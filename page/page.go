@@ -133,8 +133,9 @@ type frame struct {
 	Caller *access.Caller
 	Path   string // of the view, with its query, below Root
 	Others []string
-	Error  *Error // in place of the view
-	Away   bool   // true if the caller is not known, or must wait: no view can be shown
+	Error  *Error   // in place of the view
+	List   *section // the list that has what was not found; nil: there is none
+	Away   bool     // true if the caller is not known, or must wait: no view can be shown
 }
 
 // serve answers with a page.
@@ -144,6 +145,9 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	if err != nil {
 		f.Error = asError(err)
 		f.view = &view{Title: f.Error.Title(), Still: true, Status: f.Error.Status}
+		if f.Error.Status == http.StatusNotFound {
+			f.List = s.listFor(f.Path)
+		}
 	}
 	if s.Folder == "" {
 		f.Others = s.others(r)
@@ -269,6 +273,17 @@ func (s *site) Sections() []section {
 		section{"submit", "Submit"})
 }
 
+// listFor returns the section that a path belongs to; nil: it belongs to none.
+func (s *site) listFor(path string) *section {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	for _, one := range s.Sections() {
+		if one.Path == first && first != "submit" {
+			return &one
+		}
+	}
+	return nil
+}
+
 // parse reads the templates. Each view has the parts of layout.html and parts.html.
 func (s *site) parse() map[string]*template.Template {
 	base := template.Must(template.New("").Funcs(s.functions()).ParseFS(files, "templates/layout.html",
@@ -306,7 +321,7 @@ func (s *site) functions() template.FuncMap {
 		"endlive": func() template.HTML { return liveEnd },
 		"time":    formatTime, "seconds": formatSeconds, "number": formatNumber,
 		"dict": dict, "bytes": formatBytes, "moment": func(unix float64) string { return formatTime(int64(unix)) },
-		"event": eventNumber,
+		"event": eventNumber, "failure": failureOf,
 		"shell": shellword.Quote, "brief": protocol.Brief, "count": counted, "percent": formatPercent,
 		"digest":   func(text string) string { return text[:min(len(text), 12)] },
 		"fraction": func(j protocol.JobInfo) float64 { return fractionOf(&j) },
@@ -347,3 +362,15 @@ func escapePath(text string) string {
 
 // Title names the kind of error.
 func (e *Error) Title() string { return cmp.Or(http.StatusText(e.Status), "Error") }
+
+// notFound begins the text of an error of the API. The title of the page says the same.
+const notFound = "not found: "
+
+// Sentence is the text of the error as a sentence.
+func (e *Error) Sentence() string {
+	text := capital(strings.TrimPrefix(e.Text, notFound))
+	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".:!?") {
+		text += "."
+	}
+	return text
+}

@@ -85,12 +85,15 @@ func (r *real) get(path string, status int, want ...string) string {
 	return r.check("GET "+path, r.ask(r.page, http.MethodGet, "/ui"+path, "", ""), status, want)
 }
 
-// post sends a form. The answer must have all of some texts.
+// post sends a form, and follows the answer to the form with the same values. The page must have all of some texts.
 func (r *real) post(path string, form url.Values, status int, want ...string) string {
 	r.t.Helper()
 	w := r.ask(r.page, http.MethodPost, "/ui"+path, "application/x-www-form-urlencoded", form.Encode())
 	if status == http.StatusSeeOther && w.Code == status {
 		return w.Header().Get("Location")
+	}
+	if to := w.Header().Get("Location"); w.Code == http.StatusSeeOther && strings.HasPrefix(to, "/ui/submit") {
+		w = r.ask(r.page, http.MethodGet, to, "", "")
 	}
 	return r.check("POST "+path, w, status, want)
 }
@@ -167,7 +170,7 @@ func TestMistakesAtFields(t *testing.T) {
 		want []string
 	}{
 		{"two fields", form("trees", "many", "depth", "99", "name", "keep-me"), []string{`href="#f-trees"`, `id="e-depth"`,
-			`"many" is not a whole number`, `value="keep-me"`, `value="T"`, "Nothing was submitted"}},
+			`"many" is not a whole number`, `value="keep-me"`, "Nothing was submitted"}},
 		{"hidden fields", form("measures", "most"), []string{`<details open>`, `id="e-measures"`}},
 		{"the dataset decides", form("test_fraction", "", "folds", "500"), []string{`id="e-folds"`, "500 folds are too many"}},
 		{"keys that exclude each other", form("folds", "3"), []string{`id="e-test_fraction"`}},
@@ -253,6 +256,65 @@ func TestSpecs(t *testing.T) {
 	r.post("/submit/spec", study, http.StatusSeeOther)
 }
 
+// TestAddressOfForm: a form that was checked or refused has an address, so that browsers can come back to it. It has no
+// token. The cluster checks nothing that a page of another site asks for.
+func TestAddressOfForm(t *testing.T) {
+	r := newReal(t)
+	spec := "algorithm: ldlf\ndataset: art\ntrees: 3\n"
+	for path, c := range map[string]struct {
+		form url.Values
+		text string
+	}{
+		"/submit":      {form("check", "true", "name", "checked"), "nothing was submitted yet"},
+		"/submit?":     {form("trees", "many"), "Nothing was submitted"},
+		"/submit/spec": {url.Values{"spec": {spec}, "check": {"true"}, "token": {"T"}}, "nothing was submitted yet"},
+		"/submit/spec?": {url.Values{"spec": {"algorithm: ldlf\ndataset: art\nfolds: 500\n"}, "token": {"T"}},
+			"Nothing was submitted"},
+	} {
+		path = strings.TrimSuffix(path, "?")
+		to := r.post(path, c.form, http.StatusSeeOther)
+		if u, err := url.Parse(to); err != nil || u.Path != "/ui"+path || u.Query().Has("token") {
+			t.Errorf("%s leads to %s, %v", path, to, err)
+		}
+		for site, shown := range map[string]bool{"": true, "none": true, "same-origin": true, "same-site": false,
+			"cross-site": false} {
+			in := httptest.NewRequest(http.MethodGet, to, nil)
+			in.Header.Set("Sec-Fetch-Site", site)
+			w := httptest.NewRecorder()
+			r.page.ServeHTTP(w, in.WithContext(access.With(testkit.Context(t), r.caller)))
+			if strings.Contains(w.Body.String(), c.text) != shown {
+				t.Errorf("%s from site %q: status %d, want a check: %v", to, site, w.Code, shown)
+			}
+		}
+	}
+	// Refusals that a check does not find, and long specs, are shown at once.
+	r.caller = access.Caller{Role: rights.Read, Name: "eve"}
+	r.post("/submit", form(), http.StatusUnprocessableEntity, "Nothing was submitted")
+	r.caller = access.Caller{Role: rights.Admin, Name: "ana"}
+	r.post("/submit/spec", url.Values{"spec": {"tres: 3\n" + strings.Repeat("# long\n", maxLines)}},
+		http.StatusUnprocessableEntity, "Line 1, column 1")
+	if all := r.jobs(); len(all) > 0 {
+		t.Errorf("%d jobs were submitted", len(all))
+	}
+}
+
+// maxLines are so many lines that an address cannot have them.
+const maxLines = 1000
+
+// TestNotFound: each view of something that is not there says so in one way, and leads to the list.
+func TestNotFound(t *testing.T) {
+	r := newReal(t)
+	for path, text := range map[string]string{"/jobs/none": `There is no job "none".`, "/jobs/77": `There is no job "77".`,
+		"/jobs/none/cancel": `There is no job "none".`, "/experiments/none": `There is no experiment "none".`,
+		"/experiments/none/report": `There is no experiment "none".`, "/datasets/none": `There is no dataset "none".`,
+		"/experiments/none/pause": `There is no experiment "none".`, "/models/none": `There is no model "none".`,
+		"/coordinators/none/transfer": `There is no coordinator "none".`} {
+		section := strings.Split(path, "/")[1]
+		r.get(path, http.StatusNotFound, text, `<a href="/ui/`+section+`">List of `+section+`</a>`)
+	}
+	r.get("/none", http.StatusNotFound, "There is no page /ui/none.")
+}
+
 // TestOtherAlgorithm: if somebody chooses another algorithm and submits, the form first shows the settings of that one.
 func TestOtherAlgorithm(t *testing.T) {
 	r := newReal(t)
@@ -291,7 +353,7 @@ func TestCompare(t *testing.T) {
 		http.StatusSeeOther)
 	study := r.jobs()[0].Name
 	body := r.get("/compare?job=one&job=two&job=one&job=none&job="+study+"&job="+url.QueryEscape(hostile), http.StatusOK,
-		"Job none is left out", "runs of experiment x", "1 settings differ", hostile)
+		"Job none is left out", "runs of experiment x", "1 setting that differs", hostile)
 	differ, _, _ := strings.Cut(body[strings.Index(body, `class="differ"`):], "</table>")
 	if !strings.Contains(differ, "trees") || strings.Contains(differ, "depth") {
 		t.Errorf("settings that differ: %s", differ)

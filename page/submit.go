@@ -51,10 +51,18 @@ type checkedJob struct {
 // offeredDatasets is how many datasets the form lists.
 const offeredDatasets = 50
 
-// submitView shows the form. Its query has values for the fields, or like, a job to take them from.
+// submitView shows the form. Its query has values for the fields, or like, a job to take them from. With check, the
+// cluster checks the job.
 func submitView(v *visit) (*view, error) {
 	values, like := v.URL.Query(), v.URL.Query().Get("like")
 	values.Del("token") // a form has its own, however its address came to be
+	if v.checks() {
+		p, err := checkJob(v, values)
+		if err != nil {
+			return nil, err
+		}
+		return p.shown(), nil
+	}
 	if like != "" {
 		var j protocol.JobInfo
 		if err := v.get("/v1/jobs/"+url.PathEscape(like), nil, &j); err != nil {
@@ -80,7 +88,40 @@ func submitView(v *visit) (*view, error) {
 		return nil, err
 	}
 	p.Like = like
+	if shown := values.Get("shown"); shown != "" && shown != p.Algorithm && values.Has("unsent") {
+		p.Note = "Nothing was submitted yet: the form had the settings of another algorithm. These are the settings of " +
+			p.Algorithm + "."
+	}
 	return p.shown(), nil
+}
+
+// checks reports whether a visit asks for a check of the values in its address. Pages of other sites cannot have the
+// cluster check something.
+func (v *visit) checks() bool {
+	site := v.Header.Get("Sec-Fetch-Site") // empty: no browser has sent it
+	return v.URL.Query().Get("check") != "" && (site == "" || site == "none" || site == "same-origin")
+}
+
+// maxAddress bounds the bytes of an address that has the values of a form. Many proxies refuse addresses of 8 KiB.
+const maxAddress = 6 << 10
+
+// formAddress returns the address of a form with values, below Root. A browser can show it again, and users can share
+// it. It is empty if it would be too long.
+func formAddress(path string, values url.Values, more string) string {
+	query := make(url.Values)
+	for key := range values {
+		if text := values.Get(key); strings.TrimSpace(text) != "" {
+			query.Set(key, text)
+		}
+	}
+	for _, key := range []string{"token", "check", "unsent"} {
+		query.Del(key)
+	}
+	query.Set(more, "true")
+	if path += "?" + query.Encode(); len(path) > maxAddress {
+		return ""
+	}
+	return path
 }
 
 // numbered matches the name that another makes.
@@ -177,18 +218,8 @@ func (p *submitPage) ErrorOf(name string) string {
 	return ""
 }
 
-// submitJob submits or checks the job of the form. If there are mistakes, it shows the form again with its values.
-func submitJob(v *visit) (to string, err error) {
-	values := v.PostForm
-	if shown := values.Get("shown"); shown != "" && shown != values.Get("algorithm") {
-		p, err := newSubmitPage(v, values)
-		if err != nil {
-			return "", err
-		}
-		p.Note = "Nothing was submitted yet: the form had the settings of another algorithm. These are the settings of " +
-			values.Get("algorithm") + "."
-		return "", &again{p.shown()}
-	}
+// requestOf reads the submission of a form. It returns all mistakes that show without the cluster.
+func requestOf(values url.Values) (protocol.SubmitRequest, []mistake) {
 	s, mistakes := specOf(values)
 	if s.Dataset == "" {
 		mistakes = append(mistakes, mistake{"dataset", "choose a dataset"})
@@ -202,26 +233,68 @@ func submitJob(v *visit) (to string, err error) {
 			r.Audit = value.(float64)
 		}
 	}
+	return r, mistakes
+}
+
+// checkJob makes the form with the result of a check: mistakes, or what a submission would make.
+func checkJob(v *visit, values url.Values) (*submitPage, error) {
+	r, mistakes := requestOf(values)
 	var answer protocol.JobInfo
-	check := values.Get("check") != ""
 	if len(mistakes) == 0 {
-		err := v.submit("/v1/jobs", check, values.Get("token"), &r, &answer)
-		known, refused := errors.AsType[*Error](err)
-		switch {
-		case err == nil && !check:
-			return "/jobs/" + strconv.FormatUint(answer.ID, 10), nil
-		case refused:
-			mistakes = append(mistakes, refusalOf(known, &s))
-		case err != nil:
-			return "", err
+		err := v.submit("/v1/jobs", true, "", &r, &answer)
+		if known, refused := errors.AsType[*Error](err); refused {
+			mistakes = append(mistakes, refusalOf(known, &r.Spec))
+		} else if err != nil {
+			return nil, err
 		}
 	}
 	p, err := newSubmitPage(v, values)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if p.Mistakes = mistakes; len(mistakes) == 0 {
-		p.Check = &checkedJob{specText(&s), resolvedOf(&answer), &answer}
+		p.Check = &checkedJob{specText(&r.Spec), resolvedOf(&answer), &answer}
+	}
+	return p, nil
+}
+
+// submitJob submits or checks the job of the form. A check, or a submission with mistakes, leads to the address of the
+// form with these values, whose view checks them. If a check would not find why the submission was refused, or if the
+// address were too long, it shows the form at once.
+func submitJob(v *visit) (to string, err error) {
+	values := v.PostForm
+	if shown := values.Get("shown"); shown != "" && shown != values.Get("algorithm") {
+		if to = formAddress("/submit", values, "unsent"); to == "" {
+			return "", &Error{Status: http.StatusRequestURITooLong, Text: "Nothing was submitted: the form had the settings " +
+				"of another algorithm. Go back, and choose \"Show the settings of another algorithm\"."}
+		}
+		return to, nil
+	}
+	check := values.Get("check") != ""
+	if to = formAddress("/submit", values, "check"); check && to != "" {
+		return to, nil
+	}
+	var refused mistake
+	if r, mistakes := requestOf(values); !check && len(mistakes) == 0 {
+		var answer protocol.JobInfo
+		err := v.submit("/v1/jobs", false, values.Get("token"), &r, &answer)
+		if err == nil {
+			return "/jobs/" + strconv.FormatUint(answer.ID, 10), nil
+		}
+		known, ok := errors.AsType[*Error](err)
+		if !ok {
+			return "", err
+		}
+		refused = refusalOf(known, &r.Spec)
+	}
+	p, err := checkJob(v, values)
+	switch {
+	case err != nil:
+		return "", err
+	case len(p.Mistakes) > 0 && to != "":
+		return to, nil
+	case len(p.Mistakes) == 0 && refused.Text != "":
+		p.Mistakes, p.Check = []mistake{refused}, nil
 	}
 	return "", &again{p.shown()}
 }

@@ -36,10 +36,21 @@ type specMistake struct {
 // specFile names the spec in errors and reports.
 const specFile = "spec.yaml"
 
-// specView shows the form.
+// specView shows the form. With check in its address, the cluster checks the spec.
 func specView(v *visit) (*view, error) {
-	p := &specPage{Spec: v.URL.Query().Get("spec"), Token: rand.Text(), Values: v.URL.Query()}
+	p := newSpecPage(v.URL.Query())
+	p.Token = rand.Text() // a form has its own, however its address came to be
+	if v.checks() {
+		if _, err := p.send(v, true); err != nil {
+			return nil, err
+		}
+	}
 	return p.shown(), nil
+}
+
+func newSpecPage(values url.Values) *specPage {
+	return &specPage{Spec: strings.ReplaceAll(values.Get("spec"), "\r\n", "\n"), Token: values.Get("token"),
+		Values: values}
 }
 
 func (p *specPage) shown() *view {
@@ -53,26 +64,42 @@ func (p *specPage) shown() *view {
 // ofExperiment finds the keys that only the spec of an experiment has.
 var ofExperiment = regexp.MustCompile(`(?m)^\{?\s*["']?(methods|datasets)["']?\s*:`)
 
-// submitSpec submits the job or the experiment of a pasted spec, or checks it. With mistakes, it shows the form again.
+// submitSpec submits the job or the experiment of a pasted spec, or checks it. As submitJob, it leads to an address if
+// the form is shown again.
 func submitSpec(v *visit) (to string, err error) {
-	values := v.PostForm
-	p := &specPage{Spec: strings.ReplaceAll(values.Get("spec"), "\r\n", "\n"), Token: values.Get("token"), Values: values}
-	switch {
-	case strings.TrimSpace(p.Spec) == "":
-		p.Mistakes = []specMistake{{Text: "the spec is empty"}}
-	case ofExperiment.MatchString(p.Spec):
-		to, err = p.submitExperiment(v)
-	default:
-		to, err = p.submitJob(v)
+	p, check := newSpecPage(v.PostForm), v.PostForm.Get("check") != ""
+	address := formAddress("/submit/spec", v.PostForm, "check")
+	if check && address != "" {
+		return address, nil
 	}
-	if to != "" || err != nil {
+	if to, err = p.send(v, check); to != "" || err != nil {
 		return to, err
+	}
+	if checked := newSpecPage(v.PostForm); !check && address != "" {
+		if _, err := checked.send(v, true); err != nil {
+			return "", err
+		}
+		if len(checked.Mistakes) > 0 {
+			return address, nil
+		}
 	}
 	return "", &again{p.shown()}
 }
 
+// send submits or checks the spec. If to is empty, the form is to be shown, with what was found.
+func (p *specPage) send(v *visit, check bool) (to string, err error) {
+	switch {
+	case strings.TrimSpace(p.Spec) == "":
+		p.Mistakes = []specMistake{{Text: "the spec is empty"}}
+		return "", nil
+	case ofExperiment.MatchString(p.Spec):
+		return p.submitExperiment(v, check)
+	}
+	return p.submitJob(v, check)
+}
+
 // submitJob submits the spec of a job. An empty path says that the form is shown again.
-func (p *specPage) submitJob(v *visit) (to string, err error) {
+func (p *specPage) submitJob(v *visit, check bool) (to string, err error) {
 	f, err := spec.Parse(specFile, []byte(p.Spec), "")
 	if err != nil {
 		p.mistaken(err)
@@ -83,7 +110,6 @@ func (p *specPage) submitJob(v *visit) (to string, err error) {
 		return "", nil
 	}
 	var answer protocol.JobInfo
-	check := p.Values.Get("check") != ""
 	r := protocol.SubmitRequest{Spec: f.Spec, Shared: p.Values.Get("shared") == "true"}
 	err = v.submit("/v1/jobs", check, p.Token, &r, &answer)
 	if e, refused := errors.AsType[*Error](err); refused {
@@ -101,12 +127,11 @@ func (p *specPage) submitJob(v *visit) (to string, err error) {
 }
 
 // submitExperiment submits the spec of an experiment. An empty path says that the form is shown again.
-func (p *specPage) submitExperiment(v *visit) (to string, err error) {
+func (p *specPage) submitExperiment(v *visit, check bool) (to string, err error) {
 	has := func(name string) bool { return p.Values.Get(name) == "true" }
 	r := protocol.ExperimentRequest{File: specFile, Spec: p.Spec, KeepModels: has("keep_models"),
 		RetryFailed: has("retry_failed"), LeaveOut: has("leave_out"), Shared: has("shared")}
 	p.Plan = new(protocol.ExperimentPlan)
-	check := p.Values.Get("check") != ""
 	err = v.submit("/v1/experiments", check, p.Token, &r, p.Plan)
 	e, refused := errors.AsType[*Error](err)
 	switch {

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/incomldl"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/ldl4c"
+	"github.com/coppice-ldl/coppice/algorithms/ldlboost"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/algorithms/ldlhr"
 	"github.com/coppice-ldl/coppice/algorithms/ldllc"
@@ -79,6 +80,7 @@ var all = sync.OnceValue(func() []algorithms.Algorithm {
 		ranking.New(),
 		ldlogitboost.New(),
 		aosoldlogitboost.New(),
+		ldlboost.New(),
 		aaknn.New(),
 		gldknn.New(),
 		gldbfgs.New(),
@@ -260,6 +262,7 @@ var measured = map[string][len(MeasuredSamples)][2]float64{
 	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
 	"ldlogitboost":      {{0.2186, 30.3}},
 	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},
+	"ldlboost":          {{0.2453, 9.36}},
 	"aa-knn":            {{0.6865, 0.17}, {0.5244, 15.5}},
 	"ldsvr":             {{0.1213, 0.45}, {0.1132, 7.02}, {0.1147, 71.8}},
 	"ndf":               {{0.5232, 0.96}, {0.5440, 19.3}},

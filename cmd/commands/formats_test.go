@@ -225,7 +225,7 @@ func writeFormats(t *testing.T, dir string) {
 		switch {
 		case a == "rf" || a == "structrf": // the default of 50 trees makes a large file
 			args = append(args, "--data", data, "--set", "trees=2")
-		case strings.HasSuffix(a, "ldlogitboost"):
+		case strings.HasSuffix(a, "boost"):
 			args = append(args, "--data", data, "--set", "rounds=3")
 		case a == "ensemble":
 			args = append(args, "--data", data, "--set", "members=sa-bfgs,aa-knn")

@@ -29,6 +29,7 @@ type Cmd struct {
 	Enhance  enhanceCmd  `cmd:"" help:"Make label distributions of logical labels, and compare them with the true distributions."`
 	Generate generateCmd `cmd:"" help:"Write a generated dataset to a file."`
 	Mask     maskCmd     `cmd:"" help:"Write a data file without some of its label degrees, for experiments with incomplete labels."`
+	Fetch    fetchCmd    `cmd:"" help:"Fetch public datasets by name."`
 	Patches  patchesCmd  `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
 }
 

@@ -37,7 +37,7 @@ func TestExplainedSums(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	for algorithm, settings := range map[string][]string{"rf": {"trees=10"}, "structrf": {"trees=10"},
-		"ldlogitboost": {"rounds=8"}, "aoso-ldlogitboost": {"rounds=8"}} {
+		"ldlogitboost": {"rounds=8"}, "aoso-ldlogitboost": {"rounds=8"}, "ldlboost": {"rounds=8"}} {
 		data, model := explainable(t, dir, "leaves", "100", algorithm, settings...)
 		out := filepath.Join(dir, algorithm+".npz")
 		var got explanation

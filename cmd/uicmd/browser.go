@@ -15,10 +15,10 @@ import (
 // openWithin is how long the program that opens a browser may take to fail.
 const openWithin = 2 * time.Second
 
-// openOrSay opens an address in a browser. If that does not work, a note says what to do.
-func openOrSay(a *cli.App, url string) {
+// openOrSay opens an address in a browser. If that does not work, a note says what to do with another address.
+func openOrSay(a *cli.App, url, other string) {
 	if err := openBrowser(url); err != nil {
-		a.Note("no browser was opened (%v); open %s in a browser", err, url)
+		a.Note("no browser was opened (%v); open %s in a browser", err, other)
 	}
 }
 

@@ -73,7 +73,7 @@ func (c *OpenCmd) Run(a *cli.App) error {
 		a.Note("the page asks for a token; coppice token create makes one")
 	}
 	if !c.Print {
-		openOrSay(a, address)
+		openOrSay(a, address, address)
 	}
 	return nil
 }

@@ -68,16 +68,17 @@ func (c *UICmd) Run(a *cli.App) error {
 	mux.Handle("/{$}", http.RedirectHandler(page.Root, http.StatusSeeOther))
 	mux.Handle("/", page.Handler(page.Config{API: folder, Folder: folder.Dir(),
 		Log: slog.New(slog.DiscardHandler)}))
-	server := &http.Server{Handler: guard(mux), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor,
+	in := newEntry(l)
+	server := &http.Server{Handler: guard(in.protect(mux)), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor,
 		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
-	shown := pageAt{"http://" + l.Addr().String() + page.Root, folder.Dir()}
+	shown := pageAt{in.address(l, in.token), folder.Dir()}
 	err = a.Print(shown, func(w io.Writer) { fmt.Fprintln(w, shown.URL) })
 	if err == nil {
 		a.Note("the page shows %s until an interrupt (Ctrl-C)", folder.Dir())
 		if !c.NoBrowser {
-			openOrSay(a, shown.URL)
+			openOrSay(a, in.address(l, in.once), shown.URL)
 		}
 		select {
 		case <-a.Ctx.Done():

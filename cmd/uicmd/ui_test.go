@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +88,70 @@ func body(t *testing.T, method, url, host string) (int, string) {
 	return answer.StatusCode, string(b)
 }
 
+// letIn gives the default client the cookies of a browser that has opened an address.
+func letIn(t *testing.T, url string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	http.DefaultClient.Jar = jar
+	t.Cleanup(func() { http.DefaultClient.Jar = nil })
+	if status, text := body(t, "GET", url, ""); status != 200 || !strings.Contains(text, "</html>") {
+		t.Fatalf("status %d: %s", status, text)
+	}
+}
+
+// TestEntry: without the token of the printed address, or the cookie that a browser gets for it, nothing is shown. The
+// token of the browser that the command opens counts once, since other users see the lines of commands.
+func TestEntry(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	e := newEntry(l)
+	h := e.protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	get := func(path, cookie string) *http.Response {
+		r := httptest.NewRequest("GET", path, nil)
+		if cookie != "" {
+			r.AddCookie(&http.Cookie{Name: e.name, Value: cookie})
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Result()
+	}
+	for _, path := range []string{"/", "/ui", "/v1/models", "/ui/live/jobs", "/ui/static/x/page.css", "/ui?token=",
+		"/ui?token=" + e.cookie, "/ui?token=" + e.token[1:]} {
+		for _, cookie := range []string{"", e.token, e.once, "x"} {
+			if r := get(path, cookie); r.StatusCode != http.StatusForbidden || len(r.Cookies()) > 0 {
+				t.Errorf("%s with the cookie %q: %s", path, cookie, r.Status)
+			}
+		}
+		if r := get(path, e.cookie); r.StatusCode >= 400 {
+			t.Errorf("%s with the cookie: %s", path, r.Status)
+		}
+	}
+	for i, status := range []int{http.StatusSeeOther, http.StatusForbidden} {
+		if r := get("/ui/jobs?token="+e.once+"&by=seconds", ""); r.StatusCode != status {
+			t.Errorf("the token that counts once, time %d: %s", i+1, r.Status)
+		}
+	}
+	for range 2 {
+		r := get("/ui/jobs?by=seconds&token="+e.token, "")
+		if to := r.Header.Get("Location"); r.StatusCode != http.StatusSeeOther || to != "/ui/jobs?by=seconds" {
+			t.Errorf("the token leads to %q: %s", to, r.Status)
+		}
+		if c := r.Cookies(); len(c) != 1 || c[0].Value != e.cookie || !c[0].HttpOnly ||
+			c[0].SameSite != http.SameSiteLaxMode {
+			t.Errorf("cookies %v", c)
+		}
+	}
+	if r := get("//evil.example/x?token="+e.token, ""); strings.HasPrefix(r.Header.Get("Location"), "//") {
+		t.Errorf("the token leads to %q", r.Header.Get("Location"))
+	}
+}
+
 // TestUI: the command shows what is in a folder until an interrupt, which ends open streams, too. Other hosts and
 // requests that change something are refused.
 func TestUI(t *testing.T) {
@@ -96,7 +162,8 @@ func TestUI(t *testing.T) {
 		"settings: {k: 3}}]\n")
 	cmdtest.Works(t, "experiment", "run", spec, "--local")
 	s := show(t, nil, dir, "--no-browser")
-	root := strings.TrimSuffix(s.url, "/ui")
+	root, _, _ := strings.Cut(s.url, "/ui?token=")
+	letIn(t, s.url)
 	for path, says := range map[string]string{"/ui": dir, "/": dir, "/ui/jobs/1": "one", "/v1/experiments/e": `"state":"done"`,
 		"/v1/models": `"name":"one"`, "/v1/experiments/e/report?format=fragment": "aa-knn"} {
 		if status, text := body(t, "GET", root+path, ""); status != 200 || !strings.Contains(text, says) {
@@ -108,8 +175,9 @@ func TestUI(t *testing.T) {
 		t.Errorf("%d bytes were downloaded, %v", len(model), err)
 	}
 	port := root[strings.LastIndexByte(root, ':'):]
-	for host, status := range map[string]int{"evil.example" + port: 421, "localhost" + port: 200, "LOCALHOST." + port: 200,
-		"127.9.9.9": 200, "[::1]" + port: 200, "10.0.0.1" + port: 421, "localhost.evil.example": 421} {
+	// The client has a cookie for the printed host only.
+	for host, status := range map[string]int{"evil.example" + port: 421, "localhost" + port: 403, "LOCALHOST." + port: 403,
+		"127.9.9.9": 403, "[::1]" + port: 403, "10.0.0.1" + port: 421, "localhost.evil.example": 421} {
 		if got, text := body(t, "GET", root+"/v1/jobs", host); got != status {
 			t.Errorf("%s: status %d: %.200s", host, got, text)
 		}
@@ -183,7 +251,9 @@ func TestBrowser(t *testing.T) {
 	s := show(t, opener(t, "echo \"$@\" > "+opened+".tmp && mv "+opened+".tmp "+opened), t.TempDir())
 	testkit.Until(t, "the program of the browser is called", func() bool {
 		b, err := os.ReadFile(opened)
-		if err == nil && strings.TrimSpace(string(b)) != s.url {
+		root, token, _ := strings.Cut(s.url, "=")
+		own, once, _ := strings.Cut(strings.TrimSpace(string(b)), "=")
+		if err == nil && (own != root || once == token || len(once) != len(token)) {
 			t.Errorf("%s was opened, not %s", b, s.url)
 		}
 		return err == nil

@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
@@ -325,6 +328,38 @@ func TestStreamsAreBounded(t *testing.T) {
 	s.follow("").next()
 	second.body.Close()
 	testkit.Until(t, "room again", func() bool { return g.open.inUse() == 1 })
+}
+
+// TestOpenPagesAreBounded: open pages that are live have a limit of their own, so that other clients find room.
+func TestOpenPagesAreBounded(t *testing.T) {
+	block := make(chan struct{})
+	g := newGuard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-block }),
+		Limits{Requests: 20, Streams: 9, Pages: 4, Bodies: 1 << 20}, time.Minute)
+	var all sync.WaitGroup
+	ask := func(path, name string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", path, nil)
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, r.WithContext(access.With(t.Context(), access.Caller{Name: name, Role: rights.Read})))
+		return w
+	}
+	for i := range 4 {
+		all.Go(func() { ask("/ui/live/jobs", fmt.Sprint("u", i)) })
+	}
+	testkit.Until(t, "open pages", func() bool { return g.pages.inUse() == 4 })
+	if w := ask("/ui/live/jobs", "v"); w.Code != 503 || !strings.Contains(w.Body.String(), "4 open pages that are live") {
+		t.Errorf("one page too many: %d %s", w.Code, w.Body)
+	}
+	if g.active.inUse() != 4 || g.open.inUse() != 4 {
+		t.Errorf("a refused page keeps a place")
+	}
+	all.Go(func() { ask("/v1/jobs/1/changes", "v") })
+	all.Go(func() { ask("/ui/jobs", "v") })
+	testkit.Until(t, "another client", func() bool { return g.open.inUse() == 5 && g.active.inUse() == 6 })
+	close(block)
+	all.Wait()
+	if g.active.inUse() != 0 || g.open.inUse() != 0 || g.pages.inUse() != 0 {
+		t.Errorf("places are kept")
+	}
 }
 
 // TestHeadOfChanges: a request for the header alone is answered at once. Only the path of a stream is one.

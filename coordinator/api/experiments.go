@@ -113,7 +113,7 @@ func jobsOf(st *state.State, name string) ([]*state.Job, error) {
 	}
 	chosen, _ := choose(st.Jobs(), &protocol.JobQuery{Experiment: name})
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("experiment %s %w", name, state.ErrNotFound)
+		return nil, fmt.Errorf("%w: there is no experiment %q", state.ErrNotFound, name)
 	}
 	return chosen, nil
 }

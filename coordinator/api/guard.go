@@ -31,8 +31,9 @@ type Limits struct {
 	// Requests is how many requests are answered at once. More are refused with status
 	// 503, except urgent ones.
 	Requests int
-	// Streams is how many of these requests may be streams of changes.
-	Streams int
+	// Streams is how many of these requests may be streams of changes, and Pages how many of the streams may be of
+	// open pages: other clients find room however many pages are open.
+	Streams, Pages int
 	// Bodies is how many bytes the bodies of requests take while they are read, except blobs. A byte of JSON
 	// counts as bodyFactor bytes, which is about what it takes once it is decoded.
 	Bodies int
@@ -56,7 +57,7 @@ func Guard(h http.Handler, l Limits) http.Handler { return newGuard(h, l, paceWi
 
 func newGuard(h http.Handler, l Limits, window time.Duration) *guard {
 	return &guard{h: h, window: window, active: newShares(l.Requests), open: newShares(l.Streams),
-		bodies: newShares(l.Bodies)}
+		pages: newShares(l.Pages), bodies: newShares(l.Bodies)}
 }
 
 type guard struct {
@@ -64,6 +65,7 @@ type guard struct {
 	window time.Duration
 	active *shares // requests that are being answered, without urgent ones
 	open   *shares // streams of changes among them
+	pages  *shares // of these, of open pages
 	bodies *shares // bytes
 }
 
@@ -73,15 +75,20 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind := rights.Is(r)
 	if kind&rights.Urgent == 0 {
 		excess := ""
-		if !g.active.take(caller, 1, 0) {
-			excess = fmt.Sprintf("%d requests", g.active.most)
-		} else {
-			defer g.active.give(caller, 1)
-			if kind&rights.Stream != 0 && !g.open.take(caller, 1, 0) {
-				excess = fmt.Sprintf("%d streams of changes", g.open.most)
-			} else if kind&rights.Stream != 0 {
-				defer g.open.give(caller, 1)
+		for _, place := range []struct {
+			limit *shares
+			takes rights.Kind // requests of these kinds need a place; 0: all
+			what  string
+		}{{g.active, 0, "requests"}, {g.open, rights.Stream, "streams of changes"},
+			{g.pages, rights.Stream | rights.Page, "open pages that are live"}} {
+			if kind&place.takes != place.takes {
+				continue
 			}
+			if !place.limit.take(caller, 1, 0) {
+				excess = fmt.Sprintf("%d %s", place.limit.most, place.what)
+				break
+			}
+			defer place.limit.give(caller, 1)
 		}
 		if excess != "" {
 			conn := http.NewResponseController(w) // its errors say that r has no connection, as in tests

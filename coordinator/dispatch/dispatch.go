@@ -106,6 +106,7 @@ type Dispatcher struct {
 	mu      sync.Mutex // guards all that follows, and what schedule.Job.Step and schedule.Job.View see
 	workers *schedule.Workers
 	said    map[string]*said // what workers say of themselves, by name
+	left    speeds           // of workers that left
 	jobs    map[uint64]*Executor
 	budgets map[string]*schedule.Budgets // by ExecutorOptions.Budget.Key
 	stops   map[uint64]stop              // of jobs that are to start again
@@ -129,7 +130,8 @@ func New(cfg Config) *Dispatcher {
 		cfg: cfg, results: results, prefix: protocol.ResultsOf(results, ""), began: time.Now(),
 		lookAt:  min(cfg.Heartbeat/2, maxTick),
 		workers: schedule.NewWorkers(limits(cfg.Heartbeat), cfg.Quarantined),
-		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
+		said:    make(map[string]*said), left: make(speeds),
+		jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
 		stops: make(map[uint64]stop), warned: make(map[string]time.Time), verifies: make(chan struct{}, 1),
 		failed: make(chan error, 1),
 	}
@@ -268,6 +270,7 @@ func (d *Dispatcher) expire(now time.Time) {
 		}
 		gone = d.workers.Expire(now)
 		for _, name := range gone {
+			d.left.keep(name, d.said[name], now)
 			delete(d.said, name)
 		}
 		maps.DeleteFunc(d.stops, func(_ uint64, s stop) bool { return now.Sub(s.at) > soon }) // too old to be told

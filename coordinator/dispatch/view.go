@@ -17,15 +17,50 @@ import (
 const (
 	maxKinds = 16 // kinds of tasks
 	maxLate  = 10 * time.Second
+	// speedKept is how long the speed of a worker is kept that left, and maxLeft of how many.
+	speedKept = 10 * time.Minute
+	maxLeft   = 1000
 )
+
+// speed is how fast a worker computes.
+type speed struct {
+	tasks uint64             // that it computed during this leadership
+	mean  map[string]float64 // recent seconds of a task, by kind, smoothed
+	total map[string]float64 // seconds of all tasks, by kind
+}
+
+// left is the speed of a worker that left. A worker that lost its connection is back soon, and its first tasks would
+// say little: it also fetches data.
+type left struct {
+	speed
+	at time.Time
+}
+
+// speeds are the speeds of workers that left, by name.
+type speeds map[string]left
+
+// keep keeps the speed of a worker that leaves now, which may be nil.
+func (k speeds) keep(name string, s *said, now time.Time) {
+	maps.DeleteFunc(k, func(_ string, l left) bool { return now.Sub(l.at) > speedKept })
+	if s != nil && len(s.mean) > 0 && len(k) < maxLeft {
+		k[name] = left{s.speed, now}
+	}
+}
+
+// take returns the speed of a worker that is back, if it is still kept.
+func (k speeds) take(name string, now time.Time) (s speed) {
+	if l, known := k[name]; known && now.Sub(l.at) <= speedKept {
+		s = l.speed
+	}
+	delete(k, name)
+	return s
+}
 
 // said is what a worker says of itself, for people.
 type said struct {
+	speed
 	beat    protocol.Heartbeat
-	tasks   uint64             // that it computed during this leadership
-	mean    map[string]float64 // recent seconds of a task, by kind, smoothed
-	total   map[string]float64 // seconds of all tasks, by kind
-	lastOne time.Time          // when it computed the last of them
+	lastOne time.Time // when it computed the last task
 
 	before  string    // the process that sent full heartbeats before the last one did
 	returns int       // how often these two took turns again
@@ -72,12 +107,13 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 		Refusal: refusal, Full: b.Full, Shards: b.Holds, Leaving: b.Leaving,
 	}, now)
 	if !d.workers.Has(b.Worker) {
+		d.left.keep(b.Worker, d.said[b.Worker], now)
 		delete(d.said, b.Worker)
 		return changed, joined
 	}
 	s := d.said[b.Worker]
 	if s == nil {
-		s = new(said)
+		s = &said{speed: d.left.take(b.Worker, now)}
 		d.said[b.Worker] = s
 	}
 	was := s.beat
@@ -137,7 +173,7 @@ func (d *Dispatcher) computed(a *schedule.Computed, kind string, now time.Time) 
 }
 
 // add takes in that tasks took so many seconds each, on average.
-func (s *said) add(kind string, tasks int, seconds float64) {
+func (s *speed) add(kind string, tasks int, seconds float64) {
 	if s.mean == nil {
 		s.mean, s.total = make(map[string]float64), make(map[string]float64)
 	}
@@ -152,7 +188,7 @@ func (s *said) add(kind string, tasks int, seconds float64) {
 }
 
 // mainKind returns the kind of tasks that took most time; empty: there is none.
-func (s *said) mainKind() (kind string) {
+func (s *speed) mainKind() (kind string) {
 	for k, seconds := range s.total {
 		if kind == "" || seconds > s.total[kind] || seconds == s.total[kind] && k < kind {
 			kind = k

@@ -297,6 +297,32 @@ func TestFullHeartbeats(t *testing.T) {
 	}
 }
 
+// TestSpeedOfReturningWorker: a worker that loses its connection for a while keeps its speed, so that it is not
+// compared by its first tasks. After a long time, it does not.
+func TestSpeedOfReturningWorker(t *testing.T) {
+	l := newLab(t, never)
+	l.join("w1", 1)
+	now := time.Now()
+	for range 20 {
+		l.d.computed(&schedule.Computed{Worker: "w1", N: 1, Took: time.Second}, "step", now)
+	}
+	for _, away := range []time.Duration{time.Minute, 2 * speedKept} {
+		b := beatOf("w1")
+		b.Leaving = true
+		locked(&l.d.mu, func() { l.d.hear(b, now) })
+		if len(l.d.Workers()) != 0 {
+			t.Fatal("the worker has not left")
+		}
+		now = now.Add(away)
+		b.Leaving = false
+		locked(&l.d.mu, func() { l.d.hear(b, now) })
+		w := l.d.Workers()[0]
+		if known := w.MainKind == "step" && w.TaskSeconds["step"] == 1 && w.Tasks == 20; known != (away <= speedKept) {
+			t.Errorf("after %v, known is %+v", away, w)
+		}
+	}
+}
+
 // TestRefusedWorkers: refused workers get no tasks, and are told why, with the numbers of both sides.
 func TestRefusedWorkers(t *testing.T) {
 	l := newLab(t, quick)

@@ -21,6 +21,8 @@ type arffTable struct {
 	attributes             []arff.Attribute
 	labels                 []int        // that MEKA's relation or Mulan's list says; nil: none
 	by                     errtext.Text // what says so
+	told                   bool         // true if no option names other labels
+	answers                []int        // labels with the levels no and yes, or false and true
 }
 
 // openARFF reads the head of a file, and the list of its labels.
@@ -127,12 +129,41 @@ func (t *arffTable) refuses(column int, _ bool) errtext.Text {
 	return ""
 }
 
+// notes says where the labels come from, if it is the file or its list of labels.
+func (t *arffTable) notes() []errtext.Text {
+	if !t.told {
+		return nil
+	}
+	return []errtext.Text{"the labels are listed in " + t.by}
+}
+
+// answer returns the number of a level: 0 for no and false, 1 for yes and true, and level itself for others.
+func answer(level string) string {
+	switch strings.ToLower(level) {
+	case "no", "false":
+		return "0"
+	case "yes", "true":
+		return "1"
+	}
+	return level
+}
+
+// isAnswer reports whether an attribute has two levels, no and yes or false and true.
+func isAnswer(a *arff.Attribute) bool {
+	if a.Kind != arff.Nominal || len(a.Levels) != 2 {
+		return false
+	}
+	both := strings.ToLower(a.Levels[0] + " " + a.Levels[1])
+	return slices.Contains([]string{"no yes", "yes no", "false true", "true false"}, both)
+}
+
 // prepare takes labels from the file unless options name them, and reads nominal attributes whose levels are no numbers
-// as categories.
+// as categories. Labels with the levels no and yes are read as 0 and 1.
 func (t *arffTable) prepare(o *OpenOptions) (*OpenOptions, int) {
 	like, names := *o, t.columns()
 	l := &like.Labels
-	if t.labels != nil && !l.Single() && len(l.Columns)+len(l.Prefixes) == 0 && !o.NoLabels {
+	t.told = t.labels != nil && !l.Single() && len(l.Columns)+len(l.Prefixes) == 0 && !o.NoLabels
+	if t.told {
 		for _, i := range t.labels {
 			l.Columns = append(l.Columns, strconv.Itoa(i))
 			if flag := flagColumn(names, i); flag == names[i] {
@@ -140,12 +171,18 @@ func (t *arffTable) prepare(o *OpenOptions) (*OpenOptions, int) {
 			}
 		}
 	}
-	if o.set.schema != nil {
-		return &like, -1
-	}
 	var taken csvColumns
 	if c, err := chooseColumns(names, len(names), &like); err == nil {
 		taken = c
+	}
+	t.answers = nil
+	for _, i := range taken.labels {
+		if !l.Single() && !o.NoLabels && isAnswer(&t.attributes[i]) {
+			t.answers = append(t.answers, i)
+		}
+	}
+	if o.set.schema != nil {
+		return &like, -1
 	}
 	like.CSV.Categories = slices.Clone(o.CSV.Categories)
 	listed, _ := findColumns(names, len(names), o.CSV.Categories) // errors come later
@@ -166,6 +203,7 @@ func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecor
 	}
 	defer file.Close()
 	r := &csvRecords{file: t.called, from: file}
+	var own []string // the reader keeps parts of its record
 	for n := 0; ; n++ {
 		record, line, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -178,7 +216,13 @@ func (t *arffTable) each(_, _ []bool, f func(n int, record []string, r *csvRecor
 		if err != nil {
 			return pathError(t.called, t.failed(err))
 		}
-		r.line = line
+		if r.line = line; len(t.answers) > 0 {
+			own = append(own[:0], record...)
+			for _, i := range t.answers {
+				own[i] = answer(own[i])
+			}
+			record = own
+		}
 		if err := f(n, record, r); err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) err
 // notes says how the file is read. It knows nothing of the columns yet.
 func (s *csvSource) notes() []errtext.Text {
 	if s.table != nil {
-		return s.info.Notes
+		return append(s.info.Notes, s.table.notes()...)
 	}
 	d, between, before := &s.dialect, "blanks", "a point"
 	if d.delimiter != ' ' {

@@ -164,6 +164,8 @@ func sameColumns(a, b *parquet.File) error {
 	return nil
 }
 
+func (t *parquetTable) notes() []errtext.Text { return nil }
+
 func (t *parquetTable) columns() []string { return t.names }
 
 // advice says how to write values that cannot be read in another way.

@@ -342,6 +342,8 @@ type table interface {
 	each(used, asText []bool, f func(n int, record []string, r *csvRecords) error) error
 	// prepare returns o with what the file says of its columns, and the number of rows or -1.
 	prepare(o *OpenOptions) (*OpenOptions, int)
+	// notes says what prepare took from the file.
+	notes() []errtext.Text
 }
 
 // isMissing reports whether a field of a row is missing.

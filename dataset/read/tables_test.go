@@ -318,6 +318,9 @@ func TestLabelsOfARFF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if notes := fmt.Sprint(src.Info().Notes); !strings.Contains(notes, "the labels are listed in "+list) {
+		t.Errorf("notes %s", notes)
+	}
 	if names := src.Info().LabelNames; !slices.Equal(names, []string{"sad", "calm"}) {
 		t.Errorf("labels %q", names)
 	}
@@ -332,6 +335,46 @@ func TestLabelsOfARFF(t *testing.T) {
 		err = src.Scan(func(*dataset.Row) error { return nil })
 	}
 	datasettest.MustContain(t, err, "d.arff", "row 2", "line 9", `"loud"`)
+}
+
+// TestAnswersOfARFF: labels with the levels no and yes, or false and true, are 0 and 1. Features with these levels are
+// categories, and classes keep their names.
+func TestAnswersOfARFF(t *testing.T) {
+	text := strings.NewReplacer("sad {0,1}", "sad {no,Yes}", "calm {0,1}", "calm {False,True}", "{0 1, 1 1, 3 minor}",
+		"{0 Yes, 1 True, 3 minor}", "1,0,2.5", "Yes,False,2.5", "0,1,-1", "no,True,-1").Replace(emotions)
+	path := datasettest.WriteFile(t, "a.arff", text)
+	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}
+	want := digestOfFile(t, datasettest.WriteFile(t, "b.arff", emotions), o)
+	if got := digestOfFile(t, path, o); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	src, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := fmt.Sprint(src.Info().Notes); !strings.Contains(notes, "the labels are listed in the relation's option -C") {
+		t.Errorf("notes %s", notes)
+	}
+	info := src.Info()
+	schema := &dataset.Schema{Features: info.Features, Labels: info.Labels, FeatureNames: info.FeatureNames,
+		LabelNames: info.LabelNames, LabelColumns: info.LabelColumns, Reading: info.Reading}
+	rows, _, err := OpenFor(path, o, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"[1 0]", "[0.5 0.5]", "[0 1]"} {
+		if got := fmt.Sprint(datasettest.Collect(t, rows)[i].Labels); got != want {
+			t.Errorf("for a model, row %d: labels %s, want %s", i, got, want)
+		}
+	}
+	src, err = Open(path, OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"sad"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := src.Info(); fmt.Sprint(i.LabelNames) != "[Yes no]" || len(i.FeatureNames) != 5 || len(i.Notes) == 0 ||
+		strings.Contains(fmt.Sprint(i.Notes), "option -C") {
+		t.Errorf("classes %q, features %q, notes %q", i.LabelNames, i.FeatureNames, i.Notes)
+	}
 }
 
 // TestTableForModel: a file for a model is read by names, whichever kind the model's file had.

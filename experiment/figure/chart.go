@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
@@ -277,6 +278,27 @@ type style struct {
 	line draw.LineStyle  // a line through the points, or the border of bars; there is none if its width is 0
 	mark draw.GlyphStyle // a mark at each point; there is none without a shape
 	fill color.Color     // bars of this colour; nil if there are none
+}
+
+// StylesOf returns the styles of the series of a figure, from their places among the series of all figures. So a series
+// has the same colour in each figure, if no series before it in another place has this colour. If truth is true, the
+// figure also shows true values, whose style no series has.
+func StylesOf(places []int, truth bool) []int {
+	order, styles := make([]int, len(places)), make([]int, len(places))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(places[a], places[b]) })
+	taken := make([]bool, len(seriesColours))
+	taken[0] = truth
+	for _, i := range order {
+		style := (1 + places[i]) % len(taken)
+		for tries := 0; taken[style] && tries < len(taken); tries++ {
+			style = (style + 1) % len(taken)
+		}
+		taken[style], styles[i] = true, style+1
+	}
+	return styles
 }
 
 // styleOf returns the style of the series with number i.

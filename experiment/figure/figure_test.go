@@ -35,7 +35,7 @@ type scores struct{}
 func (scores) Figure() (*Figure, error) {
 	return CumulativeScores("FG-Net, by persons", []string{"ldlf", "ranking"}, [][]float64{
 		{.08, .21, .33, .45, .55, .63, .70, .76, .81, .85, .88}, {0, .14, .27, .38, .48, .58, .66, .74, .79, .82, .85},
-	})
+	}, nil)
 }
 
 // examples are figures of every kind, with many and few, long and short of everything.
@@ -314,7 +314,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d: error %v", i, err)
 		}
 	}
-	if _, err := CumulativeScores("", []string{"a"}, nil); !errors.Is(err, ErrData) {
+	if _, err := CumulativeScores("", []string{"a"}, nil, nil); !errors.Is(err, ErrData) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -448,5 +448,33 @@ func TestTies(t *testing.T) {
 	}
 	if x[0] != 100 || math.Abs(float64(x[2]-130)) > 1e-9 || math.Abs(float64(x[4]+x[5]-2*at.at(4.005))) > 1e-9 {
 		t.Errorf("the lines are at %v", x)
+	}
+}
+
+// TestStylesOf: a series has one style in all figures. No two series of a figure have the same.
+func TestStylesOf(t *testing.T) {
+	all := StylesOf([]int{0, 1, 2, 3, 4}, true)
+	for _, truth := range []bool{false, true} {
+		for place := range all {
+			if got := StylesOf([]int{place}, truth)[0]; got != all[place] || got == 1 {
+				t.Errorf("place %d alone has style %d, with others %d", place, got, all[place])
+			}
+			if got := StylesOf([]int{4, place}, truth); place != 4 && (got[0] != all[4] || got[1] != all[place]) {
+				t.Errorf("places 4 and %d have the styles %v", place, got)
+			}
+		}
+	}
+	for _, places := range [][]int{{7, 1, 13}, {0, 1, 2, 3, 4, 5}, {6, 0}} {
+		styles := StylesOf(places, len(places) < 6)
+		if seen := slices.Compact(slices.Sorted(slices.Values(styles))); len(seen) != len(places) ||
+			len(places) < 6 && slices.Contains(styles, 1) {
+			t.Errorf("places %v have the styles %v", places, styles)
+		}
+	}
+	if got := StylesOf([]int{7, 1}, false); got[1] != all[1] {
+		t.Errorf("the first place of two with the same colour has style %d, want %d", got[1], all[1])
+	}
+	if got := StylesOf(make([]int, 40), true); len(got) != 40 {
+		t.Errorf("styles %v", got)
 	}
 }

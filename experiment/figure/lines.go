@@ -21,6 +21,8 @@ type Series struct {
 	// Diamonds are for published values.
 	Marks bool
 	Line  int
+	// Style is the style from StylesOf; 0: of the place in the figure.
+	Style int
 }
 
 // Lines is a figure of lines, such as learning curves, sweeps over a setting, or cumulative scores.
@@ -46,6 +48,9 @@ func (l *Lines) Figure() (*Figure, error) {
 			return nil, err
 		}
 		style := styleOf(i)
+		if s.Style > 0 {
+			style = styleOf(s.Style - 1)
+		}
 		if s.Marks {
 			style.line.Width, style.mark = 0, draw.GlyphStyle{Color: styleOf(s.Line).mark.Color, Radius: 4,
 				Shape: diamond{filled: s.Line%2 == 1}}
@@ -86,7 +91,8 @@ func (l *Lines) check(s *Series) error {
 
 // CumulativeScores returns a figure of the percentages of rows with errors of at most 0, 1, 2 and so on. Each list of
 // scores has fractions from 0 to 1.
-func CumulativeScores(title string, names []string, scores [][]float64) (*Figure, error) {
+// styles are from StylesOf; nil: each list has the style of its place.
+func CumulativeScores(title string, names []string, scores [][]float64, styles []int) (*Figure, error) {
 	if len(names) != len(scores) {
 		return nil, fmt.Errorf("want as many names as lists of scores, got %d names and %d lists: %w", len(names),
 			len(scores), ErrData)
@@ -94,6 +100,9 @@ func CumulativeScores(title string, names []string, scores [][]float64) (*Figure
 	l := Lines{Title: title, X: Axis{Name: "largest error", Unit: "label units"}, Y: Axis{Name: "samples", Unit: "%"}}
 	for i, list := range scores {
 		s := Series{Name: names[i]}
+		if styles != nil {
+			s.Style = styles[i]
+		}
 		for most, share := range list {
 			s.X, s.Y = append(s.X, float64(most)), append(s.Y, 100*share)
 		}
@@ -175,7 +184,9 @@ type Distributions struct {
 	From   int      // number of the first label
 	// Methods has the names of the methods, at most 3. If it is empty, there is one method without a name.
 	Methods []string
-	Rows    []Compared
+	// Styles has the style of each method, from StylesOf; nil: each has the style of its place.
+	Styles []int
+	Rows   []Compared
 }
 
 // Compared is a row of data: its true distribution, and the distribution that each method predicts.
@@ -212,6 +223,9 @@ func (d *Distributions) Figure() (*Figure, error) {
 	if len(d.Rows) == 0 || len(d.Rows) > mostPanels {
 		return nil, fmt.Errorf("the figure shows distributions of 1 to %[2]d samples, got %[1]d: %[3]w", len(d.Rows),
 			mostPanels, ErrData)
+	}
+	if d.Styles != nil && len(d.Styles) != len(d.Methods) {
+		return nil, fmt.Errorf("want a style for each of %d methods, got %d: %w", len(d.Methods), len(d.Styles), ErrData)
 	}
 	if len(d.Methods) > mostMethods {
 		return nil, fmt.Errorf("the figure shows distributions of at most %[2]d methods, got %[1]d: %[3]w", len(d.Methods),
@@ -278,6 +292,9 @@ func (d *Distributions) layer(i int, values []float64) layer {
 			i *= 2 // these colours differ more
 		}
 		l.style, l.number = styleOf(i), i
+		if i > 0 && several && d.Styles != nil {
+			l.style = styleOf(d.Styles[i-1] - 1)
+		}
 	case several && i == 0: // marks are visible on a light bar
 		l.style, l.left, l.right = style{fill: light, line: hairline}, -.4, .4
 	case several:

@@ -70,7 +70,7 @@ func (e *Evaluated) scores() (*figure.Figure, error) {
 			add(e.BaselineName+", median", &b.Scale.Median)
 		}
 	}
-	return figure.CumulativeScores(e.Title, names, scores)
+	return figure.CumulativeScores(e.Title, names, scores, nil)
 }
 
 // confusion draws the confusion matrix. It returns nil if the labels are not classes, or if there are too many. Classes

@@ -72,14 +72,19 @@ func addLosses(c *result.Curve, loss string, sums map[uint64]float64, counts map
 
 // learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure. An axis is
 // logarithmic if some methods would not be seen on a linear axis next to others.
-func learningFigures(curves []Learned) (all []Picture) {
+func learningFigures(curves []Learned, places map[string]int) (all []Picture) {
 	for _, p := range partsOf(curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
 		dataset, loss := p.items[0].Dataset, p.items[0].Loss
 		lines := figure.Lines{Title: dataset + p.text, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L",
 			Unit: "nats", Wide: figure.WideLosses}}
 		first, shortest, longest := math.Inf(1), math.Inf(1), 0.0
+		var methods []int
 		for _, l := range p.items {
-			s := figure.Series{Name: l.Method, Y: floatsOf(l.Losses)}
+			methods = append(methods, places[l.Method])
+		}
+		styles := figure.StylesOf(methods, false)
+		for i, l := range p.items {
+			s := figure.Series{Name: l.Method, Y: floatsOf(l.Losses), Style: styles[i]}
 			if l.Folds < l.Wanted {
 				s.Name = fmt.Sprintf("%s (%d of %d folds)", l.Method, l.Folds, l.Wanted)
 			}
@@ -201,10 +206,15 @@ func numbersOf(values []float32) (list []number) {
 }
 
 // shownFigures draw the predictions of each dataset.
-func shownFigures(shown []Shown) (all []Picture) {
+func shownFigures(shown []Shown, places map[string]int) (all []Picture) {
 	for i := range shown {
 		of := &shown[i]
-		f := &figure.Distributions{Title: of.Dataset, Labels: figure.Axis{Name: "label"}, Methods: of.Methods}
+		var methods []int
+		for _, method := range of.Methods {
+			methods = append(methods, places[method])
+		}
+		f := &figure.Distributions{Title: of.Dataset, Labels: figure.Axis{Name: "label"}, Methods: of.Methods,
+			Styles: figure.StylesOf(methods, true)}
 		if a := of.axis; a != nil {
 			f.Names = a.Names
 			switch {
@@ -297,11 +307,13 @@ func (g *grid) confused() (all []Confused) {
 }
 
 // scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
-func scoreFigures(scored []Scored) (all []Picture) {
+func scoreFigures(scored []Scored, places map[string]int) (all []Picture) {
 	for _, p := range partsOf(scored, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
 		var names []string
 		var scores [][]float64
+		var methods []int
 		for _, own := range p.items {
+			methods = append(methods, places[own.Method])
 			names, scores = append(names, own.Method), append(scores, floatsOf(own.Within))
 		}
 		dataset := p.items[0].Dataset
@@ -310,7 +322,7 @@ func scoreFigures(scored []Scored) (all []Picture) {
 				": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A " +
 				"predicted distribution counts by its expected number.",
 			Draw: func() (*figure.Figure, error) {
-				return figure.CumulativeScores(dataset+p.text, names, scores)
+				return figure.CumulativeScores(dataset+p.text, names, scores, figure.StylesOf(methods, false))
 			},
 		})
 	}

@@ -27,9 +27,13 @@ func (s *Summary) layout() *document {
 	}
 	d.addRankings(s)
 	d.addFigures("Settings", s.sweepFigures())
-	d.addFigures("Learning curves", learningFigures(s.Curves))
-	d.addFigures("Predictions", shownFigures(s.Shown))
-	d.addFigures("Cumulative scores", scoreFigures(s.Scores))
+	places := make(map[string]int) // of methods, by name: a method has one colour in all figures
+	for place, method := range s.listed() {
+		places[s.Methods[method].Name] = place
+	}
+	d.addFigures("Learning curves", learningFigures(s.Curves, places))
+	d.addFigures("Predictions", shownFigures(s.Shown, places))
+	d.addFigures("Cumulative scores", scoreFigures(s.Scores, places))
 	d.addFigures("Confusion", s.confusionFigures())
 	d.addChoices(s.Choices)
 	d.addHyperparameters(s)

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,5 +195,32 @@ func TestParts(t *testing.T) {
 	}
 	if want := "one1; two1; long6, part 1 of 3; long6, part 2 of 3; long1, part 3 of 3"; strings.Join(got, "; ") != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestOneColour: a method has one colour in all figures of a report, whichever other methods a figure has.
+func TestOneColour(t *testing.T) {
+	places := map[string]int{"a": 0, "b": 1, "c": 2}
+	curve := func(dataset, method string) Learned {
+		return Learned{Dataset: dataset, Method: method, Loss: trainingLoss, Steps: []uint64{1, 2}, Losses: []number{2, 1},
+			Folds: 1, Wanted: 1}
+	}
+	long := make([]number, 12)
+	tested := []ShownSample{{True: long, Predicted: [][]number{long}}}
+	for _, p := range slices.Concat(
+		learningFigures([]Learned{curve("one", "b"), curve("two", "a"), curve("two", "b"), curve("two", "c")}, places),
+		shownFigures([]Shown{{Dataset: "one", Methods: []string{"b"}, Tested: tested}}, places),
+		scoreFigures([]Scored{{Dataset: "one", Method: "b", Within: []number{0, 1}}}, places)) {
+		f, err := p.Draw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := f.Element(p.Name)
+		for method, place := range places {
+			has := strings.Contains(text, fmt.Sprint("f-series-", place+1))
+			if has != (method == "b" || strings.HasPrefix(p.Name, "two")) {
+				t.Errorf("%s: the colour of method %s is there: %v", p.Name, method, has)
+			}
+		}
 	}
 }

@@ -13,6 +13,11 @@
         found.push("text leaves the picture " + name(svg) + ": " + text.textContent);
     }
   }
+  for (const e of document.querySelectorAll("body *")) {
+    const style = getComputedStyle(e);
+    if (e.tagName === "TEXTAREA" || !/auto|scroll/.test(style.overflowX) || e.scrollWidth <= e.clientWidth + 1) continue;
+    if (!style.backgroundAttachment.includes("local")) found.push("nothing shows that this scrolls: " + name(e));
+  }
   const lines = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const parent = node.parentElement;

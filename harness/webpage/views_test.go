@@ -166,7 +166,7 @@ func TestViews(t *testing.T) {
 
 var (
 	queryValue = regexp.MustCompile(`=[^&]*`)
-	question   = regexp.MustCompile(`/[^/]+/(delete|cancel|share|transfer)$`)
+	question   = regexp.MustCompile(`/[^/]+/(delete|cancel|pause|share|transfer)$`)
 )
 
 // pattern returns what pages have in common that differ only in the values of a query, or in the thing that a question

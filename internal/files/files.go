@@ -171,13 +171,18 @@ func Writable(path string) error {
 	return nil
 }
 
+// Free returns the bytes that are free on the disk of dir, or false if the file system does not count them.
+func Free(dir string) (int64, bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 {
+		return 0, false
+	}
+	return int64(st.Bavail) * int64(st.Bsize), true
+}
+
 // CheckSpace returns an error if the disk of dir has less than size bytes free.
 func CheckSpace(dir string, size int64) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count
-		return nil
-	}
-	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
+	if free, counted := Free(dir); counted && free < size {
 		return fmt.Errorf("%s: temporary files need %d MiB, but only %d MiB are free; give another folder in TMPDIR", dir,
 			(size+1<<20-1)>>20, free>>20)
 	}

@@ -181,6 +181,7 @@ var small = map[string][]map[string]string{
 	"cpnn":              {{"hidden": "5", "steps": "40"}, {"hidden": "5", "steps": "40", "label_input": "number"}},
 	"ldlogitboost":      {{"rounds": "10"}},
 	"aoso-ldlogitboost": {{"rounds": "20"}},
+	"ldlboost":          {{"rounds": "20"}},
 	"aa-knn":            {{"k": "5"}, {"k": "1", "scaling": "none"}},
 	"ranking":           {{"loops": "3"}, {"preset": "paper", "loops": "3"}},
 	"ndf":               {{"trees": "4", "max_depth": "3", "iters": "30"}, {"trees": "4", "hidden": "0", "iters": "30"}},

@@ -15,9 +15,10 @@ import (
 func TestMaskHides(t *testing.T) {
 	d := artificial(t, 200)
 	n := d.Manifest.Labels
-	for _, algorithm := range []string{"sa-bfgs", "incomldl", "winldl"} {
+	for algorithm, steps := range map[string]string{"sa-bfgs": "iterations", "incomldl": "iterations",
+		"winldl": "iterations", "ldlboost": "rounds"} {
 		j := resolve(t, d, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3, Mask: "0.5,unlabelled:0.1",
-			Set: map[string]string{"iterations": "20"}})
+			Set: map[string]string{steps: "20"}})
 		want := run(t, d, j, Options{})
 		roles, err := j.Split.Assign(d.Manifest.Rows, nil)
 		if err != nil {
@@ -80,9 +81,9 @@ func TestUnseenLabel(t *testing.T) {
 	for _, r := range gaps.Shards {
 		r.Incomplete = true
 	}
-	for _, algorithm := range []string{"sa-bfgs", "incomldl", "winldl"} {
-		j := resolve(t, gaps, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3,
-			Set: map[string]string{"iterations": "20"}})
+	for algorithm, steps := range map[string]string{"sa-bfgs": "iterations", "incomldl": "iterations",
+		"winldl": "iterations", "ldlboost": "rounds"} {
+		j := resolve(t, gaps, protocol.Spec{Algorithm: algorithm, TestFraction: 0.3, Set: map[string]string{steps: "20"}})
 		_, err := Run(t.Context(), j, gaps, Options{})
 		if err == nil || !strings.Contains(err.Error(), "the label joy is missing in every training sample") {
 			t.Errorf("%s: %v", algorithm, err)

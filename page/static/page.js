@@ -6,6 +6,7 @@ const away = document.getElementById("away");
 let stream = null;
 let over = false;
 let lost = 0; // a timer: the server has not answered for a while
+let refused = false; // the server has refused the stream
 
 // update makes the children of an element equal to those of another one. It keeps elements that stay, and so the
 // focus, selected text, scroll positions, ticked boxes and opened details. Rows with data-key are found by their key.
@@ -68,9 +69,9 @@ function follow() {
     over = true;
     leave();
   });
-  stream.onopen = answered;
+  stream.onopen = opened;
   stream.onerror = () => {
-    if (!lost) lost = setTimeout(() => { away.hidden = false; }, 3000); // a proxy may end a stream at any time
+    if (!lost && !refused) lost = setTimeout(() => { away.hidden = false; }, 3000); // a proxy may end a stream at any time
     if (stream && stream.readyState === EventSource.CLOSED) { // the server has refused: it does not come again by itself
       leave();
       askWhy(address);
@@ -78,17 +79,36 @@ function follow() {
   };
 }
 
-// askWhy shows the page again if the server has refused the caller: it then shows the login. Otherwise it follows later.
+// askWhy shows the page again if the server has refused the caller: it then shows the login. Otherwise it says why there
+// is no stream, until there is one, and follows later.
 async function askWhy(address) {
-  const answer = await fetch(address, {method: "HEAD"}).catch(() => null);
-  if (answer && (answer.status === 401 || answer.status === 403)) location.reload();
-  else setTimeout(follow, 5000);
+  const stop = new AbortController();
+  const answer = await fetch(address, {signal: stop.signal}).catch(() => null);
+  if (answer && (answer.status === 401 || answer.status === 403)) {
+    location.reload();
+    return;
+  }
+  if (answer && !answer.ok) {
+    const problem = await answer.json().catch(() => null);
+    refused = true;
+    answered();
+    trouble.textContent = "The page does not show changes now, and tries again. " + (problem && problem.error || answer.statusText);
+    trouble.hidden = false;
+  }
+  stop.abort();
+  setTimeout(follow, 5000);
 }
 
 function answered() {
   clearTimeout(lost);
   lost = 0;
   away.hidden = true;
+}
+
+function opened() {
+  answered();
+  if (refused) trouble.hidden = true;
+  refused = false;
 }
 
 function leave() {

@@ -566,10 +566,10 @@ class Estimator:
     def explain(self, X: Any) -> Any:
         """Return SHAP values: what each feature adds to the output of each sample and label.
 
-        They are for forests (`RandomForest`, `StructRF`) and boosters (`LDLogitBoost`, `AOSOLDLogitBoost`). For a forest, the
-        output is the predicted probability. For a booster, it is the score before the softmax. The values of a sample and a
-        label sum to the output less the base value. The background is the training samples, as the splits of the trees divided
-        them: path-dependent TreeSHAP (Lundberg et al. 2020).
+        They are for forests (`RandomForest`, `StructRF`) and boosters (`LDLogitBoost`, `AOSOLDLogitBoost`, `LDLBoost`). For a
+        forest, the output is the predicted probability. For a booster, it is the score before the softmax. The values of a
+        sample and a label sum to the output less the base value. The background is the training samples, as the splits of the
+        trees divided them: path-dependent TreeSHAP (Lundberg et al. 2020).
 
         Parameters
         ----------

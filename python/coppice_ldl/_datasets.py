@@ -228,6 +228,52 @@ def _converted(files: Files, where: str, options: Mapping[str, Any]) -> Dataset:
     return found
 
 
+def fetch(name: str, to: Union[str, "os.PathLike[str]"] = ".", *, from_: Optional[Union[str, "os.PathLike[str]"]] = None, sha256: Optional[str] = None, **options: Any) -> Dataset:
+    """Fetch a public dataset, unless its files are there, and load it.
+
+    ``coppice dataset fetch --list`` shows the names, and docs/guides/get-data.md describes the list. The variables ``HTTPS_PROXY``,
+    ``HTTP_PROXY`` and ``NO_PROXY`` name proxies.
+
+    Parameters
+    ----------
+    name : str
+        A dataset of the list, such as ``SJAFFE``.
+    to : str or path
+        Folder for the files. It is made if its parent exists.
+    from_ : str or path, optional
+        List of datasets in place of the built-in list.
+    sha256 : str, optional
+        SHA-256 of the data file, for a dataset without one in the list.
+    **options
+        Options of `load`, in place of the flags of the list.
+
+    Returns
+    -------
+    Dataset
+        The end of its notes has the licence and the citation.
+
+    Raises
+    ------
+    CoppiceError
+        If the list has no such dataset, or its file cannot be fetched, or has another SHA-256. No part of a file remains, and a file that
+        was there is not changed.
+    """
+    if not isinstance(name, str):
+        raise InputError(f"fetch: name has the type {type(name).__name__}; want the name of a dataset")
+    _checks.options("fetch", "dataset convert", options, ("name", "to", "from_", "sha256"))
+    folder = os.path.abspath(path_of("fetch", to, "a folder"))
+    given = [f"--to={utf8(folder)}", *([f"--from={utf8(os.path.abspath(path_of('fetch', from_, 'a list')))}"] if from_ is not None else [])]
+    (found,) = run(["dataset", "fetch", "-o", "json", *given, *([f"--sha256={sha256}"] if sha256 is not None else []), "--", name]).json()
+    words = found.get("read", "").split()
+    read: dict[str, Any] = {}
+    while words:
+        flag = words.pop(0)[2:].replace("-", "_")
+        read[flag] = True if flag in ("normalize", "zero_based") else words.pop(0)
+    data = load(found["data"], **{**read, **options})
+    data.notes += [f"{key}: {found[key]}" for key in ("licence", "citation") if found.get(key)]
+    return data
+
+
 def _place(names: Sequence[Any], name: Any) -> int:
     """Return the position of a column."""
     if name in names:

@@ -50,6 +50,7 @@ OPTIONS = {
     "dataset import": ("shared", "wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
     "dataset enhance": (),
+    "dataset fetch": ("sha256", "to"),
     "dataset generate": ("density", "features", "grid", "labels"),
     "experiment run": ("data", "keep_models", "no_budget", "record", "record_again", "retry_failed", "shared", "wait"),
     "experiment report": ("against", "all_tests", "bare", "level", "no_times", "sample", "transpose"),
@@ -83,6 +84,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "threads": "give n_jobs",
         "truth": "the functions of metrics compare distributions",
     },
+    "dataset fetch": {"from": "give from_", "list": "the command coppice dataset fetch --list shows the names"},
     "dataset generate": {"kind": "give kind", "rows": "give rows", "seed": "give seed", **dict.fromkeys(("format", "out"), "generate writes no file")},
     "experiment run": {
         **dict.fromkeys(("level", "no_times", "sample", "all_tests"), "give it to a method of the report"),
@@ -107,8 +109,8 @@ ARGUMENTS = {
     *COMMON,
     *_CLUSTER,
     *(name for names in OPTIONS.values() for name in names),
-    *("card", "dataset_name", "only_data"),
-    *("D_pred", "D_true", "folder", "budget", "init_from", "kind", "members", "name", "parameter", "replace", "rows", "seed", "steps", "timeout"),
+    *("card", "dataset_name", "from", "only_data"),
+    *("D_pred", "D_true", "folder", "budget", "init_from", "kind", "members", "name", "parameter", "replace", "rows", "sample_weight", "seed", "steps", "timeout"),
 }
 
 

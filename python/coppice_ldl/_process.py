@@ -100,6 +100,10 @@ class _Call:
 # have them.
 _CLUSTER_VARIABLES = ("COPPICE_SERVER", "COPPICE_CONTEXT", "COPPICE_TLS_DIR", "COPPICE_TOKEN_FILE", "COPPICE_CA_FILE")
 
+# Variables of `fetch`: proxies and certificates.
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_NETWORK_VARIABLES = (*_PROXIES, *(name.lower() for name in _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR")
+
 
 def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return what a process has from its start and commands depend on."""
@@ -107,7 +111,7 @@ def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
         folder = os.getcwd()
     except OSError:
         folder = ""
-    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "COPPICE_BINARY", *_CLUSTER_VARIABLES)
+    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "COPPICE_BINARY", *_CLUSTER_VARIABLES, *_NETWORK_VARIABLES)
     return folder, tuple((name, os.environ.get(name, "")) for name in relevant)
 
 

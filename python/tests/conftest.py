@@ -33,6 +33,7 @@ SMALL: dict[str, dict] = {
     "df-ldl": {"iterations": 10, "decay": "fixed"},
     "ldlogitboost": {"rounds": 3},
     "aoso-ldlogitboost": {"rounds": 3},
+    "ldlboost": {"rounds": 3},
     "ndf": {"trees": 2, "iters": 5, "starts": 1},
     "ensemble": {"members": "sa-bfgs,aa-knn", "inner_folds": 2},
 }

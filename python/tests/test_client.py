@@ -306,7 +306,7 @@ def test_options_are_flags(command: str) -> None:
     shown = subprocess.run([binary(), *command.split(), "--help-all"], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
         shown = subprocess.run([binary(), *command.split(), "--help"], capture_output=True, text=True, check=True)
-    found = {one.replace("-", "_") for one in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", shown.stdout, re.MULTILINE)}
+    found = {one.replace("-", "_") for one in re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", shown.stdout, re.MULTILINE)}
     options = set(OPTIONS[command])
     assert options <= found
     elsewhere = set(ELSEWHERE[command])

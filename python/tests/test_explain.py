@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import coppice_ldl
-from coppice_ldl import AAKNN, AOSOLDLogitBoost, Ensemble, GLDBFGS, InputError, LDLLRR, LDLogitBoost, LDLSF, RandomForest, SABFGS, StructRF, _explain
+from coppice_ldl import AAKNN, AOSOLDLogitBoost, Ensemble, GLDBFGS, InputError, LDLBoost, LDLLRR, LDLogitBoost, LDLSF, RandomForest, SABFGS, StructRF, _explain
 from conftest import make
 
 FORESTS = [StructRF(trees=5), RandomForest(trees=5, min_samples=10)]
-BOOSTERS = [LDLogitBoost(rounds=4), AOSOLDLogitBoost(rounds=6)]
+BOOSTERS = [LDLogitBoost(rounds=4), AOSOLDLogitBoost(rounds=6), LDLBoost(rounds=6)]
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

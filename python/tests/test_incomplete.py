@@ -17,7 +17,7 @@ D = SCORES / SCORES.sum(axis=1, keepdims=True)
 HOLES = np.where(RANDOM.random(D.shape) < 0.5, np.nan, D)
 
 
-@pytest.mark.parametrize("name", ["SABFGS", "IncomLDL", "WInLDL"])
+@pytest.mark.parametrize("name", ["SABFGS", "IncomLDL", "WInLDL", "LDLBoost"])
 def test_incomplete_labels(name: str) -> None:
     """Half of the degrees are enough for predictions that are better than the mean."""
     model = getattr(coppice_ldl, name)(labels="incomplete").fit(X, HOLES)
@@ -37,7 +37,7 @@ def test_refused() -> None:
     """What cannot learn from incomplete labels says so."""
     with pytest.raises(InputError, match='labels="incomplete" keeps them'):
         coppice_ldl.SABFGS().fit(X, HOLES)
-    with pytest.raises(InputError, match="sa-bfgs, incomldl and winldl learn from such labels"):
+    with pytest.raises(InputError, match="sa-bfgs, incomldl, winldl and ldlboost learn from such labels"):
         coppice_ldl.AAKNN(labels="incomplete").fit(X, HOLES)
     with pytest.raises(InputError, match="sum to 1.5, want at most 1"):
         coppice_ldl.SABFGS(labels="incomplete").fit(X[:2], [[0.75, 0.75, np.nan, np.nan], [0.25, 0.25, 0.25, 0.25]])

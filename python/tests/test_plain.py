@@ -88,7 +88,7 @@ ELSEWHERE = {
 COMMANDS = (
     *("cli/app", "cli/errors", "cli/flags", "cli/outfile", "connect/connect", "dataflags/dataflags", "progress/progress"),
     *("jobcmd/cmd", "jobcmd/curve", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit"),
-    *("datasetcmd/write", "experimentcmd/cmd", "experimentcmd/run", "experimentcmd/show"),
+    *("datasetcmd/fetch", "datasetcmd/write", "publicsets/fetch", "publicsets/list", "experimentcmd/cmd", "experimentcmd/run", "experimentcmd/show"),
     *("modelcmd/evaluate", "modelcmd/measures", "modelcmd/modelfile", "modelcmd/predict", "traincmd/train"),
     *("modelcmd/export", "modelcmd/verify"),
 )

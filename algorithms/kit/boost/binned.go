@@ -199,20 +199,20 @@ func (b *binned) markSides(side []uint8, rows []uint32, t *forest.Table, s *spli
 	forest.MarkSides(side, nil, entries, int(index), s.zeroLeft)
 }
 
-// rowSums are sums of leaves of some rows, with the number of rounds that made them.
-type rowSums struct {
-	refs   []dataset.RowRef
+// RowSums are sums of leaves of some rows, with the number of rounds that made them.
+type RowSums struct {
+	Refs   []dataset.RowRef
 	rounds int
-	sums   []float64 // rows×labels
+	Sums   []float64 // rows×labels
 }
 
-func newRowSums(refs []dataset.RowRef, labels int) *rowSums {
-	return &rowSums{refs: refs, sums: make([]float64, len(refs)*labels)}
+func NewRowSums(refs []dataset.RowRef, labels int) *RowSums {
+	return &RowSums{Refs: refs, Sums: make([]float64, len(refs)*labels)}
 }
 
-// advance adds the trees of the rounds that v has and s has not. If s has more rounds than v, it
+// Advance adds the trees of the rounds that v has and s has not. If s has more rounds than v, it
 // begins with the first tree. The sums have the same bits either way.
-func (s *rowSums) advance(f *form, d *dataset.Data, v round.Vars) error {
+func (s *RowSums) Advance(f *Form, d *dataset.Data, v round.Vars) error {
 	total := 0
 	for i := range v {
 		if _, end, ok := groupOf(&v[i]); ok {
@@ -224,7 +224,7 @@ func (s *rowSums) advance(f *form, d *dataset.Data, v round.Vars) error {
 	}
 	if s.rounds > total {
 		s.rounds = 0
-		clear(s.sums)
+		clear(s.Sums)
 	}
 	var trees []*forest.Tree
 	for i := range v {
@@ -250,8 +250,8 @@ func (s *rowSums) advance(f *form, d *dataset.Data, v round.Vars) error {
 }
 
 // add adds the leaves of trees.
-func (s *rowSums) add(f *form, d *dataset.Data, trees []*forest.Tree) {
+func (s *RowSums) add(f *Form, d *dataset.Data, trees []*forest.Tree) {
 	var e forest.Ensemble
 	e.Join(trees, f.features, f.labels)
-	e.AddSums(s.sums, s.refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, e.NewScratch())
+	e.AddSums(s.Sums, s.Refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, e.NewScratch())
 }

@@ -62,13 +62,13 @@ func GradientsAt(f []float64, d []float32, labels int) *Gradients {
 	g := newGradients(d, labels)
 	copy(g.P, f)
 	for i := 0; i < len(f); i += labels {
-		softmax(g.P[i : i+labels])
+		Softmax(g.P[i : i+labels])
 	}
 	return g
 }
 
 // Fixed returns x, at most 2 in size, in units of 2^-Bits: the nearest whole number.
-func (g *Gradients) Fixed(x float64) int64 { return roundToInt(float64(x * g.unit)) }
+func (g *Gradients) Fixed(x float64) int64 { return RoundToInt(float64(x * g.unit)) }
 
 // Number returns what so many units are.
 func (g *Gradients) Number(x int64) float64 { return float64(x) / g.unit }
@@ -121,16 +121,16 @@ const leastDegree = 1e-12
 // leastLog is ln leastDegree.
 const leastLog = -27.631021115928547
 
-// roundToInt returns the whole number nearest to x, which is less than 2^51 in size; the even one
+// RoundToInt returns the whole number nearest to x, which is less than 2^51 in size; the even one
 // of two.
-func roundToInt(x float64) int64 {
+func RoundToInt(x float64) int64 {
 	const shift = 0x1.8p52 // numbers from 2^52 to 2^53 are whole, and their bits count them
 	return int64(math.Float64bits(x+shift)) - 0x4338000000000000
 }
 
-// lossOf returns the K-L divergence, in nats, of a distribution from the prediction. f is
+// LossOf returns the K-L divergence, in nats, of a distribution from the prediction. f is
 // F of the prediction, and logSum is ln Σ exp F.
-func lossOf(label []float32, f []float64, logSum float64) (loss float64) {
+func LossOf(label []float32, f []float64, logSum float64) (loss float64) {
 	for c, d := range label {
 		if d > 0 {
 			x := float64(d)
@@ -144,31 +144,31 @@ func lossOf(label []float32, f []float64, logSum float64) (loss float64) {
 // rows are exact: a loss is at most 28 or so.
 const lossBits = 26
 
-// exactLoss returns a row's loss as a multiple of 2^-lossBits.
-func exactLoss(loss float64) float64 {
-	return float64(float64(roundToInt(float64(loss*(1<<lossBits)))) / (1 << lossBits))
+// ExactLoss returns a row's loss as a multiple of 2^-lossBits.
+func ExactLoss(loss float64) float64 {
+	return float64(float64(RoundToInt(float64(loss*(1<<lossBits)))) / (1 << lossBits))
 }
 
-// scores make a distribution of the sums of leaves.
-type scores struct {
-	start  []float64 // F before the first round, by label
-	factor float64   // of the sums
+// Scores make a distribution of the sums of leaves.
+type Scores struct {
+	Start  []float64 // F before the first round, by label
+	Factor float64   // of the sums
 }
 
-// apply makes F of a row's sums of leaves, in place.
-func (s *scores) apply(f []float64) {
+// Apply makes F of a row's sums of leaves, in place.
+func (s *Scores) Apply(f []float64) {
 	mean := 0.0
 	for _, sum := range f {
 		mean += sum
 	}
 	mean /= float64(len(f))
 	for c, sum := range f {
-		f[c] = s.start[c] + float64(s.factor*(sum-mean))
+		f[c] = s.Start[c] + float64(s.Factor*(sum-mean))
 	}
 }
 
-// softmax replaces F by p, and returns ln Σ exp F.
-func softmax(f []float64) float64 {
+// Softmax replaces F by p, and returns ln Σ exp F.
+func Softmax(f []float64) float64 {
 	most, sum := f[0], 0.0
 	for _, x := range f[1:] {
 		most = max(most, x)
@@ -183,8 +183,8 @@ func softmax(f []float64) float64 {
 	return most + num.Log(sum)
 }
 
-// logSumExp returns ln Σ exp F.
-func logSumExp(f []float64) float64 {
+// LogSumExp returns ln Σ exp F.
+func LogSumExp(f []float64) float64 {
 	most, sum := f[0], 0.0
 	for _, x := range f[1:] {
 		most = max(most, x)

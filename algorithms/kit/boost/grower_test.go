@@ -84,22 +84,22 @@ func TestBinMemory(t *testing.T) {
 // TestHistory: at any number of rounds there are at most seven variables of a size, their IDs differ and
 // stay below the kit's, and the rounds that they say follow one another.
 func TestHistory(t *testing.T) {
-	var h history
+	var h History
 	ids := make(map[uint16]bool)
 	for n := 1; n <= maxRounds; n++ {
-		h.add([]byte{byte(n), byte(n >> 8)})
+		h.Add([]byte{byte(n), byte(n >> 8)})
 		if n > 1000 && n%97 != 0 && n != maxRounds {
 			continue
 		}
 		next, at := 0, make(map[uint16]bool)
-		for _, v := range h.appendVars(nil, 0) {
+		for _, v := range h.AppendVars(nil, 0) {
 			first, end, ok := groupOf(&v)
 			if !ok || first != next || at[v.ID] || len(v.Data) != 2*(end-first) || int(v.Data[0])|int(v.Data[1])<<8 != first+1 {
 				t.Fatalf("round %d: variable %d of %d bytes has rounds %d to %d, after %d", n, v.ID, len(v.Data), first, end, next)
 			}
 			next, at[v.ID], ids[v.ID] = end, true, true
 		}
-		if next != n || h.bytes() != 2*n {
+		if next != n || h.Bytes() != 2*n {
 			t.Fatalf("round %d: the variables end at %d", n, next)
 		}
 	}

@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 
 // A round is encoded as its trees, each after its length in bytes (uint32, little-endian).
 
-// form is what the trees of a job look like.
-type form struct {
+// Form is what the trees of a job look like.
+type Form struct {
 	features int // of the rows
 	labels   int
 	trees    int // of a round
@@ -20,12 +21,12 @@ type form struct {
 	leaves   int // of a tree, at most
 }
 
-func newForm(v *Variant, c *Config, features, labels int) form {
-	return form{features: features, labels: labels, trees: v.trees(labels), width: v.width(labels), leaves: c.Leaves}
+func newForm(v *Variant, c *Config, features, labels int) Form {
+	return Form{features: features, labels: labels, trees: v.trees(labels), width: v.width(labels), leaves: c.Leaves}
 }
 
-// appendTree appends an encoded tree of a round.
-func appendTree(dst, tree []byte) []byte {
+// AppendTree appends an encoded tree of a round.
+func AppendTree(dst, tree []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(tree))), tree...)
 }
 
@@ -43,8 +44,8 @@ func cut(b []byte) (tree, rest []byte, err error) {
 	return b[:n:n], b[n:], nil
 }
 
-// decode reads the next tree of b. The tree may share the memory of b.
-func (f *form) decode(b []byte) (*forest.Tree, error) {
+// Decode reads the next tree of b. The tree may share the memory of b.
+func (f *Form) Decode(b []byte) (*forest.Tree, error) {
 	t, err := forest.DecodeTreeOf(b, f.features, f.width, forest.Values)
 	switch {
 	case err != nil:
@@ -61,13 +62,13 @@ func (f *form) decode(b []byte) (*forest.Tree, error) {
 func finite(x float64) bool { return x-x == 0 }
 
 // next reads the trees of the first round of b, and returns what follows it.
-func (f *form) next(dst []*forest.Tree, b []byte) (trees []*forest.Tree, rest []byte, err error) {
+func (f *Form) next(dst []*forest.Tree, b []byte) (trees []*forest.Tree, rest []byte, err error) {
 	for range f.trees {
 		var encoded []byte
 		if encoded, b, err = cut(b); err != nil {
 			return nil, nil, err
 		}
-		t, err := f.decode(encoded)
+		t, err := f.Decode(encoded)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -77,7 +78,7 @@ func (f *form) next(dst []*forest.Tree, b []byte) (trees []*forest.Tree, rest []
 }
 
 // skip returns what follows the first round of b.
-func (f *form) skip(b []byte) (rest []byte, err error) {
+func (f *Form) skip(b []byte) (rest []byte, err error) {
 	for range f.trees {
 		if _, b, err = cut(b); err != nil {
 			return nil, err
@@ -109,16 +110,16 @@ type group struct {
 	data  []byte
 }
 
-// history is the trees of all rounds so far.
-type history struct {
-	rounds int
+// History is the trees of all rounds so far.
+type History struct {
+	Rounds int
 	groups []group // the oldest first, sizes descending, at most groupAtMost of a size
 }
 
-// add adds a round.
-func (h *history) add(encoded []byte) {
-	h.groups = append(h.groups, group{first: h.rounds, data: encoded})
-	h.rounds++
+// Add adds a round.
+func (h *History) Add(encoded []byte) {
+	h.groups = append(h.groups, group{first: h.Rounds, data: encoded})
+	h.Rounds++
 	for n := len(h.groups); n >= groupBase && h.groups[n-groupBase].size == h.groups[n-1].size; n = len(h.groups) {
 		last := h.groups[n-groupBase:]
 		merged := group{size: last[0].size + 1, first: last[0].first}
@@ -129,24 +130,24 @@ func (h *history) add(encoded []byte) {
 	}
 }
 
-// bytes is the length of the encoded rounds.
-func (h *history) bytes() (n int) {
+// Bytes is the length of the encoded rounds.
+func (h *History) Bytes() (n int) {
 	for i := range h.groups {
 		n += len(h.groups[i].data)
 	}
 	return n
 }
 
-// appendTo appends the encoded rounds.
-func (h *history) appendTo(dst []byte) []byte {
+// AppendTo appends the encoded rounds.
+func (h *History) AppendTo(dst []byte) []byte {
 	for i := range h.groups {
 		dst = append(dst, h.groups[i].data...)
 	}
 	return dst
 }
 
-// appendVars appends the variables of the groups. Versions begin after base.
-func (h *history) appendVars(vars []round.Var, base uint64) []round.Var {
+// AppendVars appends the variables of the groups. Versions begin after base.
+func (h *History) AppendVars(vars []round.Var, base uint64) []round.Var {
 	place := 0
 	for i, g := range h.groups {
 		if place++; i == 0 || h.groups[i-1].size != g.size {
@@ -169,4 +170,30 @@ func groupOf(v *round.Var) (first, end int, ok bool) {
 	}
 	first = int((v.Version - 1) % refitVersions)
 	return first, first + size, true
+}
+
+// read adds encoded rounds.
+func (h *History) read(f *Form, b []byte) (err error) {
+	b = bytes.Clone(b)
+	var trees []*forest.Tree
+	for len(b) > 0 {
+		var rest []byte
+		if trees, rest, err = f.next(trees[:0], b); err != nil {
+			return err
+		}
+		h.Add(b[: len(b)-len(rest) : len(b)-len(rest)])
+		b = rest
+	}
+	return nil
+}
+
+// decoded returns the trees of the first rounds.
+func (h *History) decoded(f *Form, rounds int) (trees []*forest.Tree, err error) {
+	b := h.AppendTo(nil)
+	for range rounds {
+		if trees, b, err = f.next(trees, b); err != nil {
+			return nil, err
+		}
+	}
+	return trees, nil
 }

@@ -28,7 +28,7 @@ var (
 type kernel struct {
 	variant *Variant
 	cfg     *Config
-	form    form
+	form    Form
 
 	mu        sync.Mutex // guards all that follows, and is held while it is made: other lanes wait for it
 	data      *dataset.Data
@@ -40,7 +40,7 @@ type kernel struct {
 // validation is what a kernel keeps of the validation rows of some shards.
 type validation struct {
 	mu   sync.Mutex
-	sums *rowSums
+	sums *RowSums
 	f    []float64 // of one row
 }
 
@@ -79,7 +79,7 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, _ any) error {
 	switch u.Op {
 	case opStart:
-		sumDegrees(dst.F64, u, d)
+		SumDegrees(dst.F64, u, d)
 		return nil
 	case opValidate:
 		return k.validate(dst.F64, u, d, v)
@@ -89,14 +89,16 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 
 func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
 
-// sumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
-// of two, so that sums are exact.
-func sumDegrees(dst []float64, u round.Task, d *dataset.Data) {
+// SumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
+// of two, so that sums are exact. Degrees that are missing are 0.
+func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
 	for _, ref := range u.Rows(d) {
 		dst[0]++
 		for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
-			dst[1+c] += float64(roundToInt(float64(float64(degree)*unit))) / unit
+			if degree == degree {
+				dst[1+c] += float64(RoundToInt(float64(float64(degree)*unit))) / unit
+			}
 		}
 	}
 }
@@ -106,16 +108,16 @@ func (k *kernel) validate(dst []float64, u round.Task, d *dataset.Data, v round.
 	x := k.validation(u, d)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.sums.advance(&k.form, d, v); err != nil {
+	if err := x.sums.Advance(&k.form, d, v); err != nil {
 		return err
 	}
-	s := scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)}
+	s := Scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)}
 	labels := k.form.labels
-	dst[0] = float64(len(x.sums.refs))
-	for i, ref := range x.sums.refs {
-		copy(x.f, x.sums.sums[i*labels:])
-		s.apply(x.f)
-		dst[1] += exactLoss(lossOf(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), x.f, logSumExp(x.f)))
+	dst[0] = float64(len(x.sums.Refs))
+	for i, ref := range x.sums.Refs {
+		copy(x.f, x.sums.Sums[i*labels:])
+		s.Apply(x.f)
+		dst[1] += ExactLoss(LossOf(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), x.f, LogSumExp(x.f)))
 	}
 	return nil
 }
@@ -128,7 +130,7 @@ func (k *kernel) validation(u round.Task, d *dataset.Data) *validation {
 	lo, hi := u.Shards(len(d.Manifest.Shards))
 	x := k.validated[[2]int{lo, hi}]
 	if x == nil {
-		x = &validation{sums: newRowSums(u.Rows(d), k.form.labels), f: make([]float64, k.form.labels)}
+		x = &validation{sums: NewRowSums(u.Rows(d), k.form.labels), f: make([]float64, k.form.labels)}
 		k.validated[[2]int{lo, hi}] = x
 	}
 	return x
@@ -194,7 +196,7 @@ func (k *kernel) release(t *training, gradients *Gradients, g *grower) {
 
 // gradients returns the predictions of the training rows after the rounds that v has.
 func (t *training) gradients(k *kernel, d *dataset.Data, v round.Vars) (*Gradients, error) {
-	if err := t.sums.advance(&k.form, d, v); err != nil {
+	if err := t.sums.Advance(&k.form, d, v); err != nil {
 		return nil, err
 	}
 	if t.current != nil && t.current.rounds == t.sums.rounds {
@@ -209,6 +211,6 @@ func (t *training) gradients(k *kernel, d *dataset.Data, v round.Vars) (*Gradien
 	}
 	t.current, t.spare = g, nil
 	g.rounds = t.sums.rounds
-	g.predict(t, &scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)})
+	g.predict(t, &Scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)})
 	return g, nil
 }

@@ -19,11 +19,11 @@ const maxTrees = maxRounds * dataset.MaxLabels
 // the leaves that a row reaches.
 type model struct {
 	forest.Ensemble
-	scores
+	Scores
 }
 
 func newModel(trees []*forest.Tree, features int, start []float64, factor float64) *model {
-	m := &model{scores: scores{start: start, factor: factor}}
+	m := &model{Scores: Scores{start, factor}}
 	m.Join(trees, features, len(start))
 	return m
 }
@@ -35,12 +35,12 @@ func factor(v *Variant, c *Config, labels int) float64 {
 
 // Predict implements algorithms.Model.
 func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
-	labels := len(m.start)
+	labels := len(m.Start)
 	m.EachSums(refs, shard, scratch, func(from int, sums []float64) {
 		for at := 0; at < len(sums); at += labels {
 			f := sums[at : at+labels]
-			m.apply(f)
-			softmax(f)
+			m.Apply(f)
+			Softmax(f)
 			for c, p := range f {
 				dst[from*labels+at+c] = float32(p)
 			}
@@ -51,31 +51,31 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 // Additive implements forest.Adds: the outputs are the scores before the softmax.
 func (m *model) Additive() *forest.Additive {
 	a := m.Added()
-	a.Start, a.Factor, a.Centred, a.Scores, a.Sums = m.start, m.factor, true, true, true
+	a.Start, a.Factor, a.Centred, a.Scores, a.Sums = m.Start, m.Factor, true, true, true
 	return a
 }
 
 // Describe implements algorithms.Model.
 func (m *model) Describe() [][2]string {
-	return append([][2]string{{"factor of the trees", fmt.Sprintf("%.6g", m.factor)}}, m.Ensemble.Describe()...)
+	return append([][2]string{{"factor of the trees", fmt.Sprintf("%.6g", m.Factor)}}, m.Ensemble.Describe()...)
 }
 
 // file is a model in its file.
 type file struct {
-	scores
+	Scores
 	forest.Arrays
-	labels int
-	factor []float64
+	labels  int
+	factors []float64
 }
 
 // tensors lists the tensors.
 func (f *file) tensors(v *Variant, l *learner.Tensors) {
 	l.Settings(modelFormat, learner.Within(&f.Count, 1, maxTrees), learner.Within(&f.Features, 1, dataset.MaxFeatures),
 		learner.Within(&f.labels, 1, dataset.MaxLabels))
-	l.F64("start", &f.start, f.labels)
-	l.F64("factor", &f.factor, 1)
+	l.F64("start", &f.Start, f.labels)
+	l.F64("factor", &f.factors, 1)
 	if l.Reading() {
-		for _, x := range append(f.start, f.factor...) {
+		for _, x := range append(f.Start, f.factors...) {
 			l.Check(x >= -maxNumber && x <= maxNumber, "the start value or the factor of the summed trees is %v, which is not "+
 				"possible", x)
 		}
@@ -92,7 +92,7 @@ const maxNumber = 1e6
 // Tensors implements algorithms.Model.
 func (m *model) Tensors() []algorithms.Tensor {
 	_, labels := m.Shape()
-	f := &file{scores: m.scores, Arrays: *m.Arrays(), labels: labels, factor: []float64{m.factor}}
+	f := &file{Scores: m.Scores, Arrays: *m.Arrays(), labels: labels, factors: []float64{m.Factor}}
 	return f.AddPieces(learner.ListTensors(func(l *learner.Tensors) { f.tensors(nil, l) }))
 }
 
@@ -106,5 +106,5 @@ func decodeModel(v *Variant, tensors []algorithms.Tensor) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newModel(trees, f.Features, f.start, f.factor[0]), nil
+	return newModel(trees, f.Features, f.Start, f.factors[0]), nil
 }

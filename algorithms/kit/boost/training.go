@@ -15,7 +15,7 @@ type training struct {
 	entries  []uint32  // of these, one column after the other
 	labels   []float32 // rows×labels
 	entropy  []float64 // Σ d ln d, by row
-	sums     *rowSums
+	sums     *RowSums
 	current  *Gradients
 	spare    *Gradients
 }
@@ -25,7 +25,7 @@ func newTraining(d *dataset.Data, refs []dataset.RowRef, leafRows int) (*trainin
 	if err != nil {
 		return nil, err
 	}
-	t := &training{table: table, sums: newRowSums(table.Refs(), d.Manifest.Labels)}
+	t := &training{table: table, sums: NewRowSums(table.Refs(), d.Manifest.Labels)}
 	for i := range refs {
 		label := table.Label(uint32(i))
 		t.labels = append(t.labels, label...)
@@ -48,18 +48,18 @@ func newTraining(d *dataset.Data, refs []dataset.RowRef, leafRows int) (*trainin
 }
 
 // predict computes P and the loss.
-func (g *Gradients) predict(t *training, s *scores) {
+func (g *Gradients) predict(t *training, s *Scores) {
 	loss := 0.0
-	copy(g.P, t.sums.sums)
+	copy(g.P, t.sums.Sums)
 	for i := range g.Rows {
 		f := g.P[i*g.Labels : (i+1)*g.Labels]
-		s.apply(f)
+		s.Apply(f)
 		row, whole := t.entropy[i], 0.0
 		for c, degree := range g.D[i*g.Labels : (i+1)*g.Labels] {
 			row -= float64(float64(degree) * f[c])
 			whole += float64(degree)
 		}
-		loss += row + float64(whole*softmax(f))
+		loss += row + float64(whole*Softmax(f))
 	}
 	g.loss = max(0, loss/float64(g.Rows))
 }

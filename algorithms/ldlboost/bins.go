@@ -1,0 +1,299 @@
+package ldlboost
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// sampledValues is how many values other than 0 the bins are made from, about: of more, rows are drawn.
+const sampledValues = 4 << 20
+
+// sparseShare is the share of zeros, as a divisor, from which a column is sparse: rows list its other bins only.
+const sparseShare = 4
+
+// column is a feature with at least two bins. Bin b has the values x with Cuts[b-1] <= x < Cuts[b].
+type column struct {
+	feature uint32
+	sparse  bool
+	cuts    []float32 // ascending
+	zero    int       // the bin of 0
+	base    int       // the number of its first bin among those of all columns
+	at      int       // of a dense column: its place among these
+}
+
+func (c *column) bins() int { return len(c.cuts) + 1 }
+
+// binOf returns the bin of a value: the number of cuts that are not above it.
+func (c *column) binOf(x float32) int {
+	lo, hi := 0, len(c.cuts)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); c.cuts[mid] <= x {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// binning is the columns of a job, features ascending.
+type binning struct {
+	columns []column
+	dense   int // columns that are not sparse
+	bins    int // of all columns
+}
+
+// add adds a column of at least one cut.
+func (b *binning) add(c column) {
+	c.base, c.zero = b.bins, c.binOf(0)
+	if !c.sparse {
+		c.at = b.dense
+		b.dense++
+	}
+	b.bins += c.bins()
+	b.columns = append(b.columns, c)
+}
+
+// append appends the encoded columns: for each its feature, 1 if it is sparse, the number of cuts, and these.
+func (b *binning) append(dst []byte) []byte {
+	for i := range b.columns {
+		c := &b.columns[i]
+		sparse := uint32(0)
+		if c.sparse {
+			sparse = 1
+		}
+		for _, x := range []uint32{c.feature, sparse, uint32(len(c.cuts))} {
+			dst = binary.LittleEndian.AppendUint32(dst, x)
+		}
+		dst = append(dst, num.Bytes32(c.cuts)...)
+	}
+	return dst
+}
+
+// size is the length of the encoded columns.
+func (b *binning) size() int { return 12*len(b.columns) + 4*(b.bins-len(b.columns)) }
+
+var errBins = errors.New("the bins of features are damaged")
+
+// decodeBinning reads what append wrote, for rows of so many features with so many bins each at most.
+func decodeBinning(b []byte, features, most int) (*binning, error) {
+	bins := new(binning)
+	next := uint32(0)
+	for len(b) > 0 {
+		if len(b) < 12 {
+			return nil, errBins
+		}
+		c := column{feature: binary.LittleEndian.Uint32(b), sparse: b[4] == 1}
+		n := binary.LittleEndian.Uint32(b[8:])
+		if c.feature < next || c.feature >= uint32(features) || binary.LittleEndian.Uint32(b[4:]) > 1 || n < 1 ||
+			n >= uint32(most) || uint64(len(b)) < 12+4*uint64(n) {
+			return nil, errBins
+		}
+		c.cuts = slices.Clone(num.Float32s(b[12 : 12+4*n]))
+		if !(c.cuts[0] >= -math.MaxFloat32 && c.cuts[n-1] <= math.MaxFloat32) {
+			return nil, errBins
+		}
+		for i := range c.cuts[1:] {
+			if !(c.cuts[i] < c.cuts[i+1]) {
+				return nil, errBins
+			}
+		}
+		next = c.feature + 1
+		bins.add(c)
+		b = b[12+4*n:]
+	}
+	return bins, nil
+}
+
+// value is a value of a column and how many sampled rows have it.
+type value struct {
+	x float32
+	n uint32
+}
+
+// sampled reports whether the bins are made from a row. This depends on its number alone, so shards do not matter.
+func sampled(key num.Key, row uint32, m *dataset.Manifest) bool {
+	if m.NonZeros <= sampledValues {
+		return true
+	}
+	limit := float64(float64(sampledValues)/float64(m.NonZeros)) * (1 << 32)
+	return float64(num.Philox(key, [4]uint32{row, 0, 0, 0})[0]) < limit
+}
+
+// appendValues appends what a task tells of the values of its sampled rows: their number, then for each feature the
+// number of its distinct values other than 0, these ascending, and the rows of each.
+func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data) []byte {
+	columns := make([][]float32, d.Manifest.Features)
+	rows := uint32(0)
+	for _, ref := range u.Rows(d) {
+		shard := d.Shard(int(ref.Shard))
+		if !sampled(key, shard.Row[ref.Pos], d.Manifest) {
+			continue
+		}
+		rows++
+		if shard.Sparse {
+			index, values := shard.NonZeros(int(ref.Pos))
+			for i, c := range index {
+				columns[c] = append(columns[c], values[i])
+			}
+			continue
+		}
+		for c, x := range shard.Dense(int(ref.Pos)) {
+			if x != 0 {
+				columns[c] = append(columns[c], x)
+			}
+		}
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, rows)
+	var counts []uint32
+	for _, c := range columns {
+		slices.Sort(c)
+		distinct := c[:0]
+		counts = counts[:0]
+		for _, x := range c {
+			if n := len(distinct); n > 0 && distinct[n-1] == x {
+				counts[n-1]++
+				continue
+			}
+			distinct, counts = append(distinct, x), append(counts, 1)
+		}
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(distinct)))
+		dst = append(dst, num.Bytes32(distinct)...)
+		dst = append(dst, num.BytesU32(counts)...)
+	}
+	return dst
+}
+
+// values is a task's list that is read from the first feature on.
+type values struct {
+	rows uint32
+	rest []byte
+}
+
+func newValues(b []byte) (values, error) {
+	if len(b) < 4 {
+		return values{}, errBins
+	}
+	return values{binary.LittleEndian.Uint32(b), b[4:]}, nil
+}
+
+// next appends the values of the next feature.
+func (v *values) next(dst []value) ([]value, error) {
+	if len(v.rest) < 4 {
+		return nil, errBins
+	}
+	n := uint64(binary.LittleEndian.Uint32(v.rest))
+	if uint64(len(v.rest)) < 4+8*n {
+		return nil, errBins
+	}
+	xs, counts := num.Float32s(v.rest[4:4+4*n]), num.Uint32s(v.rest[4+4*n:4+8*n])
+	v.rest = v.rest[4+8*n:]
+	total := uint64(0)
+	for i, x := range xs {
+		if x-x != 0 || x == 0 || counts[i] == 0 || i > 0 && !(xs[i-1] < x) {
+			return nil, errBins
+		}
+		total += uint64(counts[i])
+		dst = append(dst, value{x, counts[i]})
+	}
+	if total > uint64(v.rows) {
+		return nil, errBins
+	}
+	return dst, nil
+}
+
+// makeBinning makes the bins of what all tasks told.
+func makeBinning(parts [][]byte, features, most int) (*binning, error) {
+	lists := make([]values, len(parts))
+	rows := uint64(0)
+	for i, part := range parts {
+		var err error
+		if lists[i], err = newValues(part); err != nil {
+			return nil, fmt.Errorf("task %d: %w", i, err)
+		}
+		rows += uint64(lists[i].rows)
+	}
+	if rows == 0 {
+		return nil, algorithms.ErrNoRows
+	}
+	bins := new(binning)
+	var all []value
+	for feature := range features {
+		all = all[:0]
+		for i := range lists {
+			var err error
+			if all, err = lists[i].next(all); err != nil {
+				return nil, fmt.Errorf("task %d: feature %d: %w", i, feature, err)
+			}
+		}
+		zeros := rows
+		for _, v := range all {
+			zeros -= uint64(v.n)
+		}
+		if zeros > 0 {
+			all = append(all, value{0, uint32(zeros)})
+		}
+		all = joined(all)
+		if cuts := cut(all, most); len(cuts) > 0 {
+			bins.add(column{feature: uint32(feature), sparse: zeros >= rows-rows/sparseShare, cuts: cuts})
+		}
+	}
+	for i := range lists {
+		if len(lists[i].rest) > 0 {
+			return nil, fmt.Errorf("task %d: %w", i, errBins)
+		}
+	}
+	return bins, nil
+}
+
+// joined sorts values and adds up the rows of equal ones.
+func joined(all []value) []value {
+	slices.SortFunc(all, func(a, b value) int { return cmp.Compare(a.x, b.x) })
+	n := 0
+	for _, v := range all {
+		if n > 0 && all[n-1].x == v.x {
+			all[n-1].n += v.n
+			continue
+		}
+		all[n] = v
+		n++
+	}
+	return all[:n]
+}
+
+// cut returns the cuts between at most so many bins of distinct values, ascending. Each value has a bin if there are
+// enough. Otherwise a bin ends where it has its share of the rows that no bin before has. A cut is half way between the
+// values of two bins.
+func cut(all []value, most int) (cuts []float32) {
+	rest, left, own := uint64(0), uint64(most), uint64(0)
+	for _, v := range all {
+		rest += uint64(v.n)
+	}
+	for i, v := range all[:len(all)-1] {
+		own += uint64(v.n)
+		if len(all) > most && (left == 1 || own*left < rest) {
+			continue
+		}
+		rest, left, own = rest-own, left-1, 0
+		cuts = append(cuts, between(v.x, all[i+1].x))
+	}
+	return cuts
+}
+
+// between is forest.Between in float32: above lower, and at most upper.
+func between(lower, upper float32) float32 {
+	if x := float32(forest.Between(float64(lower), float64(upper))); x > lower {
+		return x
+	}
+	return upper
+}

@@ -1,0 +1,81 @@
+package ldlboost
+
+import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Derivatives are whole numbers: g, at most 1 in size, of 2^-gradientBits, and h, at most 1/4, of 2^-hessianBits.
+const (
+	gradientBits = 15
+	hessianBits  = 17
+	gradientUnit = 1.0 / (1 << gradientBits)
+	hessianUnit  = 1.0 / (1 << hessianBits)
+)
+
+// quantise sets dst to 1, g by label and, where there is room, h by label, of predicted and true degrees.
+func quantise(dst []int32, p []float64, label []float32) {
+	dst[0] = 1
+	for c, x := range p {
+		dst[1+c] = int32(boost.RoundToInt(float64((x - float64(label[c])) * (1 << gradientBits))))
+	}
+	if len(dst) > 1+len(p) {
+		for c, x := range p {
+			dst[1+len(p)+c] = int32(boost.RoundToInt(float64(float64(x*(1-x)) * (1 << hessianBits))))
+		}
+	}
+}
+
+// A word holds two numbers x and y as x + y·2^32. Sums of words are so in turn as long as both sums fit into 32 bits.
+
+// pack packs numbers into words.
+func pack(words []int64, numbers []int32) {
+	for i := range words {
+		words[i] = int64(numbers[2*i])
+		if 2*i+1 < len(numbers) {
+			words[i] += int64(numbers[2*i+1]) << 32
+		}
+	}
+}
+
+// Missing labels are one label, whose degree is known: what the others lack of 1. With the probabilities p, the K-L
+// divergence of this label is that of its parts if each missing degree is its share of it, by p.
+
+// complete sets dst to a label distribution whose missing degrees are these shares.
+func complete(dst, label []float32, p []float64) []float32 {
+	mass := missingMass(label, p)
+	rest := dataset.Unassigned(label)
+	for c, degree := range label {
+		if dst[c] = degree; degree != degree {
+			dst[c] = float32(float64(rest*p[c]) / mass)
+		}
+	}
+	return dst
+}
+
+// mergedLoss returns the K-L divergence of a label distribution with missing degrees.
+func mergedLoss(label []float32, p []float64) (loss float64) {
+	for c, degree := range label {
+		if degree > 0 {
+			loss += float64(float64(degree) * (num.Log(float64(degree)) - num.Log(max(p[c], leastProbability))))
+		}
+	}
+	if rest := dataset.Unassigned(label); rest > 0 {
+		loss += float64(rest * (num.Log(rest) - num.Log(missingMass(label, p))))
+	}
+	return loss
+}
+
+// missingMass returns the probability of the missing labels.
+func missingMass(label []float32, p []float64) (mass float64) {
+	for c, degree := range label {
+		if degree != degree {
+			mass += p[c]
+		}
+	}
+	return max(mass, leastProbability)
+}
+
+// leastProbability is the least predicted probability in a K-L divergence.
+const leastProbability = 1e-12

@@ -1,0 +1,288 @@
+package ldlboost
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+)
+
+// node is a node of the tree at work.
+type node struct {
+	depth int
+	sum   []float64 // of its rows; nil: not known yet
+	hist  []float64 // sums by bin, as layout says; nil: not needed, or not known yet
+	best  split     // with hist
+	inner bool
+}
+
+// growth is a tree at work. A node is open if it has a histogram and is not split: its best split gains something.
+// Of the last splits, some wait for the histograms of their children.
+type growth struct {
+	cfg    *Config
+	search *search
+	bins   *binning
+	layout *layout
+
+	nodes   []node
+	splits  []division
+	waiting int    // splits before this one wait no longer
+	step    uint64 // rounds of the tree
+}
+
+// begin begins a tree.
+func (g *growth) begin(b *binning, l *layout) {
+	g.bins, g.layout = b, l
+	g.nodes, g.splits, g.waiting, g.step, g.search.thresholds = []node{{}}, g.splits[:0], 0, 0, 0
+}
+
+// children returns the children of split k: the one with fewer rows first, the left one if they have equally many.
+func (g *growth) children(k int) (small, large *node) {
+	small, large = &g.nodes[2*k+1], &g.nodes[2*k+2]
+	if small.sum[0] > large.sum[0] {
+		small, large = large, small
+	}
+	return small, large
+}
+
+// splittable reports whether a node may be split.
+func (g *growth) splittable(n *node) bool {
+	return n.depth < g.cfg.Depth && n.sum[0] >= float64(2*g.cfg.LeafRows) && len(g.splits)+1 < g.cfg.Leaves &&
+		len(g.layout.columns) > 0
+}
+
+// waits reports whether split k needs the histograms of its children. If the smaller one may be split, so may the
+// larger one.
+func (g *growth) waits(k int) bool {
+	_, large := g.children(k)
+	return g.splittable(large)
+}
+
+// ask returns the nodes whose sums the next round is about, in place.
+func (g *growth) ask(r *request) {
+	r.splits, r.build = g.splits, r.build[:0]
+	if g.nodes[0].sum == nil {
+		r.build = append(r.build, 0)
+		return
+	}
+	most := max(1, chunkValues/g.layout.size())
+	for k := g.waiting; k < len(g.splits) && len(r.build) < most; k++ {
+		if !g.waits(k) {
+			continue
+		}
+		small := 2*k + 1
+		if g.nodes[2*k+1].sum[0] > g.nodes[2*k+2].sum[0] {
+			small++
+		}
+		r.build = append(r.build, small)
+	}
+}
+
+// fold takes the sums of the nodes that ask named. It reports whether the tree is complete.
+func (g *growth) fold(sums []float64) (complete bool) {
+	size := g.layout.size()
+	if g.nodes[0].sum == nil {
+		root := &g.nodes[0]
+		root.sum = slices.Clone(sums[:g.layout.width])
+		if g.splittable(root) {
+			g.open(root, slices.Clone(sums[:size]))
+		}
+	}
+	for len(g.splits) > g.waiting && len(sums) >= size {
+		k := g.waiting
+		g.waiting++
+		if !g.waits(k) {
+			continue
+		}
+		g.divide(k, sums[:size])
+		sums = sums[size:]
+	}
+	g.skip()
+	g.step++
+	for g.waiting == len(g.splits) {
+		if !g.choose() {
+			return true
+		}
+		g.skip()
+	}
+	return false
+}
+
+// skip passes over splits that need no histograms.
+func (g *growth) skip() {
+	for g.waiting < len(g.splits) && !g.waits(g.waiting) {
+		g.waiting++
+	}
+}
+
+// open gives a node its histogram, and finds its best split. Without one, the node is a leaf.
+func (g *growth) open(n *node, hist []float64) {
+	g.layout.complete(hist, g.bins)
+	g.examine(n, hist)
+}
+
+// examine is open for a histogram that is complete.
+func (g *growth) examine(n *node, hist []float64) {
+	var ok bool
+	if n.best, ok = g.search.find(hist, g.bins, g.layout); ok {
+		n.hist = hist
+	}
+}
+
+// divide opens the children of split k, given the sums of the smaller one: the larger one has the rest.
+func (g *growth) divide(k int, sums []float64) {
+	parent := &g.nodes[g.splits[k].node]
+	small, large := g.children(k)
+	own := slices.Clone(sums)
+	g.layout.complete(own, g.bins)
+	rest := parent.hist
+	parent.hist = nil
+	for i, x := range own {
+		rest[i] -= x
+	}
+	g.examine(large, rest)
+	if g.splittable(small) {
+		g.examine(small, own)
+	}
+}
+
+// choose splits open nodes: those of a level whose splits gain most, or the one that gains most of all. It reports
+// whether there is one.
+func (g *growth) choose() bool {
+	var open []int
+	for i := range g.nodes {
+		if n := &g.nodes[i]; n.hist != nil && !n.inner {
+			open = append(open, i)
+		}
+	}
+	slices.SortFunc(open, func(a, b int) int {
+		return cmp.Or(cmp.Compare(g.nodes[b].best.gain, g.nodes[a].best.gain), cmp.Compare(a, b))
+	})
+	room := g.cfg.Leaves - 1 - len(g.splits)
+	if g.cfg.Grow == growLeaf {
+		room = min(room, 1)
+	}
+	taken := open[:min(room, len(open))]
+	if g.cfg.Grow == growLevel || g.cfg.Leaves-1-len(g.splits) <= len(taken) {
+		for _, i := range open[len(taken):] {
+			g.nodes[i].hist = nil
+		}
+	}
+	slices.Sort(taken)
+	before := len(g.splits)
+	for _, i := range taken {
+		g.split(i)
+	}
+	for k := before; k < len(g.splits); k++ {
+		if !g.waits(k) {
+			g.nodes[g.splits[k].node].hist = nil
+		}
+	}
+	return len(taken) > 0
+}
+
+// split makes an open node an inner one.
+func (g *growth) split(i int) {
+	n := &g.nodes[i]
+	n.inner = true
+	left, right := n.best.left, slices.Clone(n.sum)
+	for k, x := range left {
+		right[k] -= x
+	}
+	g.splits = append(g.splits, division{i, n.best.column, n.best.bin})
+	g.nodes = append(g.nodes, node{depth: n.depth + 1, sum: left}, node{depth: n.depth + 1, sum: right})
+}
+
+// finish returns the complete tree.
+func (g *growth) finish(t *forest.Tree, labels int, loss float64) {
+	t.Reset(labels)
+	t.Loss, t.Evaluations = loss, g.search.thresholds
+	for _, s := range g.splits {
+		c := &g.bins.columns[s.column]
+		t.Split(s.node, c.feature, float64(c.cuts[s.bin]), g.nodes[s.node].best.gain)
+	}
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		t.SetSamples(i, int(n.sum[0]))
+		if !n.inner {
+			g.search.leaf(t.Leaf(i), n.sum)
+		}
+	}
+}
+
+// List lists the fields of a tree at work, which has begun. Sums and best splits follow from the splits and the
+// histograms.
+func (g *growth) List(l *fields.List) {
+	reading := l.Reading()
+	waiting, splits, thresholds := uint64(g.waiting), uint64(len(g.splits)), g.search.thresholds
+	l.Uint64(&g.step, &waiting, &splits, &thresholds)
+	l.Check(splits < uint64(g.cfg.Leaves) && waiting <= splits && g.step <= splits+1 && (g.step > 0) == (splits > 0),
+		"the saved state has a tree with %d splits in round %d, and the next one to wait is %d", splits, g.step, waiting)
+	if reading && !l.Reading() || g.step == 0 {
+		return
+	}
+	if reading {
+		g.nodes[0].sum = make([]float64, g.layout.width)
+	}
+	l.Float64s(g.nodes[0].sum)
+	for k := range int(splits) {
+		if g.listSplit(l, k, reading); reading && !l.Reading() {
+			return
+		}
+	}
+	for i := range g.nodes {
+		n := &g.nodes[i]
+		if l.Known(&n.hist, g.layout.size()); reading && !l.Reading() {
+			return
+		}
+		if reading && n.hist != nil && !n.inner {
+			hist := n.hist
+			n.hist = nil
+			g.examine(n, hist)
+			l.Check(n.hist != nil, "the saved state has a histogram of node %d, which cannot be split", i)
+		}
+	}
+	g.waiting, g.search.thresholds = int(waiting), thresholds
+	l.Check(g.lawful(), "the saved state has a tree with too many or too few histograms")
+}
+
+// listSplit lists split k.
+func (g *growth) listSplit(l *fields.List, k int, reading bool) {
+	var at [3]uint64
+	var best split
+	if reading {
+		best.left = make([]float64, g.layout.width)
+	} else {
+		d := g.splits[k]
+		at, best = [3]uint64{uint64(d.node), uint64(d.column), uint64(d.bin)}, g.nodes[d.node].best
+	}
+	l.Uint64(&at[0], &at[1], &at[2])
+	l.Float64(&best.gain)
+	l.Float64s(best.left)
+	if !l.Reading() {
+		return
+	}
+	ok := at[0] < uint64(len(g.nodes)) && !g.nodes[at[0]].inner && g.nodes[at[0]].depth < g.cfg.Depth &&
+		at[1] < uint64(len(g.bins.columns)) && at[2] < uint64(len(g.bins.columns[at[1]].cuts)) && best.gain-best.gain == 0
+	l.Check(ok, "the saved state has a tree whose split %d is not possible: node %d, column %d, bin %d, gain %v", k, at[0],
+		at[1], at[2], best.gain)
+	if ok {
+		best.column, best.bin = int(at[1]), int(at[2])
+		g.nodes[at[0]].best = best
+		g.split(int(at[0]))
+	}
+}
+
+// lawful reports whether a split waits, and the inner nodes that have histograms are those whose splits wait.
+func (g *growth) lawful() bool {
+	if g.waiting == len(g.splits) || !g.waits(g.waiting) {
+		return false
+	}
+	for k, d := range g.splits {
+		if (g.nodes[d.node].hist != nil) != (k >= g.waiting && g.waits(k)) {
+			return false
+		}
+	}
+	return true
+}

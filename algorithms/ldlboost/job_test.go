@@ -1,0 +1,296 @@
+package ldlboost
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+var tenth = dataset.Split{Seed: 1, TestFraction: 0.1}
+
+// goldenSets are settings with the digest of their model.
+var goldenSets = []struct {
+	set  param.Values
+	want string
+}{
+	{param.Values{"rounds": int64(8), "bins": int64(6)},
+		"88b251917ce914c1653b9a7fcff3f274d1512304e118120dcca49e2a2d86e308"},
+	{param.Values{"rounds": int64(8), "hessian": "bound", "refit": false, "bins": int64(255)},
+		"81d1fda8db66201792989bafdb5052929e651b1f931deeb04cd5d9a942279359"},
+	{param.Values{"rounds": int64(8), "grow": "leaf", "row_fraction": 0.7, "feature_fraction": 0.5, "bins": int64(4)},
+		"dd40bfc6f2bff4bf544031c084ff99adf46eb49edc9d27d66da342b4fbf712db"},
+	{param.Values{"rounds": int64(6), "preset": "paper", "leaf_rows": int64(3), "l2": 0.0, "min_gain": 0.1,
+		"bins": int64(255)},
+		"33539d4c0071c0c770850da010d0fb007e03aee688fddc0df1ff7a26d2d6aa36"},
+}
+
+// TestGoldenDigests pins the bits of small models. They do not depend on lanes, shards, tasks or storage.
+func TestGoldenDigests(t *testing.T) {
+	p := makeProblem(3, 400, 12, 4)
+	for _, c := range goldenSets {
+		for _, lanes := range []int{1, 2, 3, 4} {
+			d := p.data(1<<(lanes-1), lanes%2 == 0, tenth)
+			j := jobOf(t, d.Manifest, c.set, tenth)
+			d = p.data(1<<(lanes-1), lanes%2 == 0, j.Split)
+			if got := digest(t, train(t, j, d, lanes)); got != c.want {
+				t.Errorf("%v, %d lanes: digest %s, want %s", c.set, lanes, got, c.want)
+			}
+		}
+	}
+}
+
+// TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others
+// every time, make the same model, also where a worker dies and forgets everything.
+func TestWorkers(t *testing.T) {
+	p := makeProblem(4, 300, 9, 3)
+	j := jobOf(t, p.data(16, true, tenth).Manifest, param.Values{"rounds": int64(6), "row_fraction": 0.8}, tenth)
+	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
+	for _, workers := range []int{1, 2, 5} {
+		d := p.data(16, true, j.Split)
+		tr, err := New().NewTrainer(j, d.Manifest, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernels := make([]round.Kernel, workers)
+		for i := range kernels {
+			kernels[i] = kernelOf(t, j, d)
+		}
+		most := 0
+		for n := 0; ; n++ {
+			r, err := tr.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r == nil {
+				break
+			}
+			if r.Kind == "histogram" {
+				most = max(most, r.Tasks)
+			}
+			if n%7 == 3 {
+				kernels[n%workers] = kernelOf(t, j, d)
+			}
+			if err := tr.Fold(result(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := digest(t, tr); got != want || most < 8 {
+			t.Errorf("%d workers, %d tasks: digest %s, want %s", workers, most, got, want)
+		}
+	}
+}
+
+func kernelOf(t *testing.T, j *round.Job, d *dataset.Data) round.Kernel {
+	t.Helper()
+	k, err := New().NewKernel(j, d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// result computes a round, each task by the kernel that of returns.
+func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
+	t.Helper()
+	var tree engine.Tree
+	if how := r.Reduce(); how != nil {
+		tree.Reset(r.Tasks, how.Shape)
+	}
+	res := new(round.Result)
+	for id := range r.Tasks {
+		k := of(id)
+		if r.Gather() != nil {
+			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Gathered = append(res.Gathered, part)
+			continue
+		}
+		p := tree.Partial()
+		if err := engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.PutTask(id, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Reduce() != nil {
+		res.Sum = tree.Root()
+	}
+	return res
+}
+
+// TestFlush: the sums of more rows than 32 bits hold are exact. All derivatives have their greatest size.
+func TestFlush(t *testing.T) {
+	const rows, labels = 200_000, 3
+	cfg := &Config{Hessian: hessianDiagonal, FeatureFraction: 1, Bins: 2}
+	b := new(binning)
+	b.add(column{feature: 0, cuts: []float32{0.5}})
+	b.add(column{feature: 1, cuts: []float32{0.5}, sparse: true})
+	l := newLayout(cfg, b, labels, num.Key{}, 0)
+	one := []int32{1, -1 << 15, 1 << 15, -1 << 15, 1 << 15, 1 << 15, 0}
+	p := &part{codes: make([]uint8, rows), words: make([]int64, rows*l.words), start: make([]uint32, rows+1)}
+	all := make([]uint32, rows)
+	for i := range all {
+		all[i] = uint32(i)
+		p.codes[i] = uint8(i % 2)
+		if i%2 == 1 {
+			p.list = append(p.list, 3)
+		}
+		p.start[i+1] = uint32(len(p.list))
+		pack(p.words[i*l.words:(i+1)*l.words], one)
+	}
+	a := new(adder)
+	k := &job{cfg: cfg, labels: labels}
+	sums := make([]float64, l.size())
+	a.add(sums, all, p, b, a.prepare(k, b, num.Key{}, 0))
+	l.complete(sums, b)
+	for bin := range l.bins {
+		n := rows / 2.0
+		if bin == 0 {
+			n = rows
+		}
+		for i, x := range one {
+			if got := sums[bin*l.width+i]; got != n*float64(x) {
+				t.Errorf("place %d: sum %d is %v, want %v", bin, i, got, n*float64(x))
+			}
+		}
+	}
+}
+
+// TestPack: words of sums give both sums back.
+func TestPack(t *testing.T) {
+	a, l := new(adder), &layout{width: 3, words: 2, bins: 1}
+	a.block = make([]int64, 2)
+	want := make([]float64, 3)
+	s := num.NewStream(num.NewKey(1, "pack"), 0, 0)
+	for range 1000 {
+		numbers := []int32{1, int32(s.Uint64n(65_536)) - 32_768, int32(s.Uint64n(65_536)) - 32_768}
+		words := make([]int64, 2)
+		pack(words, numbers)
+		addWords(a.block, words)
+		for i, x := range numbers {
+			want[i] += float64(x)
+		}
+		sums := make([]float64, 3)
+		block := slices.Clone(a.block)
+		a.flush(sums, l)
+		a.block = block
+		if !slices.Equal(sums, want) {
+			t.Fatalf("sums %v, want %v", sums, want)
+		}
+	}
+}
+
+// TestCuts: values have bins of their own if there are enough, otherwise bins have about equally many rows.
+func TestCuts(t *testing.T) {
+	list := func(n int) (all []value) {
+		for i := range n {
+			all = append(all, value{float32(i), 1})
+		}
+		return all
+	}
+	if got := cut(list(4), 4); !slices.Equal(got, []float32{0.5, 1.5, 2.5}) {
+		t.Errorf("cuts %v", got)
+	}
+	if got := cut(list(100), 4); !slices.Equal(got, []float32{24.5, 49.5, 74.5}) {
+		t.Errorf("cuts %v", got)
+	}
+	heavy := list(10)
+	heavy[2].n = 1000
+	if got := cut(heavy, 3); len(got) != 2 || got[0] != 2.5 {
+		t.Errorf("cuts %v", got)
+	}
+	if got := cut(list(1), 4); got != nil {
+		t.Errorf("a constant column has the cuts %v", got)
+	}
+	low, high := float32(1), math.Float32frombits(math.Float32bits(1)+1)
+	if got := between(low, high); got != high {
+		t.Errorf("between neighbours: %v", got)
+	}
+	c := column{cuts: []float32{0.5, 1.5}}
+	for x, want := range map[float32]int{-1: 0, 0.25: 0, 0.5: 1, 1: 1, 1.5: 2, 9: 2} {
+		if got := c.binOf(x); got != want {
+			t.Errorf("the bin of %v is %d, want %d", x, got, want)
+		}
+	}
+}
+
+// TestDamagedValues: what a task tells of its values is checked.
+func TestDamagedValues(t *testing.T) {
+	p := makeProblem(5, 60, 3, 2)
+	d := p.data(2, false, tenth)
+	good := appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d)
+	if _, err := makeBinning([][]byte{good}, p.features, 255); err != nil {
+		t.Fatal(err)
+	}
+	for n := range good {
+		if _, err := makeBinning([][]byte{good[:n]}, p.features, 255); err == nil {
+			t.Fatalf("values that are cut to %d bytes are accepted", n)
+		}
+	}
+	nan := bytes.Clone(good)
+	copy(nan[8:], num.Bytes32([]float32{float32(math.NaN())}))
+	for name, b := range map[string][]byte{"a NaN": nan, "a byte more": append(bytes.Clone(good), 0), "none": nil} {
+		if _, err := makeBinning([][]byte{b}, p.features, 255); !errors.Is(err, errBins) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestEarlierRounds: a kernel that is asked for a round before the last one, in the same tree or in another, gives the
+// same sums; so does one whose memory was released.
+func TestEarlierRounds(t *testing.T) {
+	p := makeProblem(6, 150, 7, 3)
+	set := param.Values{"rounds": int64(4), "depth": int64(3), "leaf_rows": int64(5), "patience": int64(9)}
+	j := jobOf(t, p.data(1, false, tenth).Manifest, set, tenth)
+	d := p.data(4, true, j.Split)
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kernelOf(t, j, d)
+	var rounds []round.Round
+	var sums [][]float64
+	for {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			break
+		}
+		res := result(t, r, d, func(int) round.Kernel { return k })
+		if r.Reduce() != nil {
+			kept := *r
+			kept.Vars = nil
+			for _, v := range r.Vars {
+				v.Data = bytes.Clone(v.Data)
+				kept.Vars = append(kept.Vars, v)
+			}
+			rounds, sums = append(rounds, kept), append(sums, slices.Clone(res.Sum.F64))
+		}
+		if err := tr.Fold(res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := num.NewStream(num.NewKey(1, "rounds"), 0, 0)
+	for i := range 60 {
+		n := s.Uint64n(uint64(len(rounds)))
+		if i%10 == 9 {
+			k.(round.MemoryReleaser).ReleaseMemory()
+		}
+		if got := result(t, &rounds[n], d, func(int) round.Kernel { return k }).Sum.F64; !slices.Equal(got, sums[n]) {
+			t.Fatalf("round %d (%s) has other sums after later ones", n, rounds[n].Kind)
+		}
+	}
+}

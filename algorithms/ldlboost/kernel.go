@@ -1,0 +1,168 @@
+package ldlboost
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The operations of the rounds.
+const (
+	opStart     uint8 = iota + 1 // the training rows and the sums of their degrees
+	opBins                       // the values of the training rows by column
+	opHistogram                  // the loss of the training rows before a tree, and the sums of some nodes
+	opValidate                   // the validation rows and the sum of their losses
+)
+
+// The variables of the rounds, besides those of boost.Course: the bins, and what a histogram round is about.
+const (
+	varBins    = 100
+	varRequest = 101
+)
+
+var (
+	_ round.ReduceKernel = (*kernel)(nil)
+	_ round.GatherKernel = (*kernel)(nil)
+)
+
+// kernel implements both kinds of kernels. It is safe for concurrent use.
+type kernel struct {
+	job
+	form              boost.Form
+	binKey, columnKey num.Key
+
+	mu    sync.Mutex // guards all that follows
+	data  *dataset.Data
+	bins  *binning
+	parts map[partKey]*part
+}
+
+// partKey is a range of shards and the roles of the rows.
+type partKey struct {
+	lo, hi int
+	roles  dataset.Roles
+}
+
+func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *kernel {
+	return &kernel{
+		job:  job{cfg: c, labels: m.Labels, incomplete: incomplete, rowKey: num.NewKey(seed, "ldlboost/rows")},
+		form: boost.VectorForm(m.Features, m.Labels, c.Leaves), binKey: num.NewKey(seed, "ldlboost/bins"),
+		columnKey: columnKey(seed),
+	}
+}
+
+// columnKey draws the columns of trees, in kernels and in the trainer.
+func columnKey(seed uint64) num.Key { return num.NewKey(seed, "ldlboost/columns") }
+
+// NewScratch implements round.Kernel.
+func (k *kernel) NewScratch() any { return new(adder) }
+
+// ReleaseMemory implements round.MemoryReleaser. A later task makes everything again.
+func (k *kernel) ReleaseMemory() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.data == nil {
+		return
+	}
+	k.data, k.bins, k.parts = nil, nil, nil
+	runtime.GC()
+}
+
+// part returns what is kept of a task's rows, and the bins, which v has for training rows. A refit has other rows than
+// the training before.
+func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binning, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.data != d {
+		k.data, k.bins, k.parts = d, nil, make(map[partKey]*part)
+	}
+	if u.Op == opHistogram && k.bins == nil {
+		bins, err := decodeBinning(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
+		if err != nil {
+			return nil, nil, err
+		}
+		k.bins = bins
+	}
+	lo, hi := u.Shards(len(d.Manifest.Shards))
+	key := partKey{lo, hi, u.Roles}
+	p := k.parts[key]
+	if p == nil {
+		if u.Roles&dataset.Train != 0 {
+			for other := range k.parts {
+				if other.roles != u.Roles {
+					delete(k.parts, other)
+				}
+			}
+		}
+		p = newPart(&k.job, u, d)
+		k.parts[key] = p
+	}
+	return p, k.bins, nil
+}
+
+// Derive implements round.ReduceKernel.
+func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {
+	return nil, nil
+}
+
+// Run implements round.ReduceKernel.
+func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived,
+	scratch any) error {
+	switch u.Op {
+	case opStart:
+		sumKnown(dst.F64, u, d)
+		return nil
+	case opHistogram, opValidate:
+	default:
+		return errOp(u.Op)
+	}
+	p, bins, err := k.part(u, d, v)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.sums.Advance(&k.form, d, v); err != nil {
+		return err
+	}
+	scores := boost.Scores{Start: boost.First(v), Factor: k.cfg.LearningRate}
+	if u.Op == opValidate {
+		dst.F64[0], dst.F64[1] = p.validate(d, &scores)
+		return nil
+	}
+	a := scratch.(*adder)
+	r := &a.request
+	if err := r.decode(v.Get(varRequest)); err != nil {
+		return err
+	}
+	if !p.binned {
+		p.findBins(d, bins)
+	}
+	if !p.known || p.tree != r.tree {
+		p.derive(d, &scores, r.tree)
+	}
+	p.apply(r.splits, bins)
+	l := a.prepare(&k.job, bins, k.columnKey, r.tree)
+	dst.F64[0] = p.loss
+	for i, node := range r.build {
+		n := p.nodes[node]
+		a.add(dst.F64[1+i*l.size():][:l.size()], p.rows[n.from:n.to], p, bins, l)
+	}
+	return nil
+}
+
+func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
+
+// Gather implements round.GatherKernel: it returns the values of the task's rows.
+func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+	if u.Op != opBins {
+		return nil, errOp(u.Op)
+	}
+	return appendValues(nil, k.binKey, u, d), nil
+}

@@ -1,0 +1,227 @@
+package ldlboost
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// job is what tasks need to know of a job.
+type job struct {
+	cfg        *Config
+	labels     int
+	incomplete bool    // degrees may be missing
+	rowKey     num.Key // draws the rows of trees
+}
+
+// part is what a kernel keeps of the rows of a task.
+type part struct {
+	job   *job
+	mu    sync.Mutex
+	sums  *boost.RowSums
+	f     []float64 // of one row
+	label []float32 // of one row, without missing degrees
+
+	// Of training rows:
+	binned  bool
+	codes   []uint8  // rows×dense columns: bins
+	start   []uint32 // by row: where its list begins, and the end
+	list    []uint32 // of each row, its bins of sparse columns but for zero bins, numbered over all columns
+	entropy []float64
+
+	known   bool // what follows is of a tree
+	tree    uint64
+	words   []int64 // rows×words: of each row 1, g and h by label, packed
+	loss    float64 // of all rows, before the tree
+	rows    []uint32
+	spare   []uint32
+	nodes   []span // of rows, by node
+	applied int    // splits
+	numbers []int32
+}
+
+// span is the rows of a node.
+type span struct{ from, to int }
+
+// findBins finds the bins of all rows.
+func (p *part) findBins(d *dataset.Data, b *binning) {
+	refs := p.sums.Refs
+	p.codes = make([]uint8, len(refs)*b.dense)
+	zeros := make([]uint8, b.dense)
+	place := make([]int32, d.Manifest.Features) // of a feature's column; -1: it has none
+	num.Fill(place, -1)
+	for i := range b.columns {
+		c := &b.columns[i]
+		place[c.feature] = int32(i)
+		if !c.sparse {
+			zeros[c.at] = uint8(c.zero)
+		}
+	}
+	p.start = append(make([]uint32, 0, len(refs)+1), 0)
+	for i, ref := range refs {
+		codes := p.codes[i*b.dense : (i+1)*b.dense]
+		set := func(feature int, x float32) {
+			if place[feature] < 0 {
+				return
+			}
+			c := &b.columns[place[feature]]
+			bin := c.binOf(x)
+			if !c.sparse {
+				codes[c.at] = uint8(bin)
+			} else if bin != c.zero {
+				p.list = append(p.list, uint32(c.base+bin))
+			}
+		}
+		shard := d.Shard(int(ref.Shard))
+		if shard.Sparse {
+			copy(codes, zeros)
+			index, values := shard.NonZeros(int(ref.Pos))
+			for k, feature := range index {
+				set(int(feature), values[k])
+			}
+		} else {
+			for feature, x := range shard.Dense(int(ref.Pos)) {
+				set(feature, x)
+			}
+		}
+		p.start = append(p.start, uint32(len(p.list)))
+	}
+	p.list = slices.Clip(p.list)
+	for _, ref := range refs {
+		entropy := 0.0
+		for _, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
+			if x := float64(degree); x > 0 {
+				entropy += float64(x * num.Log(x))
+			}
+		}
+		p.entropy = append(p.entropy, entropy)
+	}
+	p.binned = true
+}
+
+// derive computes the derivatives of all rows before a tree, and draws the rows that the tree is grown on.
+func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64) {
+	k := p.job
+	width := k.cfg.width(k.labels)
+	words := (width + 1) / 2
+	refs := p.sums.Refs
+	if p.words == nil {
+		p.words, p.rows = make([]int64, len(refs)*words), make([]uint32, 0, len(refs))
+		p.spare, p.numbers = make([]uint32, len(refs)), make([]int32, width)
+	}
+	p.loss, p.rows = 0, p.rows[:0]
+	limit := uint64(k.cfg.RowFraction * (1 << 32))
+	for i, ref := range refs {
+		shard := d.Shard(int(ref.Shard))
+		label := shard.Label(int(ref.Pos))
+		copy(p.f, p.sums.Sums[i*k.labels:])
+		s.Apply(p.f)
+		var loss float64
+		if k.incomplete && dataset.CountMissing(label) > 0 {
+			boost.Softmax(p.f)
+			loss = mergedLoss(label, p.f)
+			label = complete(p.label, label, p.f)
+		} else {
+			loss = p.entropy[i]
+			for c, degree := range label {
+				loss -= float64(float64(degree) * p.f[c])
+			}
+			loss += boost.Softmax(p.f)
+		}
+		p.loss += boost.ExactLoss(max(0, loss))
+		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
+			continue
+		}
+		p.rows = append(p.rows, uint32(i))
+		quantise(p.numbers, p.f, label)
+		pack(p.words[i*words:(i+1)*words], p.numbers)
+	}
+	p.known, p.tree = true, tree
+	p.restart()
+}
+
+// restart makes all rows those of the root.
+func (p *part) restart() {
+	slices.Sort(p.rows)
+	p.nodes, p.applied = append(p.nodes[:0], span{0, len(p.rows)}), 0
+}
+
+// apply divides the rows by the splits of a tree.
+func (p *part) apply(splits []division, b *binning) {
+	if p.applied > len(splits) {
+		p.restart()
+	}
+	for _, s := range splits[p.applied:] {
+		n := p.nodes[s.node]
+		middle := n.from + p.divide(p.rows[n.from:n.to], &b.columns[s.column], s.bin, b.dense)
+		p.nodes = append(p.nodes, span{n.from, middle}, span{middle, n.to})
+	}
+	p.applied = len(splits)
+}
+
+// divide moves the rows up to a bin to the front, both sides in order, and returns their number.
+func (p *part) divide(rows []uint32, c *column, bin, dense int) int {
+	left, right := 0, 0
+	for _, row := range rows {
+		own := c.zero
+		if !c.sparse {
+			own = int(p.codes[int(row)*dense+c.at])
+		} else {
+			list := p.list[p.start[row]:p.start[row+1]]
+			if i, _ := slices.BinarySearch(list, uint32(c.base)); i < len(list) && int(list[i]) < c.base+c.bins() {
+				own = int(list[i]) - c.base
+			}
+		}
+		if own <= bin {
+			rows[left] = row
+			left++
+		} else {
+			p.spare[right] = row
+			right++
+		}
+	}
+	copy(rows[left:], p.spare[:right])
+	return left
+}
+
+// validate returns the number of rows and the sum of their losses.
+func (p *part) validate(d *dataset.Data, s *boost.Scores) (rows, loss float64) {
+	labels := len(p.f)
+	for i, ref := range p.sums.Refs {
+		copy(p.f, p.sums.Sums[i*labels:])
+		s.Apply(p.f)
+		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
+		if p.job.incomplete && dataset.CountMissing(label) > 0 {
+			boost.Softmax(p.f)
+			loss += boost.ExactLoss(mergedLoss(label, p.f))
+			continue
+		}
+		loss += boost.ExactLoss(boost.LossOf(label, p.f, boost.LogSumExp(p.f)))
+	}
+	return float64(len(p.sums.Refs)), loss
+}
+
+// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the
+// numbers of rows whose degrees are known.
+func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
+	boost.SumDegrees(dst[:1+d.Manifest.Labels], u, d)
+	if counts := dst[1+d.Manifest.Labels:]; len(counts) > 0 {
+		for _, ref := range u.Rows(d) {
+			for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
+				if degree == degree {
+					counts[c]++
+				}
+			}
+		}
+	}
+}
+
+// newPart returns the part of a task, which knows nothing of its rows yet.
+func newPart(j *job, u round.Task, d *dataset.Data) *part {
+	return &part{job: j, sums: boost.NewRowSums(u.Rows(d), j.labels), f: make([]float64, j.labels),
+		label: make([]float32, j.labels)}
+}

@@ -1,0 +1,53 @@
+package ldlboost
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// division is a split of a node of a tree: rows up to a bin of a column go left. Split k makes the nodes 2k+1 and 2k+2.
+type division struct{ node, column, bin int }
+
+// request is what a histogram round is about: a tree, its splits so far, and the nodes whose sums are asked for.
+type request struct {
+	tree   uint64
+	splits []division
+	build  []int
+}
+
+// append appends the encoded request.
+func (r *request) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.tree))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r.splits)))
+	for _, s := range r.splits {
+		for _, x := range []int{s.node, s.column, s.bin} {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
+		}
+	}
+	for _, node := range r.build {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(node))
+	}
+	return dst
+}
+
+// decode reads what append wrote.
+func (r *request) decode(b []byte) error {
+	words := num.Uint32s(b)
+	if len(words) < 2 || uint64(len(words)) < 2+3*uint64(words[1]) {
+		return errRequest
+	}
+	splits := 3 * words[1]
+	r.tree, r.splits, r.build = uint64(words[0]), r.splits[:0], r.build[:0]
+	words = words[2:]
+	for s := words[:splits]; len(s) > 0; s = s[3:] {
+		r.splits = append(r.splits, division{int(s[0]), int(s[1]), int(s[2])})
+	}
+	for _, node := range words[splits:] {
+		r.build = append(r.build, int(node))
+	}
+	return nil
+}
+
+var errRequest = errors.New("the request for histograms is truncated")

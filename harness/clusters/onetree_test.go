@@ -1,0 +1,38 @@
+package clusters_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+)
+
+// TestOneTree: all workers grow one tree of ldlboost together. The model is the same in this process and on one, two
+// and five workers, and when a worker or the leader is killed in the middle.
+func TestOneTree(t *testing.T) {
+	testkit.WithoutRace(t)
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
+	args := func(rounds int, more ...string) []string {
+		return append([]string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "ldlboost",
+			"--set", fmt.Sprintf("rounds=%d", rounds), "--set", "patience=1000", "--set", "refit=false", "-o", "json"}, more...)
+	}
+	const short, long = 5, 120
+	c := cmdtest.Start(t, 3, 1)
+	check := func(what, want string, e cmdtest.Ended) {
+		t.Helper()
+		if got := cmdtest.ModelDigest(t, e); got != want || len(got) != 64 {
+			t.Errorf("%s: digest %q, in this process %q", what, got, want)
+		}
+	}
+	want := cmdtest.ModelDigest(t, cmdtest.Run(t, args(short, "--local")...))
+	for _, n := range []int{1, 2, 5} {
+		grow(t, c, n)
+		check(fmt.Sprintf("%d workers", n), want, cmdtest.Run(t, args(short, "--server", c.Servers())...))
+	}
+	want = cmdtest.ModelDigest(t, cmdtest.Run(t, args(long, "--local")...))
+	check("a killed worker", want, cmdtest.MidWay(t, c, "killed-worker", args(long), func() {
+		cmdtest.Kill(t, c.Workers[1])
+	}))
+	check("a killed leader", want, cmdtest.MidWay(t, c, "killed-leader", args(long), func() { cmdtest.KillLeader(t, c) }))
+}
