@@ -27,7 +27,7 @@ type column struct {
 	sparse  bool
 	cuts    []float32 // ascending
 	zero    int       // the bin of 0
-	base    int       // the number of its first bin among those of all columns
+	base    int       // the number of its first bin, counted over all columns
 	at      int       // of a dense column: its place among these
 }
 

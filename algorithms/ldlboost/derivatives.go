@@ -39,8 +39,8 @@ func pack(words []int64, numbers []int32) {
 	}
 }
 
-// Missing labels are one label, whose degree is known: what the others lack of 1. With the probabilities p, the K-L
-// divergence of this label is that of its parts if each missing degree is its share of it, by p.
+// The missing labels of a sample count as one label. Its degree is what the known degrees lack of 1. If each missing
+// degree is its share by the probabilities p, the K-L divergence does not change.
 
 // complete sets dst to a label distribution whose missing degrees are these shares.
 func complete(dst, label []float32, p []float64) []float32 {

@@ -13,7 +13,7 @@ import (
 )
 
 // slow grows trees by trying every threshold of every feature at every node, each from the rows themselves, in float64,
-// without bins, histograms or subtraction. Only the rounding of derivatives is that of the algorithm.
+// without bins, histograms or subtraction. It rounds derivatives as the algorithm does.
 type slow struct {
 	*problem
 	depth, leaves, leafRows int
@@ -230,8 +230,8 @@ func (w *slow) advance() {
 	}
 }
 
-// TestDerivatives: g, h, leaves and gains are those of the loss, by finite differences. The leaf minimises the second
-// order of the loss, and the gain is what two leaves take off it more than one.
+// TestDerivatives: g, h, leaves and gains follow from the loss, by finite differences. A leaf minimises the loss to
+// second order. The gain is how much lower two leaves make it than one.
 func TestDerivatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := makeProblem(rapid.Uint64().Draw(t, "seed"), 8, 3, rapid.IntRange(2, 5).Draw(t, "labels"))
@@ -288,8 +288,8 @@ func TestDerivatives(t *testing.T) {
 	})
 }
 
-// TestMissingDegrees: with missing degrees, the first derivatives are those of the K-L divergence in which the missing
-// labels are one label, by finite differences; and complete distributions stay as they are.
+// TestMissingDegrees: finite differences of the K-L divergence in which the missing labels are one label give the first
+// derivatives, and complete distributions do not change.
 func TestMissingDegrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.IntRange(3, 6).Draw(t, "labels")

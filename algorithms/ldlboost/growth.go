@@ -147,8 +147,8 @@ func (g *growth) divide(k int, sums []float64) {
 	}
 }
 
-// choose splits open nodes: those of a level whose splits gain most, or the one that gains most of all. It reports
-// whether there is one.
+// choose splits the open nodes whose splits gain most: with growth by level, those for which the tree has leaves left;
+// by leaf, one node. It reports whether it split any.
 func (g *growth) choose() bool {
 	var open []int
 	for i := range g.nodes {

@@ -11,8 +11,8 @@ const flushRows = 1 << 15
 // processor's cache.
 const chunkRows = 256
 
-// layout says where the sums of a node are: first those of all its rows, then of each bin of the drawn columns. A bin
-// has width numbers: its rows, then G by label, then, with hessian diagonal, H by label.
+// layout says where the sums of a node are. The first are over all its rows. The sums of each bin of the drawn columns
+// follow. A bin has width numbers: its rows, then G by label, then, with hessian diagonal, H by label.
 type layout struct {
 	width   int
 	words   int   // of a row: two numbers in each

@@ -97,7 +97,7 @@ func kernelOf(t *testing.T, j *round.Job, d *dataset.Data) round.Kernel {
 	return k
 }
 
-// result computes a round, each task by the kernel that of returns.
+// result computes a round, each task with the kernel of(task).
 func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree

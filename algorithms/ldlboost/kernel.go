@@ -20,7 +20,7 @@ const (
 	opValidate                   // the validation rows and the sum of their losses
 )
 
-// The variables of the rounds, besides those of boost.Course: the bins, and what a histogram round is about.
+// The variables of the rounds: the bins and the request of a histogram round. boost.Course has more.
 const (
 	varBins    = 100
 	varRequest = 101

@@ -144,7 +144,7 @@ func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64) {
 	p.restart()
 }
 
-// restart makes all rows those of the root.
+// restart gives all rows to the root.
 func (p *part) restart() {
 	slices.Sort(p.rows)
 	p.nodes, p.applied = append(p.nodes[:0], span{0, len(p.rows)}), 0

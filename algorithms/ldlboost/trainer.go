@@ -95,7 +95,7 @@ func (t *trainer) nextHistogram(r *round.Round) {
 	r.How = round.Sums(1 + len(t.request.build)*t.tree.layout.size())
 }
 
-// number is the number of the tree at work among those of training and refit.
+// number is the number of the tree at work, counted over training and refit.
 func (t *trainer) number() uint64 {
 	n := uint64(t.Trees.Rounds)
 	if t.Refitting {

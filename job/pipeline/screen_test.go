@@ -23,8 +23,8 @@ func withScreen(w *work) *work {
 	return &work{job: &j, data: w.data}
 }
 
-// TestScreening: the model file is the one of the same job without a screening. The results are those of jobs by hand,
-// whose data have the training rows of the job, and its validation rows to test.
+// TestScreening: a screening does not change the model file. Jobs by hand, which train on the training rows of the job
+// and test on its validation rows, give the same results.
 func TestScreening(t *testing.T) {
 	w := artificial(t)
 	without := w.run(t, w.job)

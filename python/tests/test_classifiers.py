@@ -34,7 +34,7 @@ ALL = [algorithm for algorithm, kind in ALGORITHMS.items() if kind._predicts == 
 # Parameters with which a model of classes is accurate enough for scikit-learn's checks.
 ACCURATE: dict[str, dict[str, Any]] = {"aa-bp": {"steps": 200}, "cpnn": {"steps": 100}, "ldl-scl": {"preset": "paper"}}
 
-# What check_estimator runs for classifiers alone. The other checks are those of regressors of test_sklearn.
+# check_estimator runs these for classifiers alone. test_sklearn has the other checks.
 OF_CLASSIFIERS = """
     check_classifier_data_not_an_array
     check_classifiers_classes

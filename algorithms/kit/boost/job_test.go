@@ -60,7 +60,7 @@ func newKernel(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Da
 	return k
 }
 
-// result computes a round, each unit by the kernel that of returns.
+// result computes a round, each unit with the kernel of(task).
 func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
