@@ -61,7 +61,7 @@ var settings = param.Table[Config]{
 	param.Word("grow", "order of splits: level (all nodes of a depth, then the next depth) or leaf (the leaf whose split "+
 		"gains most is next)",
 		func(c *Config) *string { return &c.Grow }, growLevel, growLeaf),
-	param.Int("depth", "maximum depth of a tree", 1, maxDepth, 6, func(c *Config) *int { return &c.Depth }).
+	param.Int("max_depth", "maximum depth of a tree", 1, maxDepth, 6, func(c *Config) *int { return &c.Depth }).
 		Says("level: 6; leaf: 60"),
 	param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 64, func(c *Config) *int {
 		return &c.Leaves
@@ -113,7 +113,7 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 		param.StandIn(given, "refit", &c.Refit, false)
 	}
 	if c.Grow == growLeaf {
-		param.StandIn(given, "depth", &c.Depth, maxDepth)
+		param.StandIn(given, "max_depth", &c.Depth, maxDepth)
 		param.StandIn(given, "leaves", &c.Leaves, 20)
 	}
 }

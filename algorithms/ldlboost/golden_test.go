@@ -156,7 +156,7 @@ func checkGoldenTrees(t *rapid.T) {
 		minGain: rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "min gain"), bound: rapid.Bool().Draw(t, "bound"),
 		best: rapid.Bool().Draw(t, "best first")}
 	set := param.Values{"rounds": int64(2), "leaves": int64(w.leaves), "leaf_rows": int64(w.leafRows),
-		"depth": int64(w.depth), "l2": w.l2, "min_gain": w.minGain, "validation_fraction": 0.0, "learning_rate": 0.5,
+		"max_depth": int64(w.depth), "l2": w.l2, "min_gain": w.minGain, "validation_fraction": 0.0, "learning_rate": 0.5,
 		"bins": int64(255)}
 	if w.bound {
 		set["hessian"] = "bound"

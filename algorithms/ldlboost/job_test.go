@@ -251,7 +251,7 @@ func TestDamagedValues(t *testing.T) {
 // same sums; so does one whose memory was released.
 func TestEarlierRounds(t *testing.T) {
 	p := makeProblem(6, 150, 7, 3)
-	set := param.Values{"rounds": int64(4), "depth": int64(3), "leaf_rows": int64(5), "patience": int64(9)}
+	set := param.Values{"rounds": int64(4), "max_depth": int64(3), "leaf_rows": int64(5), "patience": int64(9)}
 	j := jobOf(t, p.data(1, false, tenth).Manifest, set, tenth)
 	d := p.data(4, true, j.Split)
 	tr, err := New().NewTrainer(j, d.Manifest, nil)
