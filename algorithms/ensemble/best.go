@@ -2,6 +2,7 @@ package ensemble
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -61,14 +62,16 @@ func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
 	if given.Has("members") {
 		return
 	}
-	names, least := k.within(c, m)
-	if c.leastBudget = least; len(names) >= leastMembers {
+	if names, least := k.within(c, m); len(names) < leastMembers {
+		c.leastBudget = least
+	} else {
 		c.Members = strings.Join(names, ",")
 	}
 }
 
-// within returns the candidates whose work together fits the budget of c, in the order in which they are taken. least
-// is the least budget, in billions, that two candidates fit. Candidates that refuse the dataset are left out.
+// within returns the candidates whose work together fits the budget of c, in the order in which they are taken; the two
+// of the least work if only these fit together. If there are fewer than two, least is the least budget, in billions,
+// that two candidates fit. Candidates that refuse the dataset are left out.
 func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float64) {
 	rows := float64(m.Rows)
 	x := extent{rows: rows, values: float64(m.NonZeros)/max(1, rows) + 1, labels: float64(m.Labels),
@@ -78,32 +81,45 @@ func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float
 	if c.Weights != weightsValidated {
 		tests = float64(tests*float64(c.InnerFolds)) + 1
 	}
-	var all []float64
-	sum, greatest := 0.0, 0.0
+	type worked struct {
+		name string
+		work float64
+	}
+	var all, taken []worked
+	needed := func(of ...worked) (sum float64) {
+		greatest := 0.0
+		for _, one := range of {
+			sum, greatest = sum+float64(tests*one.work), max(greatest, one.work)
+		}
+		if c.Weights == weightsValidated {
+			sum += greatest
+		}
+		return sum
+	}
 	for _, one := range candidates {
 		if _, err := k.resolve(one.name+","+one.name, m); err != nil { // no list has one member alone
 			continue
 		}
-		work := one.work(x) / 1e9
-		all = append(all, work)
-		once := max(greatest, work)
-		if c.Weights != weightsValidated {
-			once = 0
+		this := worked{one.name, one.work(x) / 1e9}
+		all = append(all, this)
+		if more := append(slices.Clone(taken), this); needed(more...) <= c.Budget {
+			taken = more
 		}
-		if sum+float64(tests*work)+once > c.Budget {
-			continue
-		}
-		names, sum, greatest = append(names, one.name), sum+float64(tests*work), max(greatest, work)
 	}
 	if len(all) < leastMembers {
-		return names, 0
+		return nil, 0
 	}
-	slices.SortFunc(all, cmp.Compare[float64])
-	least = float64(tests * (all[0] + all[1]))
-	if c.Weights == weightsValidated {
-		least += all[1]
+	if len(taken) < leastMembers {
+		slices.SortStableFunc(all, func(a, b worked) int { return cmp.Compare(a.work, b.work) })
+		taken = all[:leastMembers]
+		if work := needed(taken...); work > c.Budget {
+			return nil, math.Floor(work) + 1
+		}
 	}
-	return names, float64(int64(least)) + 1
+	for _, one := range taken {
+		names = append(names, one.name)
+	}
+	return names, 0
 }
 
 // fitsBudget refuses a budget that fits fewer than two candidates, and a budget without its preset.

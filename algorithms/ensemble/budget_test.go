@@ -2,6 +2,7 @@ package ensemble_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,6 +76,28 @@ func TestBudget(t *testing.T) {
 	}
 	if got, _ := members(sized(2000, 50, 10), 2); len(got) < 2 {
 		t.Errorf("members %v", got)
+	}
+	// Budgets below a billion, and a first candidate that leaves no room for another.
+	if got, _ := members(sized(60, 4, 3), 0.2); len(got) < 2 {
+		t.Errorf("members %v", got)
+	}
+	for budget := 1.0; budget < 1000; budget *= 1.05 {
+		m := sized(100_000, 20, 100)
+		_, err := a.Resolve(param.Values{"preset": "best", "budget": budget}, m)
+		if err == nil {
+			if got, _ := members(m, budget); len(got) < 2 || strings.Join(got, " ") == "structrf ldlf ldlogitboost" {
+				t.Errorf("budget %v: members %v", budget, got)
+			}
+		}
+		var least float64
+		if err != nil {
+			if _, scan := fmt.Sscanf(err.Error()[strings.LastIndex(err.Error(), "takes ")+6:], "%g", &least); scan != nil {
+				t.Fatal(err, scan)
+			}
+			if _, again := a.Resolve(param.Values{"preset": "best", "budget": least}, m); again != nil || least <= budget {
+				t.Errorf("budget %v is said to be the least: error %v", least, again)
+			}
+		}
 	}
 }
 

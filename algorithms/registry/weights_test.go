@@ -75,6 +75,9 @@ func trained(t *testing.T, name string, set param.Values, src dataset.Source) al
 	if err := engine.Drive(context.Background(), tr, 0, x, none); err != nil {
 		t.Fatal(err)
 	}
+	if p := tr.Progress(); p.Loss < 0 && name != "structrf" && name != "rf" { // forests have no loss
+		t.Errorf("the last training loss is %v", p.Loss)
+	}
 	model, err := tr.Model()
 	if err != nil {
 		t.Fatal(err)
@@ -208,5 +211,39 @@ func TestWeightedBootstrap(t *testing.T) {
 	a := modelfile.Digest("structrf", trained(t, "structrf", set, rows).Tensors())
 	if b := modelfile.Digest("structrf", trained(t, "structrf", set, &heavy).Tensors()); a != b {
 		t.Errorf("the digest is %s with samples of weight 0 and %s without them", a, b)
+	}
+}
+
+// TestScaleOfWeights: models do not depend on the sum of the weights, and neither does when training ends.
+func TestScaleOfWeights(t *testing.T) {
+	for _, name := range registry.Weighted() {
+		set, kind := param.Values{"steps": int64(60), "validation_fraction": 0.25}, ""
+		switch name {
+		case "structrf", "rf":
+			set = param.Values{"trees": int64(5), "min_samples": int64(2)}
+		case "mlp-regression":
+			set, kind = param.Values{"passes": int64(5)}, "numbers"
+		case "aa-bp", "dldl":
+		case "ldlf":
+			set = param.Values{"steps": int64(60), "validation_fraction": 0.25, "validation_margin": 0.1, "trees": int64(2),
+				"patience": int64(2), "leaf_batches": int64(2), "learning_rate": 0.05}
+		default:
+			set = param.Values{"iterations": int64(10), "validation_fraction": 0.25}
+		}
+		t.Run(name, func(t *testing.T) {
+			var digests []string
+			for _, scale := range []float64{1, 1.0 / 1024} {
+				rows := weightedRows(false, kind)
+				for i := range rows.Rows {
+					rows.Rows[i].Weight = (rows.Rows[i].Weight + 0.5) * scale
+					degree := float64(1+i%5) / 8 // what the third feature tells, so that validations improve
+					rows.Rows[i].Labels = []float64{degree, 0.125, 0.875 - degree}
+				}
+				digests = append(digests, modelfile.Digest(name, trained(t, name, set, rows).Tensors()))
+			}
+			if digests[0] != digests[1] {
+				t.Errorf("the digest is %s, and with weights of a 1024th %s", digests[0], digests[1])
+			}
+		})
 	}
 }

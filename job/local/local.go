@@ -208,7 +208,8 @@ func (r *runner) subJobs(parent *open.Job) subJobRunner {
 		default:
 			outcome, err = r.run(ctx, job, o)
 		}
-		if err = pipeline.NameFold(parent.Spec, j, parent.Data.Manifest, err); cells != nil && ofCell(ctx, err) {
+		err = pipeline.NameFold(parent.Spec, j, parent.Data.Manifest, err)
+		if pipeline.SubJobsMayFail(parent.Spec) && ofSubJob(ctx, err) {
 			outcome, err = pipeline.FailedOutcome(err), nil
 		}
 		if err != nil {
@@ -218,9 +219,9 @@ func (r *runner) subJobs(parent *open.Job) subJobRunner {
 	}
 }
 
-// ofCell reports whether an error is the run's own, wherever it runs: neither an end that was
+// ofSubJob reports whether an error is the sub-job's own, wherever it runs: neither an end that was
 // asked for nor a fault at an address, of a shard's file that cannot be read.
-func ofCell(ctx context.Context, err error) bool {
+func ofSubJob(ctx context.Context, err error) bool {
 	var fault interface{ Addr() uintptr }
 	return err != nil && ctx.Err() == nil && !errors.As(err, &fault)
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -117,6 +118,22 @@ type Screening struct {
 	KL           float64         `json:"kl"`
 	MeanBaseline float64         `json:"mean_baseline_kl"`
 	Others       []ScreenedModel `json:"others"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses a screening without other models, and negative numbers.
+func (s *Screening) UnmarshalJSON(b []byte) error {
+	type plain Screening
+	if err := json.Unmarshal(b, (*plain)(s)); err != nil {
+		return fmt.Errorf("screening: %w", err)
+	}
+	wrong := len(s.Others) == 0 || s.Samples < 0 || s.KL < 0 || s.MeanBaseline < 0
+	for _, o := range s.Others {
+		wrong = wrong || o.Samples < 0 || o.KL < 0
+	}
+	if wrong {
+		return errors.New("the screening has no other models or negative numbers")
+	}
+	return nil
 }
 
 // ScreenedModel is a small model of another algorithm.

@@ -95,7 +95,8 @@ type screen struct {
 	values  []float64 // screenValues for each small model; nil before the end of the round
 }
 
-// screenValues are K-L, K-L of the mean baseline, and the numbers of test and training rows of a sub-job.
+// screenValues are K-L, K-L of the mean baseline, and the numbers of test and training rows of a sub-job; all are 0 if
+// the sub-job failed, since it may need more rows than the job itself.
 const screenValues = 4
 
 // next returns the round, or nil if the screening is over.
@@ -130,8 +131,16 @@ func (s *screen) fold(gathered [][]byte) error {
 		if err != nil {
 			return fmt.Errorf("screening by %s: %w", screened[unit].algorithm, err)
 		}
-		values = append(values, o.Measures[0].Mean, o.MeanPredictor[0].Mean, float64(o.Rows.Test),
-			float64(o.Rows.Train+o.Rows.Validation))
+		of := []float64{max(0, o.Measures[0].Mean), max(0, o.MeanPredictor[0].Mean), float64(o.Rows.Test),
+			float64(o.Rows.Train) + float64(o.Rows.Validation)}
+		if o.Error != "" || o.Rows.Test == 0 {
+			clear(of)
+		}
+		if slices.ContainsFunc(of, impossible) {
+			return fmt.Errorf("screening by %s: the result has the values %v, which are not possible",
+				screened[unit].algorithm, of)
+		}
+		values = append(values, of...)
 	}
 	s.values, s.running = values, false
 	return nil
@@ -143,19 +152,27 @@ func (s *screen) state(l *fields.List) {
 		return
 	}
 	l.Known(&s.values, screenValues*len(screened))
-	l.Check(s.values == nil || !slices.ContainsFunc(s.values, func(v float64) bool { return !(v >= 0 && v-v == 0) }),
+	l.Check(!slices.ContainsFunc(s.values, impossible),
 		"the saved state has results of a screening that are not possible")
 }
+
+// impossible reports whether v is no value of a screening.
+func impossible(v float64) bool { return !(v >= 0 && v-v == 0) }
 
 // result returns what the screening of a job with this progress has found; nil: nothing.
 func (s *screen) result(p *round.Progress) *Screening {
 	if s == nil || s.values == nil || p.BestStep == 0 {
 		return nil
 	}
-	r := &Screening{Samples: int(s.values[2]), KL: p.BestLoss, MeanBaseline: s.values[1]}
+	r := &Screening{KL: p.BestLoss}
 	for unit := range screened {
-		v := s.values[screenValues*unit:]
-		r.Others = append(r.Others, ScreenedModel{screened[unit].algorithm, int(v[3]), v[0]})
+		if v := s.values[screenValues*unit:]; v[2] > 0 {
+			r.MeanBaseline, r.Samples = v[1], int(v[2])
+			r.Others = append(r.Others, ScreenedModel{screened[unit].algorithm, int(v[3]), v[0]})
+		}
+	}
+	if r.Others == nil {
+		return nil
 	}
 	return r
 }

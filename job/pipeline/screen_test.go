@@ -2,8 +2,12 @@ package pipeline_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +15,10 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
@@ -112,6 +119,75 @@ func TestScreens(t *testing.T) {
 	for _, unit := range []int{-1, 2} {
 		if _, err := pipeline.SubJobOf(withScreen(w).job, w.data.Manifest, unit); err == nil {
 			t.Error(fmt.Sprint("there is sub-job ", unit))
+		}
+	}
+}
+
+// TestScreeningThatFails: a small model may need more samples than the job itself, which ends well then. The others are
+// compared.
+func TestScreeningThatFails(t *testing.T) {
+	w := newWork(t, generate.Artificial(100, 3), dataset.Split{Seed: 5, TestFraction: 0.9})
+	without := w.run(t, w.job)
+	with := w.run(t, withScreen(w).job)
+	if !bytes.Equal(without.Model, with.Model) {
+		t.Error("the screening changes the model")
+	}
+	if s := with.Screening; s == nil || len(s.Others) != 1 || s.Others[0].Algorithm != "sa-bfgs" ||
+		s.Samples != with.Rows.Validation || s.MeanBaseline <= 0 {
+		t.Errorf("screening %+v of %+v", s, with.Rows)
+	}
+}
+
+// TestScreeningResults: what no screening gives is refused where it is read.
+func TestScreeningResults(t *testing.T) {
+	w := withScreen(artificial(t))
+	m := w.data.Manifest
+	for what, change := range map[string]func(o *pipeline.Outcome){
+		"negative": func(o *pipeline.Outcome) { o.Rows.Train = -1 },
+		"no K-L":   func(o *pipeline.Outcome) { o.Measures[0].Mean = math.NaN() },
+	} {
+		tr, err := pipeline.New(w.job, m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := pipeline.NewKernel(w.job, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := func(context.Context, *round.Job) ([]byte, error) {
+			o := &pipeline.Outcome{Rows: pipeline.Counts{Train: 1, Test: 1}}
+			change(o)
+			return o.Encode()
+		}
+		d := datatest.Data(t, m, w.data.Shards, w.job.Split, nil)
+		err = engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, 1, child),
+			func(uint64, round.Trainer) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "screening by sa-bfgs") {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+	for _, text := range []string{`{"others":[]}`, `{"others":[{"kl":-1}]}`, `{"samples":-1,"others":[{}]}`} {
+		if json.Unmarshal([]byte(text), new(pipeline.Screening)) == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
+}
+
+// TestScreeningResumed: a job that goes on from a state before, during or after its screening has the same outcome.
+func TestScreeningResumed(t *testing.T) {
+	w := withScreen(artificial(t))
+	var states [][]byte
+	var phases []string
+	want := w.drive(t, nil, 0, func(state []byte, phase string) {
+		states, phases = append(states, slices.Clone(state)), append(phases, phase)
+	})
+	if want.Screening == nil {
+		t.Fatal("no screening")
+	}
+	for i := max(0, len(states)-5); i < len(states); i++ {
+		o := w.drive(t, states[i], uint64(i+1), ignore)
+		if !bytes.Equal(o.Model, want.Model) || !cmp.Equal(o.Screening, want.Screening) {
+			t.Errorf("from state %d (%s): screening %+v, want %+v", i, phases[i], o.Screening, want.Screening)
 		}
 	}
 }

@@ -436,7 +436,10 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 	return appendOutcomes(dst, encoded)
 }
 
-// FailedOutcome is what a run ends with that failed.
+// SubJobsMayFail reports whether a job goes on if one of its sub-jobs fails: a run, or a small model of the screening.
+func SubJobsMayFail(j *round.Job) bool { return j.Cells != nil || j.Folds == 0 && j.Screen }
+
+// FailedOutcome is what a sub-job ends with that failed.
 func FailedOutcome(err error) *Outcome {
 	text := err.Error()
 	return &Outcome{Error: strings.ToValidUTF8(text[:min(len(text), maxError)], ""), Loss: -1}

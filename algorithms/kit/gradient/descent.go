@@ -304,6 +304,9 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 	d.Step++
 	d.Vectors[0].Version++
 	d.Loss = sum.F64[1] * share
+	if d.weighted {
+		rows = float64(d.BatchSize) // the sum says nothing of their number
+	}
 	d.Samples += uint64(rows)
 	d.stepped()
 	return nil
@@ -429,6 +432,6 @@ func Memory(set *Settings, f Function, m *dataset.Manifest, own int) algorithms.
 	}
 	step := f.GradientShape()
 	a.Node = 8*int64(GradientAt+step.F64) + 4*int64(step.F32) + 4*int64(step.Rows)*int64(1+step.Width)
-	a.Node = max(a.Node, 8*int64(scaling.MostSums(set.Scaling, m)), 8*4)
+	a.Node = max(a.Node, 8*int64(scaling.MostSums(set.Scaling, m)), 8*5)
 	return a
 }

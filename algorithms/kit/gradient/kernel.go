@@ -168,13 +168,15 @@ func (k *Kernel) validate(dst *round.Partial, u *round.Task, d *dataset.Data, l 
 	})
 }
 
-// compare adds two sums, which are weighted, to the sums of validate. The terms of the first are the losses of the
-// reference, under s.Values, less the present losses. The terms of the second are the squares of these differences.
+// compare adds three sums to the sums of validate, the first two weighted. The terms of the first are the losses of the
+// reference, under s.Values, less the present losses. The terms of the second are the squares of these differences, and
+// the terms of the third are the squares of the weights.
 func (k *Kernel) compare(dst *round.Partial, u *round.Task, d *dataset.Data, l Loss, s *Scratch) {
 	k.eachLoss(u, d, l, s, func(i int, loss, weight float64) {
 		gain := loss - s.losses[i]
 		dst.F64[2] += float64(weight * gain)
 		dst.F64[3] += float64(weight * float64(gain*gain))
+		dst.F64[4] += float64(weight * weight)
 	})
 }
 

@@ -126,7 +126,7 @@ func NewStopping[T float32 | float64](r StopRule, vectors []VectorOf[T]) *Stoppi
 func (s *StoppingOf[T]) Next(r *round.Round) {
 	r.Op, r.Kind, s.reduce.Shape.F64, r.How = OpValidate, "validation", 2, &s.reduce
 	if s.Reference.Any {
-		r.Op, s.reduce.Shape.F64 = OpCompare, 4
+		r.Op, s.reduce.Shape.F64 = OpCompare, 5
 		r.Vars = appendVars(r.Vars, varReference, s.Reference.Vectors)
 	}
 }
@@ -166,6 +166,9 @@ func (s *StoppingOf[T]) improved(loss float64, sum []float64) bool {
 	rows := sum[0]
 	gain := sum[2] / rows
 	variance := max(0, sum[3]/rows-float64(gain*gain))
+	if squares := sum[4]; squares != rows { // samples have weights: so many of equal weights vary as much
+		rows = float64(rows*rows) / squares
+	}
 	return gain > s.Margin*math.Sqrt(variance/rows)
 }
 

@@ -626,7 +626,10 @@ func addError(sums []float64, truth, predicted float64) {
 func errorsFrom(n float64, sums []float64) Errors {
 	e := Errors{MAE: StatOf(n, sums[0], sums[1])}
 	for _, rows := range sums[2:] {
-		e.Scores = append(e.Scores, rows/max(n, 1)) // 0 of no rows, so that JSON can say it
+		if n > 0 {
+			rows /= n
+		}
+		e.Scores = append(e.Scores, rows) // 0 of no rows, so that JSON can say it
 	}
 	return e
 }

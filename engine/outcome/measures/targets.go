@@ -85,7 +85,7 @@ func targetFrom(n float64, sums []float64) OfTarget {
 	}
 	r2 := 1 - sums[1]/around
 	switch {
-	case n < 2:
+	case n == 0, n <= 1 && around == 0: // weights may sum to less than 2
 		r2 = math.NaN()
 	case around == 0 && sums[1] == 0:
 		r2 = 1

@@ -1,6 +1,7 @@
 package measures_test
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 
@@ -27,6 +28,34 @@ func TestAddWeighted(t *testing.T) {
 	for i, x := range want {
 		if !(math.Abs(got[i]-x) <= 1e-12*max(1, math.Abs(x))) {
 			t.Errorf("sum %d is %v, want %v", i, got[i], x)
+		}
+	}
+}
+
+// TestScaleOfWeights: measures do not depend on the sum of the weights.
+func TestScaleOfWeights(t *testing.T) {
+	bounds := &dataset.Bounds{Low: []float64{0}, High: []float64{1}}
+	for what, p := range map[string]*measures.Plan{
+		"numbers": {Labels: 2, Type: dataset.LabelType{Scale: &dataset.Scale{True: dataset.TrueExpected}}},
+		"targets": {Labels: 1, Type: dataset.LabelType{Bounds: bounds}, Bounds: bounds},
+	} {
+		var seen []string
+		for _, scale := range []float64{1, 1.0 / 64} {
+			r := &dataset.Rows{N: 3, Features: 1, Labels: p.Labels, D: []float32{0.25, 0.75, 0.5, 0.5, 0.5, 0.5}[:3*p.Labels],
+				Weight: []float64{4 * scale, 8 * scale, 4 * scale}}
+			sums, one := make([]float64, p.Width()), make([]float64, p.Width())
+			for i := range r.N {
+				p.AddWeighted(sums, one, r, i, []float32{0.375, 0.625}[:p.Labels])
+			}
+			_, added := p.Read(sums)
+			text, err := json.Marshal(added)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, string(text))
+		}
+		if seen[0] != seen[1] {
+			t.Errorf("%s: %s, with less weight %s", what, seen[0], seen[1])
 		}
 	}
 }
