@@ -99,6 +99,9 @@ func (k *kernel) know(sums []float64, u *round.Task, d *dataset.Data, s *scratch
 func (k *kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, derived round.Derived,
 	s *scratch) {
 	to, changes := k.evaluated(dst.F64[fullbatch.SumsAt:]), changesOf(v)
+	if d.Manifest.HasWeights {
+		dst.F64[2] = float64(len(u.Rows(d)))
+	}
 	k.shared.EachRow(dst, u, d, v, derived, s.shared, func(rows *dataset.Rows, pos int, p []float64) {
 		s.inputs.read(rows, pos)
 		if rows.Weight != nil {

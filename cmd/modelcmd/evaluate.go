@@ -64,6 +64,9 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if c.Format != "" && c.Out == "" {
 		return cli.Usagef("{format} needs {out}")
 	}
+	if c.WeightedMeasures && c.Weights == "" {
+		return cli.Usagef("{weighted-measures} needs {weights}, which names the column with the weights")
+	}
 	if err := cli.CheckNotInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err
 	}
@@ -88,9 +91,6 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	src, matched, err := read.OpenFor(path, o, m.Schema())
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
-	}
-	if c.WeightedMeasures && c.Weights == "" {
-		return cli.Usagef("{weighted-measures} needs {weights}, which names the column with the weights")
 	}
 	e := &evaluation{measuring: measuring{WeightedMeasures: c.WeightedMeasures}, algorithm: m.File.Algorithm,
 		labels: m.Labels(), ModelDigest: m.File.Digest, Data: c.Data,

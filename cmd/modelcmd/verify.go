@@ -522,7 +522,7 @@ func otherKey(a, b *round.Job) string {
 	for i, j := range []*round.Job{a, b} {
 		of := *j
 		of.Predictions, of.PredictedRows, of.LinearSamples, of.NoModel, of.Measures, of.Clip = 0, 0, 0, false, "", ""
-		of.Screen = false
+		of.Screen, of.WeightedMeasures = false, false
 		text, err := json.Marshal(&of)
 		if err != nil || json.Unmarshal(text, &keys[i]) != nil {
 			return "settings"

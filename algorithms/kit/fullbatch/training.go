@@ -24,12 +24,11 @@ import (
 )
 
 // OpEvaluate is the operation (Round.Op) of an evaluation: F64 holds the rows, the sum of their
-// losses, and the objective's sums.
+// losses, both weighted, the number of rows if they have weights, and the objective's sums.
 const OpEvaluate uint8 = 220
 
-// SumsAt is the number of F64 values of an evaluation that are not the objective's: rows, and
-// the sum of their losses.
-const SumsAt = 2
+// SumsAt is the number of F64 values of an evaluation that are not the objective's.
+const SumsAt = 3
 
 // Objective is the function that a Training minimises. The workers sum over rows; the
 // objective makes the function and its gradient of the sums.
@@ -292,7 +291,11 @@ func (t *Training) evaluated(sum []float64) error {
 	}
 	t.Optimiser.Tell(f, t.slope)
 	t.Evaluations++
-	t.Samples += uint64(rows)
+	if sum[2] > 0 {
+		t.Samples += uint64(sum[2])
+	} else {
+		t.Samples += uint64(rows)
+	}
 	if t.Evaluations == 1 || t.iterations() > before {
 		t.Loss = sum[1] / rows
 	}

@@ -361,7 +361,7 @@ func TestRefusals(t *testing.T) {
 		return tr
 	}
 	sum := func(rows, losses float64) *round.Result {
-		return &round.Result{Sum: &round.Partial{F64: []float64{rows, losses, 0, 0, 0}}}
+		return &round.Result{Sum: &round.Partial{F64: []float64{rows, losses, 0, 0, 0, 0}}}
 	}
 	if err := start().Fold(sum(0, 0)); !errors.Is(err, algorithms.ErrNoRows) {
 		t.Errorf("no rows: error %v", err)
@@ -393,7 +393,7 @@ func TestNegativeLoss(t *testing.T) {
 	if p := tr.Progress(); p.Loss != -1 {
 		t.Errorf("loss %v before there is one", p.Loss)
 	}
-	if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: []float64{4, -1e-18, 1, 1, 1}}}); err != nil ||
+	if err := tr.Fold(&round.Result{Sum: &round.Partial{F64: []float64{4, -1e-18, 0, 1, 1, 1}}}); err != nil ||
 		tr.Progress().Loss != 0 {
 		t.Errorf("loss %v, error %v", tr.Progress().Loss, err)
 	}

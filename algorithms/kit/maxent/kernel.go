@@ -244,6 +244,7 @@ func (k *Kernel) evaluate(dst *round.Partial, u *round.Task, d *dataset.Data, v 
 		s.space.add(outers, b)
 	})
 	if d.Manifest.HasWeights { // the residuals of labels were added up with their weights
+		dst.F64[2] = float64(len(u.Rows(d)))
 		copy(total, s.space.weighted)
 	}
 	if k.Alone {
