@@ -81,7 +81,7 @@ func TestBudget(t *testing.T) {
 	if got, _ := members(sized(60, 4, 3), 0.2); len(got) < 2 {
 		t.Errorf("members %v", got)
 	}
-	for budget := 1.0; budget < 1000; budget *= 1.05 {
+	for budget := 1.0; budget < 1000; budget *= 1.3 {
 		m := sized(100_000, 20, 100)
 		_, err := a.Resolve(param.Values{"preset": "best", "budget": budget}, m)
 		if err == nil {

@@ -232,15 +232,15 @@ func drawWeighted(counts []uint32, sums []float64, key num.Key, tree uint32, dra
 }
 
 // copiesOf returns whole numbers in proportion to weights, whose sums up to each row are given, and the sum of these
-// numbers. Whole weights stay as they are. Others are rounded to a 2^20th of their sum, or finer if rows are many.
+// numbers. Whole weights stay as they are if their sum is at most 2^20, or 16 for each row. Others are rounded to about
+// such a share of their sum: xlogx has a number for each copy.
 func copiesOf(sums []float64) (copies []uint32, total int) {
 	sum, before, whole := sums[len(sums)-1], 0.0, true
 	for _, s := range sums { // sums of whole numbers up to 2^53 are exact
 		whole = whole && s == math.Floor(s)
 	}
-	scale := 1.0
-	if !whole || sum > maxDraws {
-		most := float64(min(maxDraws/2, max(1<<20, 16*len(sums))))
+	scale, most := 1.0, float64(min(maxDraws/2, max(1<<20, 16*len(sums))))
+	if !whole || sum > most {
 		for sum*scale > most {
 			scale /= 2
 		}
