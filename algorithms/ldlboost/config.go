@@ -173,7 +173,7 @@ func (c *Config) histogramsAtMost(m *dataset.Manifest) int64 {
 }
 
 // memory estimates the memory of a trainer: all trees, once as they are and once while they
-// are joined, encoded or decoded, the bins, and the histograms of the tree at work.
+// are joined, encoded or decoded, the bins, and the histograms of the tree at work. The bins are made from values.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	leaves := min(c.Leaves, max(1, m.Rows/max(1, c.LeafRows)))
 	model := int64(c.Rounds)*int64(4+forest.TreeBytes(2*leaves-1, leaves*m.Labels)) + 8*int64(m.Labels+4)
@@ -181,6 +181,7 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	bins := histogram/int64(c.width(m.Labels)) + 16*int64(m.Features)
 	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels)+64)
 	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), 2*int64(m.Labels))
+	values := 8*min(m.NonZeros, sampledValues+sampledValues/8) + 4*int64(len(m.Shards))*int64(m.Features+1)
 	return algorithms.Footprint{State: 2*model + bins + growing + 256, Model: model, Node: 8 * partial,
-		Nodes: int64(len(m.Shards)), Working: histogram}
+		Nodes: int64(len(m.Shards)), Working: max(histogram, values)}
 }
