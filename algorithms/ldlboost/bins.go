@@ -80,9 +80,6 @@ func (b *binning) append(dst []byte) []byte {
 	return dst
 }
 
-// size is the length of the encoded columns.
-func (b *binning) size() int { return 12*len(b.columns) + 4*(b.bins-len(b.columns)) }
-
 var errBins = errors.New("the bins of features are damaged")
 
 // decodeBinning reads what append wrote, for rows of so many features with so many bins each at most.

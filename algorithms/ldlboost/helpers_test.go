@@ -5,7 +5,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
-	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -155,12 +154,6 @@ func model(t fataler, tr algorithms.Trainer) algorithms.Model {
 		t.Fatal(err)
 	}
 	return m
-}
-
-// trees returns the trees of a model.
-func trees(t fataler, tr algorithms.Trainer) []*forest.Tree {
-	t.Helper()
-	return model(t, tr).(forest.Adds).Additive().Trees
 }
 
 // digest returns the digest of the trained model.
