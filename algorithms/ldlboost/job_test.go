@@ -354,7 +354,7 @@ func TestGreatLosses(t *testing.T) {
 	}
 	j := jobOf(t, p.data(1, false, dataset.Split{}).Manifest, param.Values{"rounds": int64(6), "learning_rate": 1.0,
 		"l2": 0.0, "validation_fraction": 0.0, "refit": false}, dataset.Split{})
-	for i, tree := range trees(t, train(t, j, p.data(3, true, j.Split), 2)) {
+	for i, tree := range model(t, train(t, j, p.data(3, true, j.Split), 2)).(forest.Adds).Additive().Trees {
 		if !(tree.Loss >= 0 && tree.Loss <= mostLoss) {
 			t.Errorf("the loss before tree %d is %v", i, tree.Loss)
 		}
