@@ -66,9 +66,9 @@ var settings = param.Table[Config]{
 	param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 64, func(c *Config) *int {
 		return &c.Leaves
 	}).Says("level: 64; leaf: 20"),
-	param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, 20, func(c *Config) *int {
+	param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, leafRows, func(c *Config) *int {
 		return &c.LeafRows
-	}),
+	}).Says("20, or an eighth of the samples if there are fewer than 40"),
 	param.Int("bins", "maximum number of bins of a feature: thresholds lie between bins", 2, maxBins, 64,
 		func(c *Config) *int { return &c.Bins }),
 	param.Word("hessian", "second derivatives: diagonal (for each label its own) or bound (an upper bound, which halves "+
@@ -104,8 +104,14 @@ const manyRows = 20_000
 // fewFeatures is the number of features below which preset auto draws none: trees of few of them see no interactions.
 const fewFeatures = 20
 
+// leafRows is the least number of rows in a leaf, unless two leaves have more rows than the dataset.
+const leafRows = 20
+
 // fill sets the refit, the size of trees and the drawing of features if they were not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
+	if m.Rows < 2*leafRows {
+		param.StandIn(given, "leaf_rows", &c.LeafRows, max(1, m.Rows/8))
+	}
 	if m.Features < fewFeatures {
 		param.StandIn(given, "feature_fraction", &c.FeatureFraction, 1)
 	}
@@ -173,7 +179,7 @@ func (c *Config) histogramsAtMost(m *dataset.Manifest) int64 {
 }
 
 // memory estimates the memory of a trainer: all trees, once as they are and once while they
-// are joined, encoded or decoded, the bins, and the histograms of the tree at work.
+// are joined, encoded or decoded, the bins, and the histograms of the tree at work. The bins are made from values.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	leaves := min(c.Leaves, max(1, m.Rows/max(1, c.LeafRows)))
 	model := int64(c.Rounds)*int64(4+forest.TreeBytes(2*leaves-1, leaves*m.Labels)) + 8*int64(m.Labels+4)
@@ -181,6 +187,7 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	bins := histogram/int64(c.width(m.Labels)) + 16*int64(m.Features)
 	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels)+64)
 	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), 2*int64(m.Labels))
+	values := 8*min(m.NonZeros, sampledValues+sampledValues/8) + 4*int64(len(m.Shards))*int64(m.Features+1)
 	return algorithms.Footprint{State: 2*model + bins + growing + 256, Model: model, Node: 8 * partial,
-		Nodes: int64(len(m.Shards)), Working: histogram}
+		Nodes: int64(len(m.Shards)), Working: max(histogram, values)}
 }

@@ -77,5 +77,9 @@ func missingMass(label []float32, p []float64) (mass float64) {
 	return max(mass, leastProbability)
 }
 
-// leastProbability is the least predicted probability in a K-L divergence.
-const leastProbability = 1e-12
+// leastProbability is the least predicted probability in a K-L divergence, and mostLoss the loss of a sample that is
+// predicted so. Sums of greater losses would not be exact.
+const (
+	leastProbability = 1e-12
+	mostLoss         = 27.631021115928547
+)

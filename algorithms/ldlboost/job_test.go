@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -292,5 +293,95 @@ func TestEarlierRounds(t *testing.T) {
 		if got := result(t, &rounds[n], d, func(int) round.Kernel { return k }).Sum.F64; !slices.Equal(got, sums[n]) {
 			t.Fatalf("round %d (%s) has other sums after later ones", n, rounds[n].Kind)
 		}
+	}
+}
+
+// TestDamagedRequests: a kernel refuses requests that are no trees, or for other numbers than the task has.
+func TestDamagedRequests(t *testing.T) {
+	p := makeProblem(7, 120, 5, 2)
+	j := jobOf(t, p.data(1, false, tenth).Manifest, param.Values{"rounds": int64(1), "leaf_rows": int64(5)}, tenth)
+	d := p.data(2, false, j.Split)
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kernelOf(t, j, d)
+	r, err := tr.Next()
+	for ; err == nil && r.Kind != "histogram"; r, err = tr.Next() {
+		if err := tr.Fold(result(t, r, d, func(int) round.Kernel { return k })); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(r.Vars, func(v round.Var) bool { return v.ID == varRequest })
+	good := r.Vars[at].Data
+	root := []int{0}
+	for name, b := range map[string][]byte{
+		"none":      nil,
+		"cut":       good[:len(good)-1],
+		"no nodes":  good[:8],
+		"two nodes": (&request{build: []int{0, 0}}).append(nil),
+		"node":      (&request{build: []int{1}}).append(nil),
+		"split":     (&request{splits: []division{{node: 1}}, build: root}).append(nil),
+		"column":    (&request{splits: []division{{column: 99}}, build: root}).append(nil),
+		"bin":       (&request{splits: []division{{bin: 255}}, build: root}).append(nil),
+	} {
+		vars := slices.Clone(r.Vars)
+		vars[at].Data = b
+		var tree engine.Tree
+		tree.Reset(r.Tasks, r.Reduce().Shape)
+		err := engine.RunTask(tree.Partial(), k, r.Task(0), d, vars, engine.NewDerivedCache(0), k.NewScratch())
+		if !errors.Is(err, errRequest) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	result(t, r, d, func(int) round.Kernel { return k })
+}
+
+// TestGreatLosses: without l2, samples of a rare label may get scores that are far too great. The loss of a sample is
+// at most that of the least probability.
+func TestGreatLosses(t *testing.T) {
+	p := &problem{rows: 40_000, features: 1, labels: 2}
+	for i := range p.rows {
+		x, label := 0, 0
+		if i < 1200 {
+			x, label = 1, i%2
+		}
+		p.x = append(p.x, float32(x))
+		p.d = append(p.d, float32(1-label), float32(label))
+	}
+	j := jobOf(t, p.data(1, false, dataset.Split{}).Manifest, param.Values{"rounds": int64(6), "learning_rate": 1.0,
+		"l2": 0.0, "validation_fraction": 0.0, "refit": false}, dataset.Split{})
+	for i, tree := range model(t, train(t, j, p.data(3, true, j.Split), 2)).(forest.Adds).Additive().Trees {
+		if !(tree.Loss >= 0 && tree.Loss <= mostLoss) {
+			t.Errorf("the loss before tree %d is %v", i, tree.Loss)
+		}
+	}
+}
+
+// TestNoRows: a tree whose drawing takes no sample is one leaf, and the model can be explained.
+func TestNoRows(t *testing.T) {
+	p := makeProblem(8, 60, 5, 2)
+	j := jobOf(t, p.data(1, false, tenth).Manifest, param.Values{"rounds": int64(20), "row_fraction": 0.01,
+		"validation_fraction": 0.0, "leaf_rows": int64(2)}, tenth)
+	a := model(t, train(t, j, p.data(2, false, j.Split), 2)).(forest.Adds).Additive()
+	if err := a.CheckCovers(); err != nil || !slices.ContainsFunc(a.Trees, func(t *forest.Tree) bool {
+		return t.Samples(0) == 0
+	}) {
+		t.Errorf("%d trees: %v", len(a.Trees), err)
+	}
+}
+
+// TestMemoryOfValues: the estimate has room for the values that the bins are made from.
+func TestMemoryOfValues(t *testing.T) {
+	p := makeProblem(9, 4000, 4, 2)
+	d := p.data(1, false, tenth)
+	d.Manifest.NonZeros = int64(len(p.x))
+	size := int64(len(appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d)))
+	c := &Config{Rounds: 1, Depth: 2, Leaves: 2, LeafRows: 1, Bins: 2, Grow: growLevel, Hessian: hessianBound}
+	if f := memory(c, d.Manifest); f.Working < size {
+		t.Errorf("the estimate is %d bytes, and the values have %d", f.Working, size)
 	}
 }

@@ -141,6 +141,10 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	if err := r.decode(v.Get(varRequest)); err != nil {
 		return err
 	}
+	l := a.prepare(&k.job, bins, k.columnKey, r.tree)
+	if err := r.check(bins, len(dst.F64), l.size()); err != nil {
+		return err
+	}
 	if !p.binned {
 		p.findBins(d, bins)
 	}
@@ -148,7 +152,6 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		p.derive(d, &scores, r.tree)
 	}
 	p.apply(r.splits, bins)
-	l := a.prepare(&k.job, bins, k.columnKey, r.tree)
 	dst.F64[0] = p.loss
 	for i, node := range r.build {
 		n := p.nodes[node]

@@ -132,7 +132,7 @@ func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64) {
 			}
 			loss += boost.Softmax(p.f)
 		}
-		p.loss += boost.ExactLoss(max(0, loss))
+		p.loss += boost.ExactLoss(min(max(0, loss), mostLoss))
 		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
 			continue
 		}

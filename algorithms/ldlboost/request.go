@@ -3,6 +3,7 @@ package ldlboost
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -34,6 +35,9 @@ func (r *request) append(dst []byte) []byte {
 
 // decode reads what append wrote.
 func (r *request) decode(b []byte) error {
+	if len(b)%4 != 0 {
+		return errRequest
+	}
 	words := num.Uint32s(b)
 	if len(words) < 2 || uint64(len(words)) < 2+3*uint64(words[1]) {
 		return errRequest
@@ -50,4 +54,25 @@ func (r *request) decode(b []byte) error {
 	return nil
 }
 
-var errRequest = errors.New("the request for histograms is truncated")
+// check refuses a request with nodes, columns or bins that there are not, or for other than so many numbers, given how
+// many a node has.
+func (r *request) check(b *binning, numbers, size int) error {
+	nodes := 1
+	for _, s := range r.splits {
+		if s.node >= nodes || s.column >= len(b.columns) || s.bin >= len(b.columns[s.column].cuts) {
+			return fmt.Errorf("%w: no split of node %d, column %d, bin %d is possible", errRequest, s.node, s.column, s.bin)
+		}
+		nodes += 2
+	}
+	for _, node := range r.build {
+		if node >= nodes {
+			return fmt.Errorf("%w: the tree has %d nodes, but not node %d", errRequest, nodes, node)
+		}
+	}
+	if numbers != 1+len(r.build)*size {
+		return fmt.Errorf("%w: %d nodes with %d sums each are not %d numbers", errRequest, len(r.build), size, numbers)
+	}
+	return nil
+}
+
+var errRequest = errors.New("the request for histograms is damaged")

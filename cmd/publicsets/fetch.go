@@ -104,9 +104,14 @@ func (f *Fetcher) Fetch(ctx context.Context, s *Set) (fetched int, err error) {
 func (f *Fetcher) isThere(ctx context.Context, file *File) (bool, error) {
 	path := f.Path(file.Name)
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return false, errtext.Errorf(errtext.WrongData, "%s: is a symbolic link to a file that does not exist; remove it, "+
+				"or give another folder with {to}", path)
+		}
 		return false, nil
+	}
+	switch {
 	case err != nil:
 		return false, err
 	case !info.Mode().IsRegular():
@@ -170,6 +175,7 @@ type response struct {
 func (r *response) Read(b []byte) (int, error) {
 	r.timer.Reset(r.quiet)
 	n, err := r.body.Read(b)
+	r.timer.Stop() // a slow disk is no silence
 	r.n += int64(n)
 	if err != nil && err != io.EOF {
 		err = r.failed(err)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -241,6 +242,32 @@ func TestFetchThere(t *testing.T) {
 	}
 	if _, err := f.Fetch(testkit.Context(t), set); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Error(err)
+	}
+	if err := cmp.Or(os.Remove(f.Path("a.csv")), os.Symlink("nowhere", f.Path("a.csv"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Fetch(testkit.Context(t), set); err == nil || !strings.Contains(err.Error(), "is a symbolic link") ||
+		asked != 1 {
+		t.Errorf("%v; %d requests", err, asked)
+	}
+}
+
+// TestSlowDisk: a server is not silent while the disk is slow.
+func TestSlowDisk(t *testing.T) {
+	host := serve(t)
+	f := NewFetcher(t.TempDir(), func(string) {})
+	f.quiet = 200 * time.Millisecond
+	body, _, err := f.open(testkit.Context(t), host+"/set.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if _, err := body.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * f.quiet)
+	if b, err := io.ReadAll(body); err != nil || len(b) != len(data)-1 {
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
 

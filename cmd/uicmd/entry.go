@@ -46,8 +46,9 @@ func (e *entry) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		c, err := r.Cookie(e.name)
+		knows := e.knows(query.Get(tokenParam)) // also of a browser with the cookie: the token counts once
 		switch has := err == nil && same(c.Value, e.cookie); {
-		case query.Has(tokenParam) && (has || e.knows(query.Get(tokenParam))):
+		case knows, has && query.Has(tokenParam):
 			http.SetCookie(w, &http.Cookie{Name: e.name, Value: e.cookie, Path: "/", HttpOnly: true,
 				SameSite: http.SameSiteLaxMode})
 			query.Del(tokenParam)

@@ -147,6 +147,13 @@ func TestEntry(t *testing.T) {
 			t.Errorf("cookies %v", c)
 		}
 	}
+	e.used.Store(false)
+	if r := get("/ui?token="+e.once, e.cookie); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("the token that counts once, with the cookie: %s", r.Status)
+	}
+	if r := get("/ui?token="+e.once, ""); r.StatusCode != http.StatusForbidden {
+		t.Errorf("the token that counts once, after a browser with the cookie: %s", r.Status)
+	}
 	if r := get("//evil.example/x?token="+e.token, ""); strings.HasPrefix(r.Header.Get("Location"), "//") {
 		t.Errorf("the token leads to %q", r.Header.Get("Location"))
 	}

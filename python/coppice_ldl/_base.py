@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import types
 import uuid
 import warnings
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union, overload
@@ -58,6 +59,7 @@ class Estimator:
 
     _algorithm: str = ""
     _predicts: str = "distributions"
+    _weighs: bool = False  # True if fit uses the weights of samples
     _images: bool = False  # True if X may have more than two dimensions
     _forms: Mapping[str, Sequence[str]] = {}  # "bool"; and what texts may be: "int", "float", "list" or "members"
 
@@ -92,6 +94,8 @@ class Estimator:
         super().__init_subclass__(**parameters)
         if "_algorithm" in cls.__dict__:
             CLASSES.setdefault(cls._algorithm, cls)
+            if not cls._weighs:
+                cls.fit = _without_weights(cls.fit)  # type: ignore[method-assign]
 
     # Parameters, as scikit-learn has them.
 
@@ -743,6 +747,15 @@ class Estimator:
         if not hasattr(self, "model_"):
             raise not_fitted(self)
         return _export.verify(self, X, D, only_data, init_from, fold_seed, values, (server, context, token_file, ca_file, tls_dir))
+
+
+def _without_weights(method: Any) -> Any:
+    """Return a copy of a method whose signature has no sample_weight: meta-estimators of scikit-learn give weights to a `fit` that has it."""
+    copy: Any = types.FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__)
+    copy.__kwdefaults__, copy.__doc__, copy.__qualname__, copy.__annotations__ = method.__kwdefaults__, method.__doc__, method.__qualname__, method.__annotations__
+    signature = inspect.signature(method)
+    copy.__signature__ = signature.replace(parameters=[one for name, one in signature.parameters.items() if name != "sample_weight"])
+    return copy
 
 
 class _Array:

@@ -45,7 +45,8 @@ def names_of(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
     names: list[str] = []
     known: dict[str, Any] = {}
     for i, value in enumerate(values.ravel().tolist()):
-        missing = value is None or str(value) in ("<NA>", "NaT") or value != value
+        value = value.item() if isinstance(value, np.generic) else value  # of an array of objects
+        missing = value is None or not isinstance(value, str) and str(value) in ("<NA>", "NaT") or value != value
         if missing or (masked is not None and masked[i]):
             names.append("nan")
             continue

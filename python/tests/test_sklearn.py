@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import pickle
 import subprocess
@@ -19,11 +20,13 @@ sklearn = pytest.importorskip("sklearn")
 
 import sklearn.utils.estimator_checks as estimator_checks
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import has_fit_parameter
 
 import coppice_ldl
 from coppice_ldl import AAKNN, ALGORITHMS, SABFGS, InputError, RandomForest, StructRF
@@ -427,6 +430,19 @@ def test_sample_weight(data) -> None:
     for wrong, text in ((-weights, "the weight of the sample is -1"), (weights * 0, "the weights of all samples are zero"), (weights[:3], "sample_weight has the shape")):
         with pytest.raises(InputError, match=text):
             SABFGS().fit(X, D, sample_weight=wrong)
+
+
+def test_bagging(data) -> None:
+    """Bagging gives weights to algorithms that use them, and draws samples for the others."""
+    X, D = data
+    for made in (SABFGS, ALGORITHMS["aa-knn"]):
+        assert has_fit_parameter(made(), "sample_weight") == (made is SABFGS)
+        found = BaggingRegressor(made(), n_estimators=2, random_state=0).fit(X, D).predict(X)
+        assert found.shape == D.shape
+        y = np.where(X[:, 0] > np.median(X[:, 0]), "above", "below")
+        assert BaggingClassifier(made(labels="class"), n_estimators=2, random_state=0).fit(X, y).score(X, y) > 0.6
+    for made in ALGORITHMS.values():
+        assert made.fit.__qualname__ == "Estimator.fit" and ("sample_weight" in inspect.signature(made.fit).parameters) == made._weighs
 
 
 def test_not_fitted() -> None:

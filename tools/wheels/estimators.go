@@ -125,8 +125,12 @@ func writeClass(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Alg
 	}
 	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
 	writeDocstring(b, a, all, arguments)
-	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n%s\n    def __init__(\n        self,\n        *,\n",
-		a.Name(), predicts, forms(a.Params()))
+	weighs := ""
+	if w, ok := a.(algorithms.Weigher); ok && w.UsesWeights() {
+		weighs = "    _weighs = True\n"
+	}
+	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n%s%s\n    def __init__(\n        self,\n        *,\n",
+		a.Name(), predicts, weighs, forms(a.Params()))
 	for _, arg := range arguments {
 		b.WriteString(declaration(arg))
 	}

@@ -64,11 +64,12 @@ func (a *Additive) Outputs(sums []float64, start bool) {
 // ErrCovers says that the numbers of samples of a tree's nodes do not add up.
 var ErrCovers = errors.New("the numbers of samples do not add up: a node and its children must have equally many")
 
-// CheckCovers returns ErrCovers unless each node of each tree has samples, and a split node as many as its children.
+// CheckCovers returns ErrCovers unless each node of each tree has samples, and a split node as many as its children. A
+// tree of one leaf may have none: all samples that it could have drawn stayed away.
 func (a *Additive) CheckCovers() error {
 	for _, t := range a.Trees {
 		for i, feature := range t.feature {
-			if t.samples[i] == 0 {
+			if t.samples[i] == 0 && t.Nodes() > 1 {
 				return ErrCovers
 			}
 			if feature == leafMark {
