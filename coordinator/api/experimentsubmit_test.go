@@ -99,13 +99,13 @@ func TestSubmitExperiment(t *testing.T) {
 		len(retried.Jobs) != 1 {
 		t.Errorf("retry: %+v", retried)
 	}
-	s.refuse(404, "POST", path+"/none/retry", protocol.ExperimentRetry{Token: "x"}, "experiment none")
+	s.refuse(404, "POST", path+"/none/retry", protocol.ExperimentRetry{Token: "x"}, `no experiment "none"`)
 	s.get("POST", path+"/e/cancel", nil, nil)
 	var gone protocol.Deletion
 	if s.get("DELETE", path+"/e", nil, &gone); len(gone.Jobs) != 3 {
 		t.Errorf("%+v", gone)
 	}
-	s.refuse(404, "DELETE", path+"/e", nil, "experiment e")
+	s.refuse(404, "DELETE", path+"/e", nil, `no experiment "e"`)
 	s.refuse(409, "POST", path, specOf("t", "aa-knn, rf"), "was deleted")
 }
 
