@@ -25,8 +25,9 @@ func TestSpentLine(t *testing.T) {
 		}
 	}
 	for name, args := range map[string][]string{
-		"one job": clitest.TrainArgs(data, "--threads", "1"), "folds": clitest.TrainArgs(data, "--folds", "3", "--threads", "2"),
-		"forest": {"train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=1000"},
+		"one job": clitest.TrainArgs(data, "--threads", "1"),
+		"folds":   clitest.TrainArgs(data, "--folds", "3", "--threads", "2"),
+		"forest":  {"train", "--local", "--data", data, "--algorithm", "structrf", "--set", "trees=1000"},
 	} {
 		var r Result
 		cmdtest.JSON(t, &r, args...)
