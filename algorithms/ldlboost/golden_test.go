@@ -176,7 +176,7 @@ func checkGoldenTrees(t *rapid.T) {
 	}
 }
 
-// compare holds a tree against the last one that was grown.
+// compare compares a tree with the latest tree of the algorithm.
 func (w *slow) compare(t *rapid.T, tree *forest.Tree) {
 	if tree.Nodes() != len(w.nodes) {
 		t.Fatalf("the tree has %d nodes, the slow program %d", tree.Nodes(), len(w.nodes))

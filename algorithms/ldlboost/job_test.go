@@ -341,7 +341,7 @@ func TestDamagedRequests(t *testing.T) {
 }
 
 // TestGreatLosses: without l2, samples of a rare label may get scores that are far too great. The loss of a sample is
-// at most that of the least probability.
+// bounded, because probabilities are at least leastProbability.
 func TestGreatLosses(t *testing.T) {
 	p := &problem{rows: 40_000, features: 1, labels: 2}
 	for i := range p.rows {

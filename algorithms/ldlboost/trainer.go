@@ -104,8 +104,8 @@ func (t *trainer) number() uint64 {
 	return n
 }
 
-// Tasks of histograms are so few that a node's sums are not more numbers than taskShare of those that its rows add, or
-// than smallSums.
+// All tasks of a round together send at most smallSums numbers for a node. They send more if the rows add more than
+// taskShare numbers for each number that is sent.
 const (
 	smallSums = 1 << 16
 	taskShare = 64

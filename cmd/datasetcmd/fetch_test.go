@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/publicsets"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -231,14 +231,10 @@ func TestFetchInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if parts, _ := filepath.Glob(filepath.Join(folder, ".set.csv.*")); len(parts) == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("no download began")
-		}
-	}
+	testkit.Until(t, "a download to begin", func() bool {
+		parts, _ := filepath.Glob(filepath.Join(folder, ".set.csv.*"))
+		return len(parts) == 1
+	})
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

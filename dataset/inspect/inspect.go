@@ -227,7 +227,7 @@ type inspector struct {
 	groups      *identity.Groups // nil: rows have no groups
 	groupsError error
 	rescaled    int   // rows whose labels sum to 1 within the tolerance only
-	beside      int   // rows whose exact number, interval, group or weight would be refused by an import
+	beside      int   // rows with an exact number, interval, group or weight that an import refuses
 	firstBeside error // of the first of them
 }
 

@@ -488,7 +488,7 @@ func (n *npzWriter) writeTexts(name string, value func(*dataset.Row, *importer.C
 	})
 }
 
-// beside writes exact numbers, intervals, weights and groups.
+// beside writes the exact numbers, the intervals, the weights and the groups of samples.
 func (n *npzWriter) beside() (err error) {
 	if n.info.HasWeights {
 		err = n.doubles(weightColumn, func(r *dataset.Row) float64 { return r.Weight })
