@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -58,7 +59,12 @@ func TestProxyRefuses(t *testing.T) {
 	for _, status := range []int{429, 502, 503, 504} {
 		var asked atomic.Int32
 		c := connect(t, refuses(t, status, &asked))
-		c.Patience = firstWait * 2
+		c.Patience = time.Minute
+		c.Waiting = func(error) {
+			if asked.Load() >= 2 {
+				c.Patience = 0 // it has asked again
+			}
+		}
 		if _, err := c.Jobs().Submit(t.Context(), protocol.Spec{}); !errors.Is(err, ErrUnavailable) || asked.Load() < 2 {
 			t.Errorf("status %d after %d requests: %v", status, asked.Load(), err)
 		}
