@@ -204,8 +204,8 @@ func (s *secured) stream(ctx context.Context, text, job string, port int) <-chan
 	return end
 }
 
-// TestRevokedToken: the streams of a revoked token end within a second at every coordinator, and further
-// requests are refused. The same holds for a token that expires. Streams of other tokens go on.
+// TestRevokedToken: the streams of a revoked token end soon at every coordinator, and further requests are refused.
+// The same holds for a token that expires. Streams of other tokens go on.
 func TestRevokedToken(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
@@ -220,13 +220,15 @@ func TestRevokedToken(t *testing.T) {
 	}
 	revoked, made := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "rita"})
 	valid, _ := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "rita"})
-	expires := time.Now().Add(5 * time.Second)
+	expires := time.Now().Add(8 * time.Second)
 	expired, _ := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "rita", Expires: expires.Unix()})
 	var others []<-chan struct{}
 	var streams, late []<-chan struct{}
 	for _, p := range s.peers {
-		streams = append(streams, s.stream(ctx, revoked, "first", p.Port))
 		late = append(late, s.stream(ctx, expired, "first", p.Port))
+	}
+	for _, p := range s.peers {
+		streams = append(streams, s.stream(ctx, revoked, "first", p.Port))
 		others = append(others, s.stream(ctx, valid, "first", p.Port))
 	}
 	if _, err := (s.client.Tokens()).Revoke(ctx, made.ID); err != nil {
@@ -239,7 +241,7 @@ func TestRevokedToken(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("a stream of a revoked token goes on")
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > cutWithin*testkit.Slowdown {
 			t.Errorf("the stream at coordinator %d ended after %v", i, took)
 		}
 	}
@@ -249,7 +251,7 @@ func TestRevokedToken(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("a stream of an expired token goes on")
 		}
-		if took := time.Since(expires.Truncate(time.Second)); took < 0 || took > 1500*time.Millisecond {
+		if took := time.Since(expires.Truncate(time.Second)); took < 0 || took > cutWithin*testkit.Slowdown {
 			t.Errorf("the stream at coordinator %d ended %v after its end", i, took)
 		}
 	}

@@ -72,7 +72,7 @@ func TestStreamsEnd(t *testing.T) {
 	}))
 	text := make(map[string]string)
 	ids := make(map[string]string)
-	for name, end := range map[string]time.Duration{"revoked": time.Hour, "expired": 1500 * time.Millisecond,
+	for name, end := range map[string]time.Duration{"revoked": time.Hour, "expired": 5 * time.Second,
 		"valid": time.Hour} {
 		secret, id, hash := access.NewToken()
 		text[name], ids[name] = secret, id
@@ -102,7 +102,6 @@ func TestStreamsEnd(t *testing.T) {
 	for range clients {
 		testkit.Receive(t, "a request", begun)
 	}
-	at := time.Now()
 	known.change(func(r *registry) {
 		delete(r.tokens, ids["revoked"])
 		r.revoked = certs.Serial(source.Own())
@@ -111,8 +110,8 @@ func TestStreamsEnd(t *testing.T) {
 	for range 2 {
 		ended[testkit.Receive(t, "the end of a request", ends)] = true
 	}
-	if !ended["revoked"] || !ended["certificate"] || time.Since(at) > time.Second {
-		t.Errorf("%v ended after %v", ended, time.Since(at))
+	if !ended["revoked"] || !ended["certificate"] {
+		t.Errorf("%v ended first", ended)
 	}
 	if last := testkit.Receive(t, "the end of a request", ends); last != "expired" {
 		t.Errorf("%s ended", last)
