@@ -269,22 +269,68 @@ func joined(all []value) []value {
 }
 
 // cut returns the cuts between at most so many bins of distinct values, ascending. Each value has a bin if there are
-// enough. Otherwise a bin ends where it has its share of the rows that no bin before has. A cut is half way between the
-// values of two bins.
+// enough. Otherwise heavy values have bins of their own (see heavy), and the others between them are divided: a bin ends
+// where it has its share of the rows that no bin before has. A cut is half way between the values of two bins.
 func cut(all []value, most int) (cuts []float32) {
-	rest, left, own := uint64(0), uint64(most), uint64(0)
-	for _, v := range all {
-		rest += uint64(v.n)
+	alone, rest, shares := heavy(all, most)
+	left, own, open := most, uint64(0), 0 // of the other values: bins, rows of the bin at work, and values to come
+	for _, is := range alone {
+		if is {
+			left--
+		} else {
+			open++
+		}
 	}
 	for i, v := range all[:len(all)-1] {
-		own += uint64(v.n)
-		if len(all) > most && (left == 1 || own*left < rest) {
-			continue
+		ends := alone[i] || alone[i+1]
+		if !alone[i] {
+			own, open = own+uint64(v.n), open-1
+			if ends = ends || own*uint64(shares) >= rest || open < left; ends {
+				rest, left, own = rest-own, left-1, 0
+				if !alone[i+1] {
+					shares--
+				}
+			}
 		}
-		rest, left, own = rest-own, left-1, 0
-		cuts = append(cuts, between(v.x, all[i+1].x))
+		if ends {
+			cuts = append(cuts, between(v.x, all[i+1].x))
+		}
 	}
 	return cuts
+}
+
+// heavy returns which of distinct values, ascending, have a bin of their own among at most so many, the rows of the
+// others, and in how many shares these are divided. Each run of others between such values has a bin at least, and
+// there is a share for each bin but one of each run after the first. Values are taken in descending order of their
+// rows, the lower one first among equal ones, while they have more rows than a share and bins suffice.
+func heavy(all []value, most int) (alone []bool, rest uint64, shares int) {
+	alone = make([]bool, len(all))
+	if len(all) <= most {
+		num.Fill(alone, true)
+		return alone, 0, 0
+	}
+	var order []int // a share has more than one row, since there are more of the others than bins for them
+	for i, v := range all {
+		if rest += uint64(v.n); v.n > 1 {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(all[b].n, all[a].n), cmp.Compare(a, b)) })
+	shares = most
+	for _, i := range order {
+		n, after := uint64(all[i].n), shares
+		if i > 0 && !alone[i-1] {
+			after--
+		}
+		if i+1 < len(all) && !alone[i+1] {
+			after--
+		}
+		if n*uint64(shares) <= rest || after < 1 {
+			break
+		}
+		alone[i], rest, shares = true, rest-n, after
+	}
+	return alone, rest, shares
 }
 
 // between is forest.Between in float32: above lower, and at most upper.
