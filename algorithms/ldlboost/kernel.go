@@ -29,6 +29,7 @@ const (
 var (
 	_ round.ReduceKernel = (*kernel)(nil)
 	_ round.GatherKernel = (*kernel)(nil)
+	_ round.Demanding    = (*kernel)(nil)
 )
 
 // kernel implements both kinds of kernels. It is safe for concurrent use.
@@ -36,6 +37,7 @@ type kernel struct {
 	job
 	form              boost.Form
 	binKey, columnKey num.Key
+	demand            int64
 
 	mu    sync.Mutex // guards all that follows
 	data  *dataset.Data
@@ -53,7 +55,7 @@ func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *ke
 	return &kernel{
 		job:  job{cfg: c, labels: m.Labels, incomplete: incomplete, rowKey: num.NewKey(seed, "ldlboost/rows")},
 		form: boost.VectorForm(m.Features, m.Labels, c.Leaves), binKey: num.NewKey(seed, "ldlboost/bins"),
-		columnKey: columnKey(seed),
+		columnKey: columnKey(seed), demand: c.demand(m),
 	}
 }
 
@@ -62,6 +64,11 @@ func columnKey(seed uint64) num.Key { return num.NewKey(seed, "ldlboost/columns"
 
 // NewScratch implements round.Kernel.
 func (k *kernel) NewScratch() any { return new(adder) }
+
+// Demand implements round.Demanding.
+func (k *kernel) Demand() (bytes int64, what string) {
+	return k.demand, "scores, derivatives and bins of all samples; fewer bins or leaves need less"
+}
 
 // ReleaseMemory implements round.MemoryReleaser. A later task makes everything again.
 func (k *kernel) ReleaseMemory() {

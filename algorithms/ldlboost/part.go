@@ -91,6 +91,7 @@ func (p *part) findBins(d *dataset.Data, b *binning) {
 		p.start = append(p.start, uint32(len(p.list)))
 	}
 	p.list = slices.Clip(p.list)
+	p.entropy = make([]float64, 0, len(refs))
 	for _, ref := range refs {
 		entropy := 0.0
 		for _, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {

@@ -148,7 +148,7 @@ type GatherKernel interface {
 type MemoryReleaser interface{ ReleaseMemory() }
 
 // Demanding is implemented by Kernels whose tasks on the whole dataset may need far more memory
-// than the dataset: matrices between all rows. Demand returns the most that such a task takes, in
+// than the dataset, such as matrices between all rows. Demand returns the most that such a task takes, in
 // bytes, and what it takes them for; 0: as much as others.
 type Demanding interface {
 	Demand() (bytes int64, what string)
