@@ -112,7 +112,7 @@ func decodeBinning(b []byte, features, most int) (*binning, error) {
 	return bins, nil
 }
 
-// value is a value of a column and how many sampled rows have it.
+// value is a value of a column and how many sampled rows have it, or their weight in units of binUnits.
 type value struct {
 	x float32
 	n uint32
@@ -127,46 +127,47 @@ func sampled(key num.Key, row uint32, m *dataset.Manifest) bool {
 	return float64(num.Philox(key, [4]uint32{row, 0, 0, 0})[0]) < limit
 }
 
-// appendValues appends what a task tells of the values of its sampled rows: their number, then for each feature the
-// number of its distinct values other than 0, these ascending, and the rows of each.
-func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data) []byte {
-	columns := make([][]float32, d.Manifest.Features)
+// binUnits is how many units of weight are one unit of bins, of which all rows together have less than 2^31.
+const binUnits = 64
+
+// appendValues appends what a task tells of the values of its sampled rows: their number or weight, then for each
+// feature the number of its distinct values other than 0, these ascending, and the number or weight of the rows of each.
+func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data, unit float64) []byte {
+	columns := make([][]value, d.Manifest.Features)
 	rows := uint32(0)
-	for _, ref := range u.Rows(d) {
+	for _, ref := range weightedRows(u, d) {
 		shard := d.Shard(int(ref.Shard))
 		if !sampled(key, shard.Row[ref.Pos], d.Manifest) {
 			continue
 		}
-		rows++
+		n := uint32(1)
+		if d.Manifest.HasWeights {
+			n = uint32(unitsOf(shard.WeightOf(int(ref.Pos)), binUnits*unit))
+		}
+		rows += n
 		if shard.Sparse {
 			index, values := shard.NonZeros(int(ref.Pos))
 			for i, c := range index {
-				columns[c] = append(columns[c], values[i])
+				columns[c] = append(columns[c], value{values[i], n})
 			}
 			continue
 		}
 		for c, x := range shard.Dense(int(ref.Pos)) {
 			if x != 0 {
-				columns[c] = append(columns[c], x)
+				columns[c] = append(columns[c], value{x, n})
 			}
 		}
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, rows)
-	var counts []uint32
 	for _, c := range columns {
-		slices.Sort(c)
-		distinct := c[:0]
-		counts = counts[:0]
-		for _, x := range c {
-			if n := len(distinct); n > 0 && distinct[n-1] == x {
-				counts[n-1]++
-				continue
-			}
-			distinct, counts = append(distinct, x), append(counts, 1)
-		}
+		distinct := joined(c)
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(distinct)))
-		dst = append(dst, num.Bytes32(distinct)...)
-		dst = append(dst, num.BytesU32(counts)...)
+		for _, v := range distinct {
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v.x))
+		}
+		for _, v := range distinct {
+			dst = binary.LittleEndian.AppendUint32(dst, v.n)
+		}
 	}
 	return dst
 }

@@ -154,12 +154,25 @@ func (c *Config) fits(m *dataset.Manifest) error {
 	return nil
 }
 
-// width is how many sums a bin has: its rows, then G by label, then, with hessian diagonal, H by label.
-func (c *Config) width(labels int) int {
-	if c.Hessian == hessianDiagonal {
+// width is how many sums a bin has: its rows, then G by label, then, with hessian diagonal, H by label. With hessian
+// bound, H is half of the weight: that of rows with weights is the last sum.
+func (c *Config) width(labels int, weighted bool) int {
+	switch {
+	case c.Hessian == hessianDiagonal:
 		return 1 + 2*labels
+	case weighted:
+		return 2 + labels
 	}
 	return 1 + labels
+}
+
+// words is how many words the sums of a row take: two share one, unless they have weights.
+func (c *Config) words(labels int, weighted bool) int {
+	if n := c.width(labels, weighted); weighted {
+		return n
+	} else {
+		return (n + 1) / 2
+	}
 }
 
 // histogramAtMost is the greatest number of sums of a node.
@@ -168,7 +181,7 @@ func (c *Config) histogramAtMost(m *dataset.Manifest) int64 {
 	if m.NonZeros > 0 { // a column has a bin of zeros, and at most one for each of its other values
 		bins = min(bins, m.NonZeros+int64(m.Features))
 	}
-	return (1 + bins) * int64(c.width(m.Labels))
+	return (1 + bins) * int64(c.width(m.Labels, m.HasWeights))
 }
 
 // histogramsAtMost is how many nodes have histograms at a time, at most.
@@ -186,8 +199,8 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	leaves := min(c.Leaves, max(1, m.Rows/max(1, c.LeafRows)))
 	model := int64(c.Rounds)*int64(4+forest.TreeBytes(2*leaves-1, leaves*m.Labels)) + 8*int64(m.Labels+4)
 	histogram := 8 * c.histogramAtMost(m)
-	bins := histogram/int64(c.width(m.Labels)) + 16*int64(m.Features)
-	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels)+64)
+	bins := histogram/int64(c.width(m.Labels, m.HasWeights)) + 16*int64(m.Features)
+	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels, m.HasWeights)+64)
 	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), 2*int64(m.Labels))
 	values := 8*min(m.NonZeros, sampledValues+sampledValues/8) + 4*int64(len(m.Shards))*int64(m.Features+1)
 	return algorithms.Footprint{State: 2*model + bins + growing + 256, Model: model, Node: 8 * partial,
@@ -198,20 +211,19 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 // number of a list takes up to 9 bytes while its list is moved.
 func (c *Config) kept(m *dataset.Manifest) int64 {
 	rows, labels := int64(m.Rows), int64(m.Labels)
-	words := int64(c.width(m.Labels)+1) / 2
+	words := int64(c.words(m.Labels, m.HasWeights))
 	dense := rows * int64(m.Features)
 	listed := dense / sparseShare // sparse features have no more values than that
 	if m.NonZeros > 0 {
 		dense, listed = min(dense, sparseShare*m.NonZeros), min(listed, (dense-m.NonZeros)/(sparseShare-1), m.NonZeros)
 	}
-	const places, scores, derivatives = 4 + 4 + 4 + 8, 8, 8 // rows, spare, start and Refs; a word has two derivatives
+	const places, scores, derivatives = 4 + 4 + 4 + 8, 8, 8 // rows, spare, start and Refs; a word has one or two derivatives
 	return rows*(places+scores*(labels+1)+derivatives*words) + dense + 9*listed
 }
 
 // adding estimates the memory of the sums of a node while rows are added to them (see adder).
 func (c *Config) adding(m *dataset.Manifest) int64 {
-	width := int64(c.width(m.Labels))
-	words := (width + 1) / 2
+	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.words(m.Labels, m.HasWeights))
 	return (c.histogramAtMost(m)/width)*(8*words+4) + 8*chunkRows*words
 }
 

@@ -39,6 +39,15 @@ func pack(words []int64, numbers []int32) {
 	}
 }
 
+// weigh sets words to the numbers of a row of so many units of weight: the first is not multiplied. A last word without
+// a number is the weight.
+func weigh(words []int64, numbers []int32, units int64) {
+	words[0], words[len(words)-1] = int64(numbers[0]), units
+	for i, x := range numbers[1:] {
+		words[1+i] = int64(x) * units
+	}
+}
+
 // The missing labels of a sample count as one label. Its degree is what the known degrees lack of 1. If each missing
 // degree is its share by the probabilities p, the K-L divergence does not change.
 

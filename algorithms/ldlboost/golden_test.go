@@ -38,11 +38,11 @@ func (w *slow) sums(rows []int) (g, h []float64) {
 	for _, row := range rows {
 		p := softmaxOf(w.f[row])
 		for c := range g {
-			g[c] += math.RoundToEven((p[c]-float64(w.label(row)[c]))*32768) / 32768
+			g[c] += w.weight(row) * math.RoundToEven((p[c]-float64(w.label(row)[c]))*32768) / 32768
 			if w.bound {
-				h[c] += 0.5
+				h[c] += w.weight(row) * 0.5
 			} else {
-				h[c] += math.RoundToEven(p[c]*(1-p[c])*131072) / 131072
+				h[c] += w.weight(row) * math.RoundToEven(p[c]*(1-p[c])*131072) / 131072
 			}
 		}
 	}
@@ -67,7 +67,9 @@ func (w *slow) search(rows []int, depth int) slowNode {
 	for f := range w.features {
 		var values []float64
 		for row := range w.rows {
-			values = append(values, float64(w.row(row)[f]))
+			if w.weight(row) > 0 {
+				values = append(values, float64(w.row(row)[f]))
+			}
 		}
 		slices.Sort(values)
 		values = slices.Compact(values)
@@ -111,7 +113,9 @@ func (w *slow) split(at int) {
 func (w *slow) grow() {
 	var rows []int
 	for i := range w.rows {
-		rows = append(rows, i)
+		if w.weight(i) > 0 {
+			rows = append(rows, i)
+		}
 	}
 	w.nodes = []slowNode{w.search(rows, 0)}
 	for level := 0; ; level++ {
@@ -143,7 +147,7 @@ func (w *slow) grow() {
 }
 
 // TestGoldenTrees holds the trees of two rounds against the slow program: for columns of all kinds, dense and sparse,
-// in one shard and more.
+// in one shard and more, with weights and without.
 func TestGoldenTrees(t *testing.T) {
 	rapid.Check(t, checkGoldenTrees)
 }
@@ -158,6 +162,10 @@ func checkGoldenTrees(t *rapid.T) {
 	set := param.Values{"rounds": int64(2), "leaves": int64(w.leaves), "leaf_rows": int64(w.leafRows),
 		"max_depth": int64(w.depth), "l2": w.l2, "min_gain": w.minGain, "validation_fraction": 0.0, "learning_rate": 0.5,
 		"bins": int64(255)}
+	if rapid.Bool().Draw(t, "weighted") {
+		p.weigh(rapid.Uint64().Draw(t, "weights"))
+		p.weights[0] = 1.5 // one is above 0
+	}
 	if w.bound {
 		set["hessian"] = "bound"
 	}
@@ -253,9 +261,9 @@ func TestDerivatives(t *testing.T) {
 			return sum
 		}
 		cfg := &Config{Hessian: hessianDiagonal, L2: l2, LeafRows: 1}
-		s := newSearch(cfg, p.labels)
+		s := newSearch(cfg, p.labels, false)
 		sumsOf := func(rows []int) []float64 {
-			sums, one := make([]float64, cfg.width(p.labels)), make([]int32, cfg.width(p.labels))
+			sums, one := make([]float64, cfg.width(p.labels, false)), make([]int32, cfg.width(p.labels, false))
 			for _, i := range rows {
 				quantise(one, softmaxOf(f[i]), p.label(i))
 				for k, x := range one {

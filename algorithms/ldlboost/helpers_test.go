@@ -23,6 +23,23 @@ type fataler interface {
 type problem struct {
 	rows, features, labels int
 	x, d                   []float32
+	weights                []float64 // of rows; nil: none
+}
+
+// weigh draws weights, which are multiples of 1/8, so that sums of them are exact. Some are 0.
+func (p *problem) weigh(seed uint64) {
+	s := num.NewStream(num.NewKey(seed, "weights"), 0, 0)
+	for range p.rows {
+		p.weights = append(p.weights, float64(max(2, s.Uint64n(40))-2)/8)
+	}
+}
+
+// weight returns the weight of a row.
+func (p *problem) weight(i int) float64 {
+	if p.weights == nil {
+		return 1
+	}
+	return p.weights[i]
 }
 
 func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
@@ -85,7 +102,7 @@ func featureValue(s *num.Stream, j int) float32 {
 // sparse storage.
 func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
 	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: p.rows, Features: p.features, Labels: p.labels,
-		Sparse: sparse, Shards: make([]dataset.ShardRef, shards)}
+		Sparse: sparse, HasWeights: p.weights != nil, Shards: make([]dataset.ShardRef, shards)}
 	roles, err := split.Assign(p.rows, nil)
 	if err != nil {
 		panic(err)
@@ -100,6 +117,9 @@ func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Da
 			r.N++
 			r.Row = append(r.Row, uint32(row))
 			r.D = append(r.D, p.label(row)...)
+			if p.weights != nil {
+				r.Weight = append(r.Weight, p.weights[row])
+			}
 			if !sparse {
 				r.X = append(r.X, p.row(row)...)
 				continue

@@ -12,19 +12,20 @@ const flushRows = 1 << 15
 const chunkRows = 256
 
 // layout says where the sums of a node are. The first are over all its rows. The sums of each bin of the drawn columns
-// follow. A bin has width numbers: its rows, then G by label, then, with hessian diagonal, H by label.
+// follow. A bin has width numbers: see Config.width.
 type layout struct {
 	width   int
-	words   int   // of a row: two numbers in each
+	words   int   // of a row: two numbers in each, unless weighted
 	columns []int // drawn, ascending
 	first   []int // of each of these, the place of its first bin
 	bins    int   // places: 1 for the node, and the bins
+
+	weighted bool
 }
 
 // newLayout returns the layout of the columns that are drawn for a tree.
-func newLayout(c *Config, b *binning, labels int, key num.Key, tree uint64) *layout {
-	l := &layout{width: c.width(labels), bins: 1}
-	l.words = (l.width + 1) / 2
+func newLayout(c *Config, b *binning, labels int, weighted bool, key num.Key, tree uint64) *layout {
+	l := &layout{width: c.width(labels, weighted), words: c.words(labels, weighted), bins: 1, weighted: weighted}
 	l.columns = draw(len(b.columns), c.FeatureFraction, key, tree)
 	for _, i := range l.columns {
 		l.first = append(l.first, l.bins)
@@ -173,6 +174,13 @@ func (a *adder) flush(dst []float64, l *layout) {
 			continue // no row
 		}
 		sums := dst[at*l.width:][:l.width]
+		if l.weighted {
+			for i, w := range words {
+				sums[i] += float64(w)
+			}
+			clear(words)
+			continue
+		}
 		for i, w := range words {
 			low := int32(w)
 			sums[2*i] += float64(low)
@@ -189,7 +197,7 @@ func (a *adder) prepare(k *job, b *binning, key num.Key, tree uint64) *layout {
 	if a.layout != nil && a.bins == b && a.tree == tree {
 		return a.layout
 	}
-	l := newLayout(k.cfg, b, k.labels, key, tree)
+	l := newLayout(k.cfg, b, k.labels, k.weighted, key, tree)
 	a.layout, a.bins, a.tree = l, b, tree
 	if cap(a.to) < b.bins {
 		a.to = make([]int32, b.bins)

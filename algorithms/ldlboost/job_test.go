@@ -49,9 +49,16 @@ func TestGoldenDigests(t *testing.T) {
 }
 
 // TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others
-// every time, make the same model, also where a worker dies and forgets everything.
+// every time, make the same model, also where a worker dies and forgets everything, or the leader does.
 func TestWorkers(t *testing.T) {
 	p := makeProblem(4, 300, 9, 3)
+	testWorkers(t, p)
+	p.weigh(4)
+	testWorkers(t, p)
+}
+
+func testWorkers(t *testing.T, p *problem) {
+	t.Helper()
 	j := jobOf(t, p.data(16, true, tenth).Manifest, param.Values{"rounds": int64(6), "row_fraction": 0.8}, tenth)
 	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
 	for _, workers := range []int{1, 2, 5} {
@@ -78,6 +85,18 @@ func TestWorkers(t *testing.T) {
 			}
 			if n%7 == 3 {
 				kernels[n%workers] = kernelOf(t, j, d)
+			}
+			if n%5 == 4 {
+				state, err := tr.AppendState(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tr, err = New().NewTrainer(j, d.Manifest, state); err != nil {
+					t.Fatal(err)
+				}
+				if r, err = tr.Next(); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := tr.Fold(result(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
 				t.Fatal(err)
@@ -137,7 +156,7 @@ func TestFlush(t *testing.T) {
 	b := new(binning)
 	b.add(column{feature: 0, cuts: []float32{0.5}})
 	b.add(column{feature: 1, cuts: []float32{0.5}, sparse: true})
-	l := newLayout(cfg, b, labels, num.Key{}, 0)
+	l := newLayout(cfg, b, labels, false, num.Key{}, 0)
 	one := []int32{1, -1 << 15, 1 << 15, -1 << 15, 1 << 15, 1 << 15, 0}
 	p := &part{codes: make([]uint8, rows), words: make([]int64, rows*l.words), start: make([]uint32, rows+1)}
 	all := make([]uint32, rows)
@@ -196,7 +215,7 @@ func TestPack(t *testing.T) {
 func TestDamagedValues(t *testing.T) {
 	p := makeProblem(5, 60, 3, 2)
 	d := p.data(2, false, tenth)
-	good := appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d)
+	good := appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d, 1)
 	if _, err := makeBinning([][]byte{good}, p.features, 255); err != nil {
 		t.Fatal(err)
 	}

@@ -14,16 +14,18 @@ import (
 
 // The operations of the rounds.
 const (
-	opStart     uint8 = iota + 1 // the training rows and the sums of their degrees
+	opStart     uint8 = iota + 1 // the training rows, the sums of their degrees, and their weight
 	opBins                       // the values of the training rows by column
 	opHistogram                  // the loss of the training rows before a tree, and the sums of some nodes
-	opValidate                   // the validation rows and the sum of their losses
+	opValidate                   // the weight of the validation rows and the sum of their losses
 )
 
-// The variables of the rounds: the bins and the request of a histogram round. boost.Course has more.
+// The variables of the rounds: the bins and the request of a histogram round, and the weight of the training rows, if
+// rows have weights. boost.Course has more.
 const (
 	varBins    = 100
 	varRequest = 101
+	varWeight  = 102
 )
 
 var (
@@ -53,7 +55,8 @@ type partKey struct {
 
 func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *kernel {
 	return &kernel{
-		job:  job{cfg: c, labels: m.Labels, incomplete: incomplete, rowKey: num.NewKey(seed, "ldlboost/rows")},
+		job: job{cfg: c, labels: m.Labels, incomplete: incomplete, weighted: m.HasWeights,
+			rowKey: num.NewKey(seed, "ldlboost/rows")},
 		form: boost.VectorForm(m.Features, m.Labels, c.Leaves), binKey: num.NewKey(seed, "ldlboost/bins"),
 		columnKey: columnKey(seed), demand: c.demand(m),
 	}
@@ -156,7 +159,11 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		p.findBins(d, bins)
 	}
 	if !p.known || p.tree != r.tree {
-		p.derive(d, &scores, r.tree)
+		unit, err := k.unit(v)
+		if err != nil {
+			return err
+		}
+		p.derive(d, &scores, r.tree, unit)
 	}
 	p.apply(r.splits, bins)
 	dst.F64[0] = p.loss
@@ -170,9 +177,13 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
 
 // Gather implements round.GatherKernel: it returns the values of the task's rows.
-func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ round.Vars, _ any) ([]byte, error) {
+func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
 	if u.Op != opBins {
 		return nil, errOp(u.Op)
 	}
-	return appendValues(nil, k.binKey, u, d), nil
+	unit, err := k.unit(v)
+	if err != nil {
+		return nil, err
+	}
+	return appendValues(nil, k.binKey, u, d, unit), nil
 }

@@ -88,7 +88,7 @@ func TestMemoryOfValues(t *testing.T) {
 	p := makeProblem(9, 4000, 4, 2)
 	d := p.data(1, false, tenth)
 	d.Manifest.NonZeros = int64(len(p.x))
-	size := int64(len(appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d)))
+	size := int64(len(appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d, 1)))
 	c := &Config{Rounds: 1, Depth: 2, Leaves: 2, LeafRows: 1, Bins: 2, Grow: growLevel, Hessian: hessianBound}
 	if f := memory(c, d.Manifest); f.Working < size {
 		t.Errorf("the estimate is %d bytes, and the values have %d", f.Working, size)

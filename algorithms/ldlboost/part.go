@@ -15,6 +15,7 @@ type job struct {
 	cfg        *Config
 	labels     int
 	incomplete bool    // degrees may be missing
+	weighted   bool    // rows have weights
 	rowKey     num.Key // draws the rows of trees
 }
 
@@ -35,7 +36,7 @@ type part struct {
 
 	known   bool // what follows is of a tree
 	tree    uint64
-	words   []int64 // rows×words: of each row 1, g and h by label, packed
+	words   []int64 // rows×words: of each row 1, g and h by label, packed or weighted
 	loss    float64 // of all rows, before the tree
 	rows    []uint32
 	spare   []uint32
@@ -105,14 +106,13 @@ func (p *part) findBins(d *dataset.Data, b *binning) {
 }
 
 // derive computes the derivatives of all rows before a tree, and draws the rows that the tree is grown on.
-func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64) {
+func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64, unit float64) {
 	k := p.job
-	width := k.cfg.width(k.labels)
-	words := (width + 1) / 2
+	words := k.cfg.words(k.labels, k.weighted)
 	refs := p.sums.Refs
 	if p.words == nil {
 		p.words, p.rows = make([]int64, len(refs)*words), make([]uint32, 0, len(refs))
-		p.spare, p.numbers = make([]uint32, len(refs)), make([]int32, width)
+		p.spare, p.numbers = make([]uint32, len(refs)), make([]int32, k.cfg.width(k.labels, false))
 	}
 	p.loss, p.rows = 0, p.rows[:0]
 	limit := uint64(k.cfg.RowFraction * (1 << 32))
@@ -133,13 +133,18 @@ func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64) {
 			}
 			loss += boost.Softmax(p.f)
 		}
-		p.loss += boost.ExactLoss(min(max(0, loss), mostLoss))
+		weight := shard.WeightOf(int(ref.Pos))
+		p.loss += float64(weight * boost.ExactLoss(min(max(0, loss), mostLoss)))
 		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
 			continue
 		}
 		p.rows = append(p.rows, uint32(i))
 		quantise(p.numbers, p.f, label)
-		pack(p.words[i*words:(i+1)*words], p.numbers)
+		if own := p.words[i*words : (i+1)*words]; k.weighted {
+			weigh(own, p.numbers, unitsOf(weight, unit))
+		} else {
+			pack(own, p.numbers)
+		}
 	}
 	p.known, p.tree = true, tree
 	p.restart()
@@ -189,33 +194,47 @@ func (p *part) divide(rows []uint32, c *column, bin, dense int) int {
 	return left
 }
 
-// validate returns the number of rows and the sum of their losses.
-func (p *part) validate(d *dataset.Data, s *boost.Scores) (rows, loss float64) {
+// validate returns the weight of the rows and the sum of their losses.
+func (p *part) validate(d *dataset.Data, s *boost.Scores) (weight, loss float64) {
 	labels := len(p.f)
 	for i, ref := range p.sums.Refs {
 		copy(p.f, p.sums.Sums[i*labels:])
 		s.Apply(p.f)
-		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
+		shard := d.Shard(int(ref.Shard))
+		label, own, of := shard.Label(int(ref.Pos)), 0.0, shard.WeightOf(int(ref.Pos))
 		if p.job.incomplete && dataset.CountMissing(label) > 0 {
 			boost.Softmax(p.f)
-			loss += boost.ExactLoss(mergedLoss(label, p.f))
-			continue
+			own = mergedLoss(label, p.f)
+		} else {
+			own = boost.LossOf(label, p.f, boost.LogSumExp(p.f))
 		}
-		loss += boost.ExactLoss(boost.LossOf(label, p.f, boost.LogSumExp(p.f)))
+		weight += of
+		loss += float64(of * boost.ExactLoss(own))
 	}
-	return float64(len(p.sums.Refs)), loss
+	return weight, loss
 }
 
 // sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the
-// numbers of rows whose degrees are known.
+// weights of rows whose degrees are known; then, if rows have weights, the weight of all.
 func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
-	boost.SumDegrees(dst[:1+d.Manifest.Labels], u, d)
-	if counts := dst[1+d.Manifest.Labels:]; len(counts) > 0 {
-		for _, ref := range u.Rows(d) {
-			for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
-				if degree == degree {
-					counts[c]++
-				}
+	labels := d.Manifest.Labels
+	boost.SumDegrees(dst[:1+labels], u, d)
+	known := dst[1+labels:]
+	for _, ref := range u.Rows(d) {
+		if len(known) == 0 {
+			return
+		}
+		shard := d.Shard(int(ref.Shard))
+		weight := shard.WeightOf(int(ref.Pos))
+		if d.Manifest.HasWeights {
+			known[len(known)-1] += weight
+		}
+		if len(known) < labels {
+			continue
+		}
+		for c, degree := range shard.Label(int(ref.Pos)) {
+			if degree == degree {
+				known[c] += weight
 			}
 		}
 	}
@@ -223,6 +242,6 @@ func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
 
 // newPart returns the part of a task, which knows nothing of its rows yet.
 func newPart(j *job, u round.Task, d *dataset.Data) *part {
-	return &part{job: j, sums: boost.NewRowSums(u.Rows(d), j.labels), f: make([]float64, j.labels),
+	return &part{job: j, sums: boost.NewRowSums(weightedRows(u, d), j.labels), f: make([]float64, j.labels),
 		label: make([]float32, j.labels)}
 }

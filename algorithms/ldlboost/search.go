@@ -13,34 +13,46 @@ type search struct {
 	diagonal    bool
 	leafRows    float64
 	l2, minGain float64
+	weight      int     // of sums, the one that is the weight of rows
+	gradient    float64 // what a unit of G is
+	hessian     float64 // what a unit of H is, or of the weight
+	least       float64 // least H, in these units
 	prefix      []float64
 	thresholds  uint64 // tried
 }
 
-func newSearch(c *Config, labels int) *search {
-	return &search{labels: labels, diagonal: c.Hessian == hessianDiagonal, leafRows: float64(c.LeafRows), l2: c.L2,
-		minGain: c.MinGain, prefix: make([]float64, c.width(labels))}
+func newSearch(c *Config, labels int, weighted bool) *search {
+	s := &search{labels: labels, diagonal: c.Hessian == hessianDiagonal, leafRows: float64(c.LeafRows), l2: c.L2,
+		minGain: c.MinGain, prefix: make([]float64, c.width(labels, weighted))}
+	if weighted && !s.diagonal {
+		s.weight = 1 + labels
+	}
+	s.setUnit(1)
+	return s
 }
 
-// denominator returns what divides G of a label with the sum h of second derivatives; with hessian bound, of rows.
-func (s *search) denominator(h float64) float64 {
-	if s.diagonal {
-		return float64(max(h, 1)*hessianUnit) + s.l2
+// setUnit sets the unit of weights, a power of two: 1 without weights.
+func (s *search) setUnit(unit float64) {
+	s.gradient, s.hessian, s.least = gradientUnit*unit, hessianUnit*unit, max(1, 1/unit)
+	if !s.diagonal {
+		s.hessian, s.least = unit/2, 1
 	}
-	return float64(max(h, 1)/2) + s.l2
 }
+
+// denominator returns what divides G of a label with the sum h of second derivatives; with hessian bound, of weights.
+func (s *search) denominator(h float64) float64 { return float64(max(h, s.least)*s.hessian) + s.l2 }
 
 // score returns Σ G²/(H + l2) of sums.
 func (s *search) score(sums []float64) (score float64) {
 	g := sums[1 : 1+s.labels]
 	if !s.diagonal {
 		for _, x := range g {
-			score += float64(float64(x*gradientUnit) * float64(x*gradientUnit))
+			score += float64(float64(x*s.gradient) * float64(x*s.gradient))
 		}
-		return float64(score / s.denominator(sums[0]))
+		return float64(score / s.denominator(sums[s.weight]))
 	}
 	for c, h := range sums[1+s.labels:][:len(g)] {
-		x := float64(g[c] * gradientUnit)
+		x := float64(g[c] * s.gradient)
 		score += float64(float64(x*x) / s.denominator(h))
 	}
 	return score
@@ -52,14 +64,14 @@ func (s *search) scoreRest(sums, part []float64) (score float64) {
 	g := sums[1 : 1+s.labels]
 	if !s.diagonal {
 		for c, x := range g {
-			x = float64((x - part[1+c]) * gradientUnit)
+			x = float64((x - part[1+c]) * s.gradient)
 			score += float64(x * x)
 		}
-		return float64(score / s.denominator(sums[0]-part[0]))
+		return float64(score / s.denominator(sums[s.weight]-part[s.weight]))
 	}
 	h, less := sums[1+s.labels:][:len(g)], part[1+s.labels:][:len(g)]
 	for c := range g {
-		x := float64((g[c] - part[1+c]) * gradientUnit)
+		x := float64((g[c] - part[1+c]) * s.gradient)
 		score += float64(float64(x*x) / s.denominator(h[c]-less[c]))
 	}
 	return score
@@ -68,12 +80,12 @@ func (s *search) scoreRest(sums, part []float64) (score float64) {
 // leaf sets dst to the numbers of a leaf.
 func (s *search) leaf(dst []float32, sums []float64) {
 	for c := range dst {
-		h := sums[0]
+		h := sums[s.weight]
 		if s.diagonal {
 			h = sums[1+s.labels+c]
 		}
 		if g := sums[1+c]; g != 0 { // no leaf has -0
-			dst[c] = float32(float64(-g*gradientUnit) / s.denominator(h))
+			dst[c] = float32(float64(-g*s.gradient) / s.denominator(h))
 		}
 	}
 }

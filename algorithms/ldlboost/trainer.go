@@ -38,9 +38,9 @@ type trainer struct {
 func newTrainer(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *trainer {
 	return &trainer{
 		cfg: c, manifest: m, incomplete: incomplete, key: columnKey(seed),
-		tree: growth{cfg: c, search: newSearch(c, m.Labels)},
+		tree: growth{cfg: c, search: newSearch(c, m.Labels, m.HasWeights)},
 		Course: boost.Course{MaxRounds: c.Rounds, Patience: c.Patience, Validates: c.ValidationFraction > 0, Refit: c.Refit,
-			Form: boost.VectorForm(m.Features, m.Labels, c.Leaves), First: make([]float64, m.Labels), Loss: -1},
+			Weighted: m.HasWeights, Form: boost.VectorForm(m.Features, m.Labels, c.Leaves), First: make([]float64, m.Labels), Loss: -1},
 	}
 }
 
@@ -52,7 +52,8 @@ func (t *trainer) Next() (*round.Round, error) {
 	case t.Phase == boost.PhaseStart:
 		r.Op, r.Kind, r.How = opStart, "mean", round.Sums(t.starts())
 	case t.Phase == boost.PhaseGrow && t.bins == nil:
-		r.Op, r.Kind, r.How = opBins, "bins", &round.Gather{}
+		t.vars = t.appendWeight(t.vars[:0])
+		r.Op, r.Kind, r.How, r.Vars = opBins, "bins", &round.Gather{}, t.vars
 	case t.Phase == boost.PhaseGrow:
 		t.nextHistogram(r)
 	case t.Phase == boost.PhaseValidate:
@@ -66,22 +67,53 @@ func (t *trainer) Next() (*round.Round, error) {
 
 // starts is how many numbers the first round sums: see sumKnown.
 func (t *trainer) starts() int {
+	n := 1 + t.manifest.Labels
 	if t.incomplete {
-		return 1 + 2*t.manifest.Labels
+		n += t.manifest.Labels
 	}
-	return 1 + t.manifest.Labels
+	if t.Weighted {
+		n++
+	}
+	return n
 }
 
-// means returns the rows and sums of degrees, as if those that are missing were the mean of the others of their label.
-func (t *trainer) means(sums []float64) []float64 {
-	if !t.incomplete {
-		return sums
+// foldStart takes the sums of the first round. Degrees that are missing are as if they were the mean of the others of
+// their label.
+func (t *trainer) foldStart(sums []float64) error {
+	labels := t.manifest.Labels
+	weight, degrees, known := sums[0], sums[1:1+labels], sums[1+labels:]
+	if t.Weighted {
+		weight = sums[len(sums)-1]
 	}
-	rows, degrees, known := sums[0], sums[1:1+t.manifest.Labels], sums[1+t.manifest.Labels:]
 	for c := range degrees {
-		degrees[c] = min(rows, float64(degrees[c]*rows)/max(known[c], 1))
+		if t.incomplete && known[c] > 0 {
+			degrees[c] = min(weight, float64(degrees[c]*weight)/known[c])
+		}
 	}
-	return sums[:1+len(degrees)]
+	if err := t.FoldStart(sums[0], weight, degrees, t.cfg.Start == startMean); err != nil {
+		return err
+	}
+	t.setUnit()
+	return nil
+}
+
+// setUnit sets the unit of weights, once the weight of the training rows is known.
+func (t *trainer) setUnit() {
+	if t.Weighted && t.Weight > 0 {
+		t.tree.search.setUnit(unitOf(t.Weight))
+	}
+}
+
+// appendWeight appends the variable of the weight of the training rows, if rows have weights.
+func (t *trainer) appendWeight(vars []round.Var) []round.Var {
+	if !t.Weighted {
+		return vars
+	}
+	version := uint64(1)
+	if t.Refitting {
+		version++
+	}
+	return append(vars, round.Var{ID: varWeight, Version: version, Data: num.Bytes64([]float64{t.Weight})})
 }
 
 // nextHistogram describes the next round of the tree at work.
@@ -89,7 +121,7 @@ func (t *trainer) nextHistogram(r *round.Round) {
 	t.request.tree = t.number()
 	t.tree.ask(&t.request)
 	t.encoded.request = t.request.append(t.encoded.request[:0])
-	t.vars = append(t.AppendVars(t.vars[:0]), round.Var{ID: varBins, Version: 1, Data: t.encoded.bins},
+	t.vars = append(t.appendWeight(t.AppendVars(t.vars[:0])), round.Var{ID: varBins, Version: 1, Data: t.encoded.bins},
 		round.Var{ID: varRequest, Version: t.request.tree*(maxLeaves+1) + t.tree.step + 1, Data: t.encoded.request})
 	r.Op, r.Kind, r.Tasks, r.Vars = opHistogram, "histogram", t.tasks(), t.vars
 	r.How = round.Sums(1 + len(t.request.build)*t.tree.layout.size())
@@ -113,7 +145,7 @@ const (
 
 // tasks is the number of tasks of a round of histograms. No sum depends on it.
 func (t *trainer) tasks() int {
-	width := int64(t.cfg.width(t.manifest.Labels))
+	width := int64(t.cfg.width(t.manifest.Labels, t.Weighted))
 	most := max(smallSums, t.manifest.NonZeros*width/taskShare) / (int64(1+t.bins.bins) * width)
 	tasks := len(t.manifest.Shards)
 	for tasks > 1 && int64(tasks) > most {
@@ -126,7 +158,7 @@ func (t *trainer) tasks() int {
 func (t *trainer) Fold(res *round.Result) error {
 	switch {
 	case t.Phase == boost.PhaseStart:
-		if err := t.FoldStart(t.means(res.Sum.F64), t.cfg.Start == startMean); err != nil {
+		if err := t.foldStart(res.Sum.F64); err != nil {
 			return err
 		}
 		if t.bins != nil {
@@ -152,7 +184,7 @@ func (t *trainer) Fold(res *round.Result) error {
 
 // setBins sets the bins of the job and begins a tree. A refit has the bins of the training before.
 func (t *trainer) setBins(b *binning) error {
-	if n := int64(1+b.bins) * int64(t.cfg.width(t.manifest.Labels)); n >= maxPartial {
+	if n := int64(1+b.bins) * int64(t.cfg.width(t.manifest.Labels, t.Weighted)); n >= maxPartial {
 		return fmt.Errorf("the features have %d bins, which need %d numbers for a node, more than %d: use fewer bins", b.bins,
 			n, maxPartial-1)
 	}
@@ -163,13 +195,13 @@ func (t *trainer) setBins(b *binning) error {
 
 // begin begins a tree.
 func (t *trainer) begin() {
-	t.tree.begin(t.bins, newLayout(t.cfg, t.bins, t.manifest.Labels, t.key, t.number()))
+	t.tree.begin(t.bins, newLayout(t.cfg, t.bins, t.manifest.Labels, t.Weighted, t.key, t.number()))
 }
 
 // foldHistogram takes the loss and the sums of nodes.
 func (t *trainer) foldHistogram(sums []float64) {
 	if t.tree.step == 0 {
-		t.Loss = sums[0] / float64(t.Rows)
+		t.Loss = sums[0] / t.Weight
 	}
 	if !t.tree.fold(sums[1:]) {
 		return
@@ -195,6 +227,7 @@ func (t *trainer) Model() (algorithms.Model, error) {
 func (t *trainer) State(l *fields.List) {
 	reading := l.Reading()
 	t.List(l)
+	t.setUnit()
 	known := t.bins != nil
 	l.Bool(&known)
 	l.Check(known || t.Trees.Rounds == 0 && !t.Refitting && t.Phase <= boost.PhaseGrow,

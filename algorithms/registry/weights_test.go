@@ -110,6 +110,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		"validation_fraction": 0.0, "bias": true}
 	grown := param.Values{"trees": int64(3), "bootstrap": false, "min_samples": int64(2)}
 	batches := param.Values{"steps": int64(5), "validation_fraction": 0.0, "scaling": "standard"}
+	boosted := param.Values{"rounds": int64(4), "leaf_rows": int64(1), "validation_fraction": 0.0}
 	cases := []struct {
 		name   string
 		set    param.Values
@@ -130,6 +131,10 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		{name: "structrf", set: grown, within: 1e-9},
 		{name: "rf", set: grown, within: 1e-9},
 		{name: "structrf", set: with(grown, "step", "adaptive"), within: 1e-9},
+		{name: "ldlboost", set: boosted, within: 1e-9},
+		{name: "ldlboost", set: with(with(boosted, "hessian", "bound"), "grow", "leaf"), within: 1e-9},
+		{name: "ldlboost", set: with(with(boosted, "bins", int64(4)), "min_gain", 0.01), within: 1e-9},
+		{name: "ldlboost", set: with(boosted, "l2", 0.0), kind: "incomplete", within: 1e-9},
 		{name: "dldl", set: with(with(batches, "optimizer", "sgd"), "dropout", 0.0), within: 1e-4},
 		{name: "aa-bp", set: batches, within: 1e-4},
 		{name: "ldlf", set: with(with(with(batches, "trees", int64(2)), "depth", int64(3)), "preset", "paper"), within: 1e-4},
@@ -223,6 +228,8 @@ func TestScaleOfWeights(t *testing.T) {
 			set = param.Values{"trees": int64(5), "min_samples": int64(2)}
 		case "mlp-regression":
 			set, kind = param.Values{"passes": int64(5)}, "numbers"
+		case "ldlboost": // l2, min_gain and the gains of splits are of weights
+			continue
 		case "aa-bp", "dldl":
 		case "ldlf":
 			set = param.Values{"steps": int64(60), "validation_fraction": 0.25, "validation_margin": 0.1, "trees": int64(2),

@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -27,11 +28,13 @@ type Course struct {
 	// What the settings say.
 	MaxRounds, Patience int
 	Validates, Refit    bool
+	Weighted            bool // samples have weights
 	Form                Form
 
 	Phase     Phase
 	Refitting bool
 	Rows      uint64    // trained on
+	Weight    float64   // of these rows
 	First     []float64 // F before the first round, by label
 	Trees     History
 	Loss      float64 // of the training rows before the last boosting round; negative: none yet
@@ -62,16 +65,19 @@ func (t *Course) AppendVars(vars []round.Var) []round.Var {
 	return t.Trees.AppendVars(vars, base)
 }
 
-// FoldStart takes the rows and the sums of their degrees (SumDegrees). With mean, F begins at the mean of these.
-func (t *Course) FoldStart(sums []float64, mean bool) error {
-	rows := sums[0]
-	if !(rows > 0) {
+// FoldStart takes the rows, their weight and the sums of their degrees (SumDegrees). With mean, F begins at the mean of
+// these.
+func (t *Course) FoldStart(rows, weight float64, degrees []float64, mean bool) error {
+	switch {
+	case !(rows > 0) && t.Weighted:
+		return errors.New("the weights of all training samples are zero")
+	case !(rows > 0):
 		return algorithms.ErrNoRows
 	}
-	t.Rows, t.Phase = uint64(rows), PhaseGrow
+	t.Rows, t.Weight, t.Phase = uint64(rows), weight, PhaseGrow
 	if mean {
-		for c, sum := range sums[1:] {
-			t.First[c] = num.Log(max(sum/rows, leastDegree))
+		for c, sum := range degrees {
+			t.First[c] = num.Log(max(sum/weight, leastDegree))
 		}
 	}
 	return nil
@@ -113,7 +119,7 @@ func (t *Course) limit() int {
 // stale is the number of validations since the best one.
 func (t *Course) stale() uint64 { return t.validated - t.bestRound }
 
-// FoldValidation takes the rows and the sum of their losses. Without validation rows nothing is
+// FoldValidation takes the weight of the rows and the sum of their losses. Without validation rows nothing is
 // decided.
 func (t *Course) FoldValidation(sums []float64) {
 	if rows := sums[0]; rows > 0 {
@@ -166,6 +172,13 @@ func (t *Course) List(l *fields.List) {
 	l.Uint64(&t.before, &t.Rows, &t.samples, &t.bestRound, &t.validated)
 	l.Float64(&t.Loss, &t.bestLoss, &t.validation)
 	l.Float64s(t.First)
+	if t.Weighted {
+		l.Float64(&t.Weight)
+		l.Check(t.Weight >= 0 && finite(t.Weight) && (t.Weight > 0) == (t.Rows > 0),
+			"the saved state has the weight %v of %d samples", t.Weight, t.Rows)
+	} else {
+		t.Weight = float64(t.Rows)
+	}
 	l.Part(t.Trees.Bytes(), t.Trees.AppendTo, func(b []byte) error { return t.Trees.read(&t.Form, b) })
 	rounds, most := uint64(t.Trees.Rounds), uint64(t.MaxRounds)
 	l.Check(t.Phase < phases, "the saved state has the unknown phase %d", t.Phase)

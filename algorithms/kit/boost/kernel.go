@@ -89,15 +89,20 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 
 func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
 
-// SumDegrees counts the rows and adds up their degrees, which are rounded to multiples of a power
-// of two, so that sums are exact. Degrees that are missing are 0.
+// SumDegrees counts the rows of a weight above 0 and adds up their degrees, which are rounded to multiples of a power
+// of two, so that sums are exact without weights. Degrees that are missing are 0.
 func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
 	for _, ref := range u.Rows(d) {
+		shard := d.Shard(int(ref.Shard))
+		weight := shard.WeightOf(int(ref.Pos))
+		if weight == 0 {
+			continue
+		}
 		dst[0]++
-		for c, degree := range d.Shard(int(ref.Shard)).Label(int(ref.Pos)) {
+		for c, degree := range shard.Label(int(ref.Pos)) {
 			if degree == degree {
-				dst[1+c] += float64(RoundToInt(float64(float64(degree)*unit))) / unit
+				dst[1+c] += float64(weight * (float64(RoundToInt(float64(float64(degree)*unit))) / unit))
 			}
 		}
 	}

@@ -63,7 +63,8 @@ func (t *trainer) Fold(res *round.Result) error {
 	case t.Phase == PhaseGrow:
 		return t.foldTrees(res.Gathered)
 	case t.Phase == PhaseStart:
-		return t.FoldStart(res.Sum.F64, t.cfg.Start == startMean)
+		rows, degrees := res.Sum.F64[0], res.Sum.F64[1:]
+		return t.FoldStart(rows, rows, degrees, t.cfg.Start == startMean)
 	case t.Phase == PhaseValidate:
 		t.FoldValidation(res.Sum.F64)
 		return nil

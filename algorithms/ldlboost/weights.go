@@ -1,0 +1,61 @@
+package ldlboost
+
+import (
+	"errors"
+	"math"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// Weights of rows are whole multiples of a unit, a power of two, so that sums of weighted derivatives are exact, too.
+// The weight of all training rows is less than 2^weightBits units. Whole weights are exact if they sum to less than
+// that. A weight above 0 has one unit at least. Rows of weight 0 are left out. Sums of losses and of degrees are not
+// exact with weights: they depend on the shards, but on nothing else.
+const weightBits = 36
+
+// leastExponent bounds the unit, which has an inverse.
+const leastExponent = -900
+
+// unitOf returns the unit for a weight of all training rows.
+func unitOf(weight float64) float64 {
+	_, exponent := math.Frexp(weight)
+	return math.Ldexp(1, max(exponent, leastExponent)-weightBits)
+}
+
+// unitsOf returns a weight above 0 in units.
+func unitsOf(weight, unit float64) int64 { return max(1, boost.RoundToInt(weight/unit)) }
+
+var errWeight = errors.New("the weight of the training samples is damaged")
+
+// unit returns the unit of a round: 1 without weights.
+func (k *kernel) unit(v round.Vars) (float64, error) {
+	if !k.weighted {
+		return 1, nil
+	}
+	b := v.Get(varWeight)
+	if len(b) != 8 {
+		return 0, errWeight
+	}
+	if x := num.Float64s(b)[0]; x > 0 && x <= math.MaxFloat64 {
+		return unitOf(x), nil
+	}
+	return 0, errWeight
+}
+
+// weightedRows returns the rows of a task that have a weight above 0.
+func weightedRows(u round.Task, d *dataset.Data) []dataset.RowRef {
+	all := u.Rows(d)
+	if !d.Manifest.HasWeights {
+		return all
+	}
+	var refs []dataset.RowRef
+	for _, ref := range all {
+		if d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)) > 0 {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
