@@ -55,9 +55,12 @@ func (c *oneOnOne) Begin(g *boost.Gradients, _ int) {
 		c.first, c.second = make([]int64, n), make([]int64, n)
 		c.sums, c.curves = make([]int64, g.Labels), make([]int64, g.Labels)
 	}
-	for i, p := range g.P {
-		c.first[i] = g.Fixed(p - float64(g.D[i]))
-		c.second[i] = g.Fixed(float64(p * (1 - p)))
+	for row := range g.Rows {
+		for i := row * g.Labels; i < (row+1)*g.Labels; i++ {
+			p := g.P[i]
+			c.first[i] = g.Fixed(row, p-float64(g.D[i]))
+			c.second[i] = g.Fixed(row, float64(p*(1-p)))
+		}
 	}
 }
 
@@ -66,7 +69,7 @@ func (c *oneOnOne) Node(rows []uint32, pairs []boost.Pair) (sum boost.Pair, chos
 	r, s := c.choose(rows)
 	for _, row := range rows {
 		at := int(row) * c.labels
-		pair := boost.Pair{G: c.first[at+s] - c.first[at+r], H: 2 * c.curve(at, r, s)}
+		pair := boost.Pair{G: c.first[at+s] - c.first[at+r], H: 2 * c.curve(int(row), r, s)}
 		pairs[row] = pair
 		sum.G += pair.G
 		sum.H += pair.H
@@ -74,10 +77,11 @@ func (c *oneOnOne) Node(rows []uint32, pairs []boost.Pair) (sum boost.Pair, chos
 	return sum, boost.Choice{Up: uint16(r), Down: uint16(s)}
 }
 
-// curve is the part that the row whose labels begin at at has in h_rs.
-func (c *oneOnOne) curve(at, r, s int) int64 {
+// curve is the part that a row has in h_rs.
+func (c *oneOnOne) curve(row, r, s int) int64 {
+	at := row * c.labels
 	p := c.g.P[at : at+c.labels]
-	return c.second[at+r] + c.second[at+s] + 2*c.g.Fixed(float64(p[r]*p[s]))
+	return c.second[at+r] + c.second[at+s] + 2*c.g.Fixed(row, float64(p[r]*p[s]))
 }
 
 // choose returns the labels r and s of a node; r = s where there is one label.
@@ -96,7 +100,7 @@ func (c *oneOnOne) choose(rows []uint32) (r, s int) {
 	clear(c.curves)
 	for _, row := range rows {
 		for k := range c.curves {
-			c.curves[k] += c.curve(int(row)*c.labels, r, k)
+			c.curves[k] += c.curve(int(row), r, k)
 		}
 	}
 	return r, c.opponent(r)

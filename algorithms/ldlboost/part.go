@@ -214,24 +214,21 @@ func (p *part) validate(d *dataset.Data, s *boost.Scores) (weight, loss float64)
 	return weight, loss
 }
 
-// sumKnown sets dst to the number of rows, the sums of their degrees by label and, if degrees may be missing, the
-// weights of rows whose degrees are known; then, if rows have weights, the weight of all.
+// sumKnown sets dst to the sums of boost.SumDegrees and, if degrees may be missing, the weights of rows whose degrees
+// are known, by label.
 func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
-	labels := d.Manifest.Labels
-	boost.SumDegrees(dst[:1+labels], u, d)
-	known := dst[1+labels:]
+	sums := 1 + d.Manifest.Labels
+	if d.Manifest.HasWeights {
+		sums++
+	}
+	boost.SumDegrees(dst[:sums], u, d)
+	known := dst[sums:]
+	if len(known) == 0 {
+		return
+	}
 	for _, ref := range u.Rows(d) {
-		if len(known) == 0 {
-			return
-		}
 		shard := d.Shard(int(ref.Shard))
 		weight := shard.WeightOf(int(ref.Pos))
-		if d.Manifest.HasWeights {
-			known[len(known)-1] += weight
-		}
-		if len(known) < labels {
-			continue
-		}
 		for c, degree := range shard.Label(int(ref.Pos)) {
 			if degree == degree {
 				known[c] += weight
@@ -242,6 +239,6 @@ func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
 
 // newPart returns the part of a task, which knows nothing of its rows yet.
 func newPart(j *job, u round.Task, d *dataset.Data) *part {
-	return &part{job: j, sums: boost.NewRowSums(weightedRows(u, d), j.labels), f: make([]float64, j.labels),
+	return &part{job: j, sums: boost.NewRowSums(boost.WeightedRows(u, d), j.labels), f: make([]float64, j.labels),
 		label: make([]float32, j.labels)}
 }

@@ -67,30 +67,25 @@ func (t *trainer) Next() (*round.Round, error) {
 
 // starts is how many numbers the first round sums: see sumKnown.
 func (t *trainer) starts() int {
-	n := 1 + t.manifest.Labels
 	if t.incomplete {
-		n += t.manifest.Labels
+		return t.Starts() + t.manifest.Labels
 	}
-	if t.Weighted {
-		n++
-	}
-	return n
+	return t.Starts()
 }
 
 // foldStart takes the sums of the first round. Degrees that are missing are as if they were the mean of the others of
 // their label.
 func (t *trainer) foldStart(sums []float64) error {
-	labels := t.manifest.Labels
-	weight, degrees, known := sums[0], sums[1:1+labels], sums[1+labels:]
+	degrees, weight := sums[1:1+t.manifest.Labels], sums[0]
 	if t.Weighted {
-		weight = sums[len(sums)-1]
+		weight = sums[1+len(degrees)]
 	}
-	for c := range degrees {
-		if t.incomplete && known[c] > 0 {
-			degrees[c] = min(weight, float64(degrees[c]*weight)/known[c])
+	for c, known := range sums[t.Starts():] {
+		if known > 0 {
+			degrees[c] = min(weight, float64(degrees[c]*weight)/known)
 		}
 	}
-	if err := t.FoldStart(sums[0], weight, degrees, t.cfg.Start == startMean); err != nil {
+	if err := t.FoldStart(sums, t.cfg.Start == startMean); err != nil {
 		return err
 	}
 	t.setUnit()

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -43,19 +42,4 @@ func (k *kernel) unit(v round.Vars) (float64, error) {
 		return unitOf(x), nil
 	}
 	return 0, errWeight
-}
-
-// weightedRows returns the rows of a task that have a weight above 0.
-func weightedRows(u round.Task, d *dataset.Data) []dataset.RowRef {
-	all := u.Rows(d)
-	if !d.Manifest.HasWeights {
-		return all
-	}
-	var refs []dataset.RowRef
-	for _, ref := range all {
-		if d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)) > 0 {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
 }

@@ -55,7 +55,7 @@ func (c *leastSquares) Node(rows []uint32, pairs []boost.Pair) (sum boost.Pair, 
 		for _, row := range rows {
 			at := int(row)*c.g.Labels + c.label
 			p, d := c.g.P[at], float64(c.g.D[at])
-			pairs[row] = boost.Pair{G: c.g.Fixed(p - d), H: c.g.Fixed(float64(p * (1 - p)))}
+			pairs[row] = boost.Pair{G: c.g.Fixed(int(row), p-d), H: c.g.Fixed(int(row), float64(p*(1-p)))}
 		}
 	}
 	for _, row := range rows {

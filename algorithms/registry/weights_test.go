@@ -131,6 +131,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		{name: "structrf", set: grown, within: 1e-9},
 		{name: "rf", set: grown, within: 1e-9},
 		{name: "structrf", set: with(grown, "step", "adaptive"), within: 1e-9},
+		{name: "ldlogitboost", set: boosted, within: 1e-9},
+		{name: "aoso-ldlogitboost", set: boosted, within: 1e-9},
 		{name: "ldlboost", set: boosted, within: 1e-9},
 		{name: "ldlboost", set: with(with(boosted, "hessian", "bound"), "grow", "leaf"), within: 1e-9},
 		{name: "ldlboost", set: with(with(boosted, "bins", int64(4)), "min_gain", 0.01), within: 1e-9},
@@ -228,7 +230,7 @@ func TestScaleOfWeights(t *testing.T) {
 			set = param.Values{"trees": int64(5), "min_samples": int64(2)}
 		case "mlp-regression":
 			set, kind = param.Values{"passes": int64(5)}, "numbers"
-		case "ldlboost": // l2, min_gain and the gains of splits are of weights
+		case "ldlboost", "ldlogitboost", "aoso-ldlogitboost": // l2, min_gain and the gains of splits are of weights
 			continue
 		case "aa-bp", "dldl":
 		case "ldlf":

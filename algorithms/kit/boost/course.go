@@ -65,9 +65,20 @@ func (t *Course) AppendVars(vars []round.Var) []round.Var {
 	return t.Trees.AppendVars(vars, base)
 }
 
-// FoldStart takes the rows, their weight and the sums of their degrees (SumDegrees). With mean, F begins at the mean of
-// these.
-func (t *Course) FoldStart(rows, weight float64, degrees []float64, mean bool) error {
+// Starts is how many numbers SumDegrees sums.
+func (t *Course) Starts() int {
+	if t.Weighted {
+		return 2 + len(t.First)
+	}
+	return 1 + len(t.First)
+}
+
+// FoldStart takes the sums of SumDegrees. With mean, F begins at the mean of the degrees.
+func (t *Course) FoldStart(sums []float64, mean bool) error {
+	rows, degrees, weight := sums[0], sums[1:1+len(t.First)], sums[0]
+	if t.Weighted {
+		weight = sums[1+len(t.First)]
+	}
 	switch {
 	case !(rows > 0) && t.Weighted:
 		return errors.New("the weights of all training samples are zero")

@@ -42,6 +42,8 @@ type Gradients struct {
 	D            []float32 // rows×Labels: the true ones
 	Bits         int       // derivatives are multiples of 2^-Bits
 	unit         float64   // 2^Bits
+	weights      []float64 // by row, in units of 2^(maxBits-Bits); nil: none
+	total        float64   // weight of all rows, in these units
 	loss         float64   // mean K-L, in nats
 
 	rounds int
@@ -49,17 +51,37 @@ type Gradients struct {
 }
 
 // newGradients returns the gradients of rows of degrees d (rows×labels), before any prediction.
-func newGradients(d []float32, labels int) *Gradients {
-	rows := len(d) / labels
-	bits := bitsFor(rows)
-	return &Gradients{Rows: rows, Labels: labels, D: d, P: make([]float64, len(d)), Bits: bits,
-		unit: float64(uint64(1) << bits)}
+func newGradients(d []float32, weights []float64, labels int) *Gradients {
+	g := &Gradients{Rows: len(d) / labels, Labels: labels, D: d, P: make([]float64, len(d)), weights: weights}
+	g.Bits, g.total = bitsFor(g.Rows), float64(g.Rows)
+	if weights != nil {
+		g.weigh()
+	}
+	g.unit = math.Ldexp(1, g.Bits)
+	return g
+}
+
+// weigh sets what depends on weights: bits so that sums are exact as without weights, where a sample of weight 1 counts
+// as a row. Weights of a small sum have more bits. Weights are in units of 2^(maxBits-Bits), so that whole weights of a
+// sum of up to 2^12 are factors of what Fixed returns without weights.
+func (g *Gradients) weigh() {
+	g.total = 0
+	for _, w := range g.weights {
+		g.total += w
+	}
+	_, exponent := math.Frexp(g.total)
+	g.Bits = min(maxBits-min(0, exponent), 52-exponent, 900)
+	scaled, factor := make([]float64, g.Rows), math.Ldexp(1, g.Bits-maxBits)
+	for i, w := range g.weights {
+		scaled[i] = w * factor
+	}
+	g.weights, g.total = scaled, g.total*factor
 }
 
 // GradientsAt returns the gradients of rows of degrees d (rows×labels) that are predicted by F (the
 // same shape).
 func GradientsAt(f []float64, d []float32, labels int) *Gradients {
-	g := newGradients(d, labels)
+	g := newGradients(d, nil, labels)
 	copy(g.P, f)
 	for i := 0; i < len(f); i += labels {
 		Softmax(g.P[i : i+labels])
@@ -67,11 +89,20 @@ func GradientsAt(f []float64, d []float32, labels int) *Gradients {
 	return g
 }
 
-// Fixed returns x, at most 2 in size, in units of 2^-Bits: the nearest whole number.
-func (g *Gradients) Fixed(x float64) int64 { return RoundToInt(float64(x * g.unit)) }
+// Fixed returns x of a row, at most 2 in size, times the row's weight in units of 2^-Bits: the nearest whole number.
+func (g *Gradients) Fixed(row int, x float64) int64 {
+	if g.weights != nil {
+		whole := float64(RoundToInt(float64(x * (1 << maxBits))))
+		return int64(math.RoundToEven(float64(whole * g.weights[row])))
+	}
+	return RoundToInt(float64(x * g.unit))
+}
 
 // Number returns what so many units are.
 func (g *Gradients) Number(x int64) float64 { return float64(x) / g.unit }
+
+// maxBits bounds the bits of derivatives of rows without weights.
+const maxBits = 40
 
 // bitsFor returns k of the units of 2^-k in which the derivatives of so many rows are summed: sums of
 // numbers of at most 1 are whole numbers of at most 2^52, which float64 has exactly.
@@ -80,7 +111,7 @@ func bitsFor(rows int) int {
 	for 1<<log < rows {
 		log++
 	}
-	return min(40, 52-log)
+	return min(maxBits, 52-log)
 }
 
 // Variant has the parts of a boosting algorithm that the algorithms of this package do not share.

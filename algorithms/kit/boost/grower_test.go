@@ -18,7 +18,7 @@ func (c *squares) Begin(g *Gradients, _ int)          { c.g = g }
 func (*squares) Leaf(dst []float32, s Pair, _ Choice) { dst[0] = float32(s.G) }
 func (c *squares) Node(rows []uint32, pairs []Pair) (sum Pair, _ Choice) {
 	for _, row := range rows {
-		pairs[row] = Pair{c.g.Fixed(c.g.P[2*row] - float64(c.g.D[2*row])), c.g.Fixed(0.25)}
+		pairs[row] = Pair{c.g.Fixed(int(row), c.g.P[2*row]-float64(c.g.D[2*row])), c.g.Fixed(int(row), 0.25)}
 		sum = sum.add(pairs[row])
 	}
 	return sum, Choice{}

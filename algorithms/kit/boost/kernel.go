@@ -14,9 +14,9 @@ import (
 
 // The operations of the rounds.
 const (
-	opStart    uint8 = iota + 1 // the training rows and the sums of their degrees
+	opStart    uint8 = iota + 1 // the training rows, the sums of their degrees, and their weight
 	opGrow                      // tree number Unit.ID of a boosting round, on the whole dataset's training rows
-	opValidate                  // the validation rows and the sum of their losses
+	opValidate                  // the weight of the validation rows and the sum of their losses
 )
 
 var (
@@ -89,17 +89,19 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 
 func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operation %d", op) }
 
-// SumDegrees counts the rows of a weight above 0 and adds up their degrees, which are rounded to multiples of a power
-// of two, so that sums are exact without weights. Degrees that are missing are 0.
+// SumDegrees counts the rows of a weight above 0, and adds up their degrees and, where dst has room for it, their
+// weight. Degrees are rounded to multiples of a power of two, so that sums are exact without weights. Degrees that are
+// missing are 0.
 func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
-	for _, ref := range u.Rows(d) {
+	labels := d.Manifest.Labels
+	for _, ref := range WeightedRows(u, d) {
 		shard := d.Shard(int(ref.Shard))
 		weight := shard.WeightOf(int(ref.Pos))
-		if weight == 0 {
-			continue
-		}
 		dst[0]++
+		if len(dst) > 1+labels {
+			dst[1+labels] += weight
+		}
 		for c, degree := range shard.Label(int(ref.Pos)) {
 			if degree == degree {
 				dst[1+c] += float64(weight * (float64(RoundToInt(float64(float64(degree)*unit))) / unit))
@@ -108,7 +110,22 @@ func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	}
 }
 
-// validate counts the unit's rows and adds up their losses.
+// WeightedRows returns the rows of a task that have a weight above 0.
+func WeightedRows(u round.Task, d *dataset.Data) []dataset.RowRef {
+	all := u.Rows(d)
+	if !d.Manifest.HasWeights {
+		return all
+	}
+	var refs []dataset.RowRef
+	for _, ref := range all {
+		if d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)) > 0 {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// validate adds up the weights of the unit's rows and their losses.
 func (k *kernel) validate(dst []float64, u round.Task, d *dataset.Data, v round.Vars) error {
 	x := k.validation(u, d)
 	x.mu.Lock()
@@ -118,11 +135,13 @@ func (k *kernel) validate(dst []float64, u round.Task, d *dataset.Data, v round.
 	}
 	s := Scores{num.Float64s(v.Get(varStart)), factor(k.variant, k.cfg, k.form.labels)}
 	labels := k.form.labels
-	dst[0] = float64(len(x.sums.Refs))
 	for i, ref := range x.sums.Refs {
 		copy(x.f, x.sums.Sums[i*labels:])
 		s.Apply(x.f)
-		dst[1] += ExactLoss(LossOf(d.Shard(int(ref.Shard)).Label(int(ref.Pos)), x.f, LogSumExp(x.f)))
+		shard := d.Shard(int(ref.Shard))
+		weight := shard.WeightOf(int(ref.Pos))
+		dst[0] += weight
+		dst[1] += float64(weight * ExactLoss(LossOf(shard.Label(int(ref.Pos)), x.f, LogSumExp(x.f))))
 	}
 	return nil
 }
@@ -135,7 +154,7 @@ func (k *kernel) validation(u round.Task, d *dataset.Data) *validation {
 	lo, hi := u.Shards(len(d.Manifest.Shards))
 	x := k.validated[[2]int{lo, hi}]
 	if x == nil {
-		x = &validation{sums: NewRowSums(u.Rows(d), k.form.labels), f: make([]float64, k.form.labels)}
+		x = &validation{sums: NewRowSums(WeightedRows(u, d), k.form.labels), f: make([]float64, k.form.labels)}
 		k.validated[[2]int{lo, hi}] = x
 	}
 	return x
@@ -165,7 +184,7 @@ func (k *kernel) acquire(u round.Task, d *dataset.Data, v round.Vars) (*training
 	defer k.mu.Unlock()
 	k.keep(d)
 	if k.training == nil || k.training.roles != u.Roles {
-		refs := u.Rows(d)
+		refs := WeightedRows(u, d)
 		if len(refs) == 0 {
 			return nil, nil, nil, algorithms.ErrNoRows
 		}
@@ -212,7 +231,7 @@ func (t *training) gradients(k *kernel, d *dataset.Data, v round.Vars) (*Gradien
 	}
 	g := t.spare
 	if g == nil {
-		g = newGradients(t.labels, k.form.labels)
+		g = newGradients(t.labels, t.weights, k.form.labels)
 	}
 	t.current, t.spare = g, nil
 	g.rounds = t.sums.rounds

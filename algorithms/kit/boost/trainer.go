@@ -32,7 +32,7 @@ func newTrainer(v *Variant, c *Config, m *dataset.Manifest) *trainer {
 	return &trainer{
 		variant: v, cfg: c, shards: len(m.Shards),
 		Course: Course{MaxRounds: c.Rounds, Patience: c.Patience, Validates: c.validates(), Refit: c.Refit,
-			Form: newForm(v, c, m.Features, m.Labels), First: make([]float64, m.Labels), Loss: -1},
+			Weighted: m.HasWeights, Form: newForm(v, c, m.Features, m.Labels), First: make([]float64, m.Labels), Loss: -1},
 	}
 }
 
@@ -46,7 +46,7 @@ func (t *trainer) Next() (*round.Round, error) {
 	}
 	switch t.Phase {
 	case PhaseStart:
-		r.Op, r.Kind, r.How = opStart, "mean", round.Sums(1+t.Form.labels)
+		r.Op, r.Kind, r.How = opStart, "mean", round.Sums(t.Starts())
 	case PhaseGrow:
 		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opGrow, "tree", t.Form.trees, round.Whole, &round.Gather{}
 	case PhaseValidate:
@@ -63,8 +63,7 @@ func (t *trainer) Fold(res *round.Result) error {
 	case t.Phase == PhaseGrow:
 		return t.foldTrees(res.Gathered)
 	case t.Phase == PhaseStart:
-		rows, degrees := res.Sum.F64[0], res.Sum.F64[1:]
-		return t.FoldStart(rows, rows, degrees, t.cfg.Start == startMean)
+		return t.FoldStart(res.Sum.F64, t.cfg.Start == startMean)
 	case t.Phase == PhaseValidate:
 		t.FoldValidation(res.Sum.F64)
 		return nil

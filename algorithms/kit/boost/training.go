@@ -14,6 +14,7 @@ type training struct {
 	segments []segment // the other columns, sorted
 	entries  []uint32  // of these, one column after the other
 	labels   []float32 // rows×labels
+	weights  []float64 // by row; nil: none
 	entropy  []float64 // Σ d ln d, by row
 	sums     *RowSums
 	current  *Gradients
@@ -26,7 +27,10 @@ func newTraining(d *dataset.Data, refs []dataset.RowRef, leafRows int) (*trainin
 		return nil, err
 	}
 	t := &training{table: table, sums: NewRowSums(table.Refs(), d.Manifest.Labels)}
-	for i := range refs {
+	for i, ref := range table.Refs() {
+		if d.Manifest.HasWeights {
+			t.weights = append(t.weights, d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)))
+		}
 		label := table.Label(uint32(i))
 		t.labels = append(t.labels, label...)
 		entropy := 0.0
@@ -59,7 +63,11 @@ func (g *Gradients) predict(t *training, s *Scores) {
 			row -= float64(float64(degree) * f[c])
 			whole += float64(degree)
 		}
-		loss += row + float64(whole*Softmax(f))
+		row += float64(whole * Softmax(f))
+		if g.weights != nil {
+			row *= g.weights[i]
+		}
+		loss += row
 	}
-	g.loss = max(0, loss/float64(g.Rows))
+	g.loss = max(0, loss/g.total)
 }

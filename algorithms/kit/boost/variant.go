@@ -14,6 +14,7 @@ func (v Variant) New() algorithms.Algorithm {
 		Doc:        v.Doc,
 		About:      v.About,
 		Predicts:   algorithms.Distribution,
+		Weighted:   true,
 		Settings:   newSettings(&v),
 		Fill:       (*Config).fill,
 		Check:      (*Config).check,
