@@ -128,11 +128,11 @@ func sampled(key num.Key, row uint32, m *dataset.Manifest) bool {
 	return float64(num.Philox(key, [4]uint32{row, 0, 0, 0})[0]) < limit
 }
 
-// binUnits is how many units of weight are one unit of bins, of which all rows together have less than 2^31.
+// binUnits is how many units of weight (see unitOf) are one unit here. All rows together have less than 2^31 of these.
 const binUnits = 64
 
 // appendValues appends what a task tells of the values of its sampled rows: their number or weight, then for each
-// feature the number of its distinct values other than 0, these ascending, and the number or weight of the rows of each.
+// feature the number of its distinct values other than 0, these ascending, and the rows of each or their weight.
 func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data, unit float64) []byte {
 	columns := make([][]value, d.Manifest.Features)
 	rows := uint32(0)
@@ -271,8 +271,8 @@ func joined(all []value) []value {
 }
 
 // cut returns the cuts between at most so many bins of distinct values, ascending. Each value has a bin if there are
-// enough. Otherwise heavy values have bins of their own (see heavy), and the others between them are divided: a bin ends
-// where it has its share of the rows that no bin before has. A cut is half way between the values of two bins.
+// enough. Otherwise heavy values have bins of their own (see heavy), and the other values are divided: a bin ends where
+// it has its share of the rows that no bin before has. A cut is half way between the values of two bins.
 func cut(all []value, most int) (cuts []float32) {
 	alone, rest, shares := heavy(all, most)
 	left, own, open := most, uint64(0), 0 // of the other values: bins, rows of the bin at work, and values to come

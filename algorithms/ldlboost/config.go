@@ -1,10 +1,6 @@
 package ldlboost
 
 import (
-	"math/bits"
-
-	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -191,45 +187,4 @@ func (c *Config) histogramsAtMost(m *dataset.Manifest) int64 {
 		n = min(n, 1<<min(c.Depth-1, 30))
 	}
 	return int64(n)
-}
-
-// memory estimates the memory of a trainer: all trees, once as they are and once while they
-// are joined, encoded or decoded, the bins, and the histograms of the tree at work. The bins are made from values.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	leaves := min(c.Leaves, max(1, m.Rows/max(1, c.LeafRows)))
-	model := int64(c.Rounds)*int64(4+forest.TreeBytes(2*leaves-1, leaves*m.Labels)) + 8*int64(m.Labels+4)
-	histogram := 8 * c.histogramAtMost(m)
-	bins := histogram/int64(c.width(m.Labels, m.HasWeights)) + 16*int64(m.Features)
-	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels, m.HasWeights)+64)
-	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), 2*int64(m.Labels))
-	values := 8*min(m.NonZeros, sampledValues+sampledValues/8) + 4*int64(len(m.Shards))*int64(m.Features+1)
-	return algorithms.Footprint{State: 2*model + bins + growing + 256, Model: model, Node: 8 * partial,
-		Nodes: int64(len(m.Shards)), Working: max(histogram, values)}
-}
-
-// kept estimates the memory of what a kernel keeps of all samples (see part). Lists grow by a quarter at a time, so a
-// number of a list takes up to 9 bytes while its list is moved.
-func (c *Config) kept(m *dataset.Manifest) int64 {
-	rows, labels := int64(m.Rows), int64(m.Labels)
-	words := int64(c.words(m.Labels, m.HasWeights))
-	dense := rows * int64(m.Features)
-	listed := dense / sparseShare // sparse features have no more values than that
-	if m.NonZeros > 0 {
-		dense, listed = min(dense, sparseShare*m.NonZeros), min(listed, (dense-m.NonZeros)/(sparseShare-1), m.NonZeros)
-	}
-	const places, scores, derivatives = 4 + 4 + 4 + 8, 8, 8 // rows, spare, start and Refs; a word has one or two derivatives
-	return rows*(places+scores*(labels+1)+derivatives*words) + dense + 9*listed
-}
-
-// adding estimates the memory of the sums of a node while rows are added to them (see adder).
-func (c *Config) adding(m *dataset.Manifest) int64 {
-	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.words(m.Labels, m.HasWeights))
-	return (c.histogramAtMost(m)/width)*(8*words+4) + 8*chunkRows*words
-}
-
-// demand estimates the memory of a task that trains on the whole dataset, such as a fold: the trainer's, the kernel's,
-// and the partials of a round.
-func (c *Config) demand(m *dataset.Manifest) int64 {
-	f := memory(c, m)
-	return c.kept(m) + c.adding(m) + f.State + f.Working + f.Node*int64(1+bits.Len64(uint64(f.Nodes)))
 }

@@ -2,7 +2,9 @@ package ldlboost
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 
@@ -39,7 +41,7 @@ type kernel struct {
 	job
 	form              boost.Form
 	binKey, columnKey num.Key
-	demand            int64
+	needs             int64 // see Demand
 
 	mu    sync.Mutex // guards all that follows
 	data  *dataset.Data
@@ -53,12 +55,12 @@ type partKey struct {
 	roles  dataset.Roles
 }
 
-func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *kernel {
+func newKernel(c *Config, m *dataset.Manifest, seed uint64, incomplete bool, demand int64) *kernel {
 	return &kernel{
 		job: job{cfg: c, labels: m.Labels, incomplete: incomplete, weighted: m.HasWeights,
 			rowKey: num.NewKey(seed, "ldlboost/rows")},
 		form: boost.VectorForm(m.Features, m.Labels, c.Leaves), binKey: num.NewKey(seed, "ldlboost/bins"),
-		columnKey: columnKey(seed), demand: c.demand(m),
+		columnKey: columnKey(seed), needs: demand,
 	}
 }
 
@@ -70,7 +72,7 @@ func (k *kernel) NewScratch() any { return new(adder) }
 
 // Demand implements round.Demanding.
 func (k *kernel) Demand() (bytes int64, what string) {
-	return k.demand, "scores, derivatives and bins of all samples; fewer bins or leaves need less"
+	return k.needs, "scores, derivatives and bins of all samples; fewer bins or leaves need less"
 }
 
 // ReleaseMemory implements round.MemoryReleaser. A later task makes everything again.
@@ -159,7 +161,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		p.findBins(d, bins)
 	}
 	if !p.known || p.tree != r.tree {
-		unit, err := k.unit(v)
+		unit, err := k.weightUnit(v)
 		if err != nil {
 			return err
 		}
@@ -181,9 +183,26 @@ func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, v roun
 	if u.Op != opBins {
 		return nil, errOp(u.Op)
 	}
-	unit, err := k.unit(v)
+	unit, err := k.weightUnit(v)
 	if err != nil {
 		return nil, err
 	}
 	return appendValues(nil, k.binKey, u, d, unit), nil
+}
+
+var errWeight = errors.New("the weight of the training samples is damaged")
+
+// weightUnit returns the unit of weights in a round: 1 without weights.
+func (k *kernel) weightUnit(v round.Vars) (float64, error) {
+	if !k.weighted {
+		return 1, nil
+	}
+	b := v.Get(varWeight)
+	if len(b) != 8 {
+		return 0, errWeight
+	}
+	if x := num.Float64s(b)[0]; x > 0 && x <= math.MaxFloat64 {
+		return unitOf(x), nil
+	}
+	return 0, errWeight
 }

@@ -55,7 +55,7 @@ func New() algorithms.Algorithm {
 		},
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return newKernel(j.Config, j.Manifest, j.Seed, j.Incomplete()), nil
+			return newKernel(j.Config, j.Manifest, j.Seed, j.Incomplete(), j.Config.demand(j.Manifest)), nil
 		},
 		Model:  boost.DecodeVectorModel,
 		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint { return memory(c, m) },

@@ -67,7 +67,7 @@ func TestMemoryOfSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			trained := liveHeap()
-			estimate, demand := k.(*kernel).cfg.kept(d.Manifest), k.(*kernel).demand
+			estimate, demand := k.(*kernel).cfg.kept(d.Manifest), k.(*kernel).needs
 			k.(round.MemoryReleaser).ReleaseMemory()
 			used := trained - liveHeap()
 			if estimate < used || estimate > 2*used {

@@ -40,7 +40,8 @@ func newTrainer(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *t
 		cfg: c, manifest: m, incomplete: incomplete, key: columnKey(seed),
 		tree: growth{cfg: c, search: newSearch(c, m.Labels, m.HasWeights)},
 		Course: boost.Course{MaxRounds: c.Rounds, Patience: c.Patience, Validates: c.ValidationFraction > 0, Refit: c.Refit,
-			Weighted: m.HasWeights, Form: boost.VectorForm(m.Features, m.Labels, c.Leaves), First: make([]float64, m.Labels), Loss: -1},
+			Weighted: m.HasWeights, Form: boost.VectorForm(m.Features, m.Labels, c.Leaves),
+			First: make([]float64, m.Labels), Loss: -1},
 	}
 }
 

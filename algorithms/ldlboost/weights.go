@@ -1,12 +1,9 @@
 package ldlboost
 
 import (
-	"errors"
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
-	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Weights of rows are whole multiples of a unit, a power of two, so that sums of weighted derivatives are exact, too.
@@ -26,20 +23,3 @@ func unitOf(weight float64) float64 {
 
 // unitsOf returns a weight above 0 in units.
 func unitsOf(weight, unit float64) int64 { return max(1, boost.RoundToInt(weight/unit)) }
-
-var errWeight = errors.New("the weight of the training samples is damaged")
-
-// unit returns the unit of a round: 1 without weights.
-func (k *kernel) unit(v round.Vars) (float64, error) {
-	if !k.weighted {
-		return 1, nil
-	}
-	b := v.Get(varWeight)
-	if len(b) != 8 {
-		return 0, errWeight
-	}
-	if x := num.Float64s(b)[0]; x > 0 && x <= math.MaxFloat64 {
-		return unitOf(x), nil
-	}
-	return 0, errWeight
-}

@@ -1,7 +1,6 @@
 package boost
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -81,7 +80,7 @@ func (t *Course) FoldStart(sums []float64, mean bool) error {
 	}
 	switch {
 	case !(rows > 0) && t.Weighted:
-		return errors.New("the weights of all training samples are zero")
+		return fmt.Errorf("%w with a weight above 0", algorithms.ErrNoRows)
 	case !(rows > 0):
 		return algorithms.ErrNoRows
 	}

@@ -43,7 +43,7 @@ type Gradients struct {
 	Bits         int       // derivatives are multiples of 2^-Bits
 	unit         float64   // 2^Bits
 	weights      []float64 // by row, in units of 2^(maxBits-Bits); nil: none
-	total        float64   // weight of all rows, in these units
+	mass         float64   // weight of all rows, in these units
 	loss         float64   // mean K-L, in nats
 
 	rounds int
@@ -53,7 +53,7 @@ type Gradients struct {
 // newGradients returns the gradients of rows of degrees d (rows×labels), before any prediction.
 func newGradients(d []float32, weights []float64, labels int) *Gradients {
 	g := &Gradients{Rows: len(d) / labels, Labels: labels, D: d, P: make([]float64, len(d)), weights: weights}
-	g.Bits, g.total = bitsFor(g.Rows), float64(g.Rows)
+	g.Bits, g.mass = bitsFor(g.Rows), float64(g.Rows)
 	if weights != nil {
 		g.weigh()
 	}
@@ -65,17 +65,17 @@ func newGradients(d []float32, weights []float64, labels int) *Gradients {
 // as a row. Weights of a small sum have more bits. Weights are in units of 2^(maxBits-Bits), so that whole weights of a
 // sum of up to 2^12 are factors of what Fixed returns without weights.
 func (g *Gradients) weigh() {
-	g.total = 0
+	g.mass = 0
 	for _, w := range g.weights {
-		g.total += w
+		g.mass += w
 	}
-	_, exponent := math.Frexp(g.total)
+	_, exponent := math.Frexp(g.mass)
 	g.Bits = min(maxBits-min(0, exponent), 52-exponent, 900)
 	scaled, factor := make([]float64, g.Rows), math.Ldexp(1, g.Bits-maxBits)
 	for i, w := range g.weights {
 		scaled[i] = w * factor
 	}
-	g.weights, g.total = scaled, g.total*factor
+	g.weights, g.mass = scaled, g.mass*factor
 }
 
 // GradientsAt returns the gradients of rows of degrees d (rows×labels) that are predicted by F (the

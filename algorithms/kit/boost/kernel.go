@@ -231,7 +231,7 @@ func (t *training) gradients(k *kernel, d *dataset.Data, v round.Vars) (*Gradien
 	}
 	g := t.spare
 	if g == nil {
-		g = newGradients(t.labels, t.weights, k.form.labels)
+		g = newGradients(t.labels, t.heavy, k.form.labels)
 	}
 	t.current, t.spare = g, nil
 	g.rounds = t.sums.rounds

@@ -14,7 +14,7 @@ type training struct {
 	segments []segment // the other columns, sorted
 	entries  []uint32  // of these, one column after the other
 	labels   []float32 // rows×labels
-	weights  []float64 // by row; nil: none
+	heavy    []float64 // the weights by row; nil: none
 	entropy  []float64 // Σ d ln d, by row
 	sums     *RowSums
 	current  *Gradients
@@ -29,7 +29,7 @@ func newTraining(d *dataset.Data, refs []dataset.RowRef, leafRows int) (*trainin
 	t := &training{table: table, sums: NewRowSums(table.Refs(), d.Manifest.Labels)}
 	for i, ref := range table.Refs() {
 		if d.Manifest.HasWeights {
-			t.weights = append(t.weights, d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)))
+			t.heavy = append(t.heavy, d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)))
 		}
 		label := table.Label(uint32(i))
 		t.labels = append(t.labels, label...)
@@ -69,5 +69,5 @@ func (g *Gradients) predict(t *training, s *Scores) {
 		}
 		loss += row
 	}
-	g.loss = max(0, loss/g.total)
+	g.loss = max(0, loss/g.mass)
 }
