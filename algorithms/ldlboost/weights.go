@@ -17,8 +17,7 @@ const leastExponent = -900
 
 // unitOf returns the unit for a weight of all training rows.
 func unitOf(weight float64) float64 {
-	_, exponent := math.Frexp(weight)
-	return math.Ldexp(1, max(exponent, leastExponent)-weightBits)
+	return math.Ldexp(1, max(boost.Exponent(weight), leastExponent)-weightBits)
 }
 
 // unitsOf returns a weight above 0 in units.

@@ -63,14 +63,14 @@ func newGradients(d []float32, weights []float64, labels int) *Gradients {
 
 // weigh sets what depends on weights: bits so that sums are exact as without weights, where a sample of weight 1 counts
 // as a row. Weights of a small sum have more bits. Weights are in units of 2^(maxBits-Bits), so that whole weights of a
-// sum of up to 2^12 are factors of what Fixed returns without weights.
+// sum below 2^10 are factors of what Fixed returns without weights.
 func (g *Gradients) weigh() {
 	g.mass = 0
 	for _, w := range g.weights {
 		g.mass += w
 	}
-	_, exponent := math.Frexp(g.mass)
-	g.Bits = min(maxBits-min(0, exponent), 52-exponent, 900)
+	exponent := Exponent(g.mass)
+	g.Bits = min(maxBits-min(0, exponent), 50-exponent, 900)
 	scaled, factor := make([]float64, g.Rows), math.Ldexp(1, g.Bits-maxBits)
 	for i, w := range g.weights {
 		scaled[i] = w * factor
@@ -93,7 +93,7 @@ func GradientsAt(f []float64, d []float32, labels int) *Gradients {
 func (g *Gradients) Fixed(row int, x float64) int64 {
 	if g.weights != nil {
 		whole := float64(RoundToInt(float64(x * (1 << maxBits))))
-		return int64(math.RoundToEven(float64(whole * g.weights[row])))
+		return RoundToInt(float64(whole * g.weights[row]))
 	}
 	return RoundToInt(float64(x * g.unit))
 }
@@ -158,6 +158,9 @@ func RoundToInt(x float64) int64 {
 	const shift = 0x1.8p52 // numbers from 2^52 to 2^53 are whole, and their bits count them
 	return int64(math.Float64bits(x+shift)) - 0x4338000000000000
 }
+
+// Exponent returns the least e for which a number above 0 is below 2^e, or -1022 if that is greater.
+func Exponent(x float64) int { return int(math.Float64bits(x)>>52) - 1022 }
 
 // LossOf returns the K-L divergence, in nats, of a distribution from the prediction. f is
 // F of the prediction, and logSum is ln Σ exp F.
