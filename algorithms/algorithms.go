@@ -57,6 +57,8 @@ type Resolved struct {
 	ValidationFraction float64
 	ValidationMin      int
 	Weights            string // of Job.Weights
+	// Divides is true if the algorithm divides the training rows once more, by itself: for inner folds, for example.
+	Divides bool
 }
 
 // Beginner is implemented by algorithms whose training may begin from given weights.

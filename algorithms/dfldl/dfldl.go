@@ -45,6 +45,7 @@ func New() algorithms.Algorithm {
 		Kernel:   func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j) },
 		Model:    decodeModel,
 		Memory:   memory,
+		Divides:  func(c *Config) bool { return c.ValidationFraction > 0 },
 
 		StateVersion: stateVersion,
 	})

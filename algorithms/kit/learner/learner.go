@@ -59,6 +59,8 @@ type Definition[C any] struct {
 	// Validation, if set, returns the share of the training rows that the job validates
 	// on, and the least number of these rows.
 	Validation func(c *C) (share float64, least int)
+	// Divides, if set, reports whether the algorithm divides the training rows once more, by itself.
+	Divides func(c *C) bool
 
 	// Weights, if set, returns the digest of the weights that training begins from; "": there
 	// are none. Trainer finds them in Job.WeightsFile.
@@ -194,7 +196,7 @@ func (a *algorithm[C]) Resolve(given param.Values, m *dataset.Manifest) (algorit
 	if err := a.fits(c, m); err != nil {
 		return algorithms.Resolved{}, err
 	}
-	r := algorithms.Resolved{Weights: a.d.Weights(c)}
+	r := algorithms.Resolved{Weights: a.d.Weights(c), Divides: a.d.Divides != nil && a.d.Divides(c)}
 	if a.d.Validation != nil {
 		r.ValidationFraction, r.ValidationMin = a.d.Validation(c)
 	}
