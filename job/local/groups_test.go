@@ -114,7 +114,7 @@ func TestGroupsStayWhole(t *testing.T) {
 		"an ensemble":        {d, protocol.Spec{Algorithm: "ensemble", TestFraction: 0.2, Set: ensemble}, false},
 		"ensemble, groups":   {d, protocol.Spec{Algorithm: "ensemble", GroupFolds: true, Set: ensemble}, false},
 		"ensemble, a file":   {d, protocol.Spec{Algorithm: "ensemble", Assigned: "x", Folds: 2, Set: ensemble}, false},
-		"best":               {d, protocol.Spec{Algorithm: "best"}, false},
+		"best":               {d, protocol.Spec{Algorithm: "ensemble", Set: map[string]string{"preset": "best"}}, false},
 		"three groups":       {few, protocol.Spec{Algorithm: "ldlf"}, true},
 		"ensemble, 3 groups": {few, protocol.Spec{Algorithm: "ensemble", Set: ensemble}, false},
 		"ensemble, 2 left":   {few, protocol.Spec{Algorithm: "ensemble", GroupFolds: true, Set: ensemble}, false},
