@@ -57,8 +57,6 @@ type Resolved struct {
 	ValidationFraction float64
 	ValidationMin      int
 	Weights            string // of Job.Weights
-	// Divides is true if the algorithm divides the training rows once more, by itself: for inner folds, for example.
-	Divides bool
 }
 
 // Beginner is implemented by algorithms whose training may begin from given weights.
@@ -84,7 +82,8 @@ type Parent interface {
 
 // Divider is implemented by algorithms that divide the training rows of a job once more.
 type Divider interface {
-	// Divided returns resolved settings (Resolved.Params) as they are for a job of this split. Errors are *param.Error.
+	// Divided returns resolved settings (Resolved.Params) as they are for a job of this split, and has the split name the
+	// groups if it needs them. Errors are *param.Error.
 	Divided(params json.RawMessage, s *dataset.Split, m *dataset.Manifest) (json.RawMessage, error)
 }
 

@@ -36,7 +36,10 @@ func Draw(key num.Key, pass uint64, rows []int, groups []uint16, n int) (drawn [
 
 // byGroup divides rows by group. The permutation (key, pass) orders the groups.
 func byGroup(key num.Key, pass uint64, rows []int, groups []uint16) [][]int {
-	all := make([][]int, MaxGroups)
+	if len(rows) == 0 {
+		return nil
+	}
+	all := make([][]int, int(slices.Max(groups))+1)
 	for _, row := range rows {
 		all[groups[row]] = append(all[groups[row]], row)
 	}

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWholeGroups: validation rows, the test rows of inner folds and the held rows of another job are whole groups. There
-// are about as many of them as without groups, and at most half of the rows.
+// TestWholeGroups: validation rows, the test rows of inner folds and the held rows of another job are whole groups.
+// There are about as many of them as without groups, and at most half of the rows.
 func TestWholeGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, count := rapid.IntRange(2, 400).Draw(t, "rows"), rapid.IntRange(1, 30).Draw(t, "groups")

@@ -210,7 +210,8 @@ func TestGroupsOfAPlan(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for unit, want := range []string{"", m.Groups.Digest} { // a forest has no validation samples
-		if j, err := pipeline.Cell(p.Job, unit); err != nil || j.Split.Groups != want || p.Job.Split.Groups != m.Groups.Digest {
+		j, err := pipeline.Cell(p.Job, unit)
+		if err != nil || j.Split.Groups != want || p.Job.Split.Groups != m.Groups.Digest {
 			t.Errorf("%s has the groups %q, want %q, error %v", j.Algorithm, j.Split.Groups, want, err)
 		}
 	}

@@ -41,11 +41,11 @@ func New() algorithms.Algorithm {
 		Fill:     (*Config).fill,
 		Check:    func(c *Config) error { return c.Check(&c.Search) },
 		Fits:     (*Config).fits,
+		Divide:   divide,
 		Trainer:  func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j) },
 		Kernel:   func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j) },
 		Model:    decodeModel,
 		Memory:   memory,
-		Divides:  func(c *Config) bool { return c.ValidationFraction > 0 },
 
 		StateVersion: stateVersion,
 	})

@@ -52,6 +52,7 @@ func groupFolds(s *dataset.Split, m *dataset.Manifest) bool {
 // divide has inner folds made of whole groups if there are groups, and of whole folds if a file lists folds: the rows
 // of a group may belong together, such as images of one person.
 func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
+	m.KeepGroups(s)
 	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
 	switch {
 	case c.Inner == innerFolds && !listed:

@@ -27,7 +27,6 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 		Settings: k.settings(),
 		Fill:     k.fill,
 		Divide:   divide,
-		Divides:  func(*Config) bool { return true },
 		Fits:     k.fits,
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			members, err := k.resolve(j.Config.Members, j.Manifest)

@@ -211,7 +211,8 @@ func TestChildValidates(t *testing.T) {
 }
 
 // TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left. Where the split names
-// groups, they are of whole groups. Elsewhere, and where settings say so, they are of rows. The settings of jobs without such folds have no word of it.
+// groups, they are of whole groups. Elsewhere, and where settings say so, they are of rows. The settings of jobs
+// without such folds have no word of it.
 func TestWholeFolds(t *testing.T) {
 	testkit.WithoutRace(t)
 	m := smallManifest()
@@ -246,13 +247,17 @@ func TestWholeFolds(t *testing.T) {
 		{dataset.Split{Assigned: "groups", Folds: 6, Groups: "groups"}, "fitted", "auto", "auto", 5, true},
 		{dataset.Split{Assigned: "groups", Folds: 4, Groups: "groups"}, "fitted", "auto", "folds", 3, true},
 	} {
+		m := *m
+		if c.split.Groups == "" && c.split.Assigned != "groups" {
+			m.Groups = nil
+		}
 		a := New(family())
 		r, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(5), "weights": c.weights,
-			"inner": c.given}, m)
+			"inner": c.given}, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		params, err := a.(algorithms.Divider).Divided(r.Params, &c.split, m)
+		params, err := a.(algorithms.Divider).Divided(r.Params, &c.split, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +269,7 @@ func TestWholeFolds(t *testing.T) {
 		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: params, Split: c.split}
 		units := 0
 		for ; ; units++ {
-			child, err := a.(algorithms.Parent).SubJob(j, m, units)
+			child, err := a.(algorithms.Parent).SubJob(j, &m, units)
 			if err != nil {
 				break
 			}

@@ -119,7 +119,8 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	m := newMachine(t)
 	running := m.start()
 	j := m.finished("t2", "mine")
-	of := []string{digest('2'), digest('3'), digest('5'), digest('6'), digest('8')} // model, predictions, split, weights, groups
+	// model, predictions, split, weights, groups
+	of := []string{digest('2'), digest('3'), digest('5'), digest('6'), digest('8')}
 	for _, d := range of {
 		if !m.s.References().Has(d) {
 			t.Fatalf("%.1s is not referenced", d)

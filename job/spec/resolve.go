@@ -333,8 +333,8 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
 		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin, Mask: mask,
 	}
-	if g := m.Groups; g != nil && len(g.Names) > 1 && (resolved.ValidationFraction > 0 || resolved.Divides) {
-		split.Groups = g.Digest
+	if split.ValidationFraction > 0 {
+		m.KeepGroups(&split)
 	}
 	if d, ok := a.(algorithms.Divider); ok {
 		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {

@@ -49,7 +49,8 @@ type Definition[C any] struct {
 	// Fill, if set, computes the settings that were not given and follow from others or
 	// from the data. It runs before settings are checked.
 	Fill func(c *C, given param.Values, m *dataset.Manifest)
-	// Divide, if set, computes the settings that follow from the split of the job. Its error is a *param.Error.
+	// Divide, if set, computes the settings that follow from the split of the job. If the algorithm divides the training
+	// rows by itself, it calls dataset.Manifest.KeepGroups. Its error is a *param.Error.
 	Divide func(c *C, s *dataset.Split, m *dataset.Manifest) error
 	// Check, if set, returns a *param.Error where settings, each in its range, contradict
 	// one another.
@@ -59,8 +60,6 @@ type Definition[C any] struct {
 	// Validation, if set, returns the share of the training rows that the job validates
 	// on, and the least number of these rows.
 	Validation func(c *C) (share float64, least int)
-	// Divides, if set, reports whether the algorithm divides the training rows once more, by itself.
-	Divides func(c *C) bool
 
 	// Weights, if set, returns the digest of the weights that training begins from; "": there
 	// are none. Trainer finds them in Job.WeightsFile.
@@ -196,7 +195,7 @@ func (a *algorithm[C]) Resolve(given param.Values, m *dataset.Manifest) (algorit
 	if err := a.fits(c, m); err != nil {
 		return algorithms.Resolved{}, err
 	}
-	r := algorithms.Resolved{Weights: a.d.Weights(c), Divides: a.d.Divides != nil && a.d.Divides(c)}
+	r := algorithms.Resolved{Weights: a.d.Weights(c)}
 	if a.d.Validation != nil {
 		r.ValidationFraction, r.ValidationMin = a.d.Validation(c)
 	}
