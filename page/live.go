@@ -52,6 +52,8 @@ type hub struct {
 	mu    sync.Mutex
 	feeds map[viewKey]*feed
 	users int // of all feeds
+
+	recent recent
 }
 
 func (h *hub) open() { h.feeds = make(map[viewKey]*feed) }

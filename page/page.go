@@ -60,7 +60,6 @@ type site struct {
 	static map[string]asset              // by the name of the file
 	live   hub
 
-	recent  recent
 	reports reports
 }
 
@@ -140,18 +139,6 @@ type frame struct {
 	Error  *Error   // in place of the view
 	List   *section // the list that has what was not found; nil: there is none
 	Away   bool     // true if the caller is not known, or must wait: no view can be shown
-}
-
-// answer answers a visit with the page of a view.
-func (s *site) answer(w http.ResponseWriter, r *http.Request, build viewFunc) {
-	made, err := s.make(&visit{Request: r, site: s, api: s.api}, build)
-	if err != nil {
-		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
-		return
-	}
-	f := frame{view: made.view, Main: made.main, Path: below(r)}
-	text, err := made.page(r.Host, func() ([]byte, error) { return s.lay(r, &f) })
-	s.write(w, r, cmp.Or(f.Status, http.StatusOK), text, err)
 }
 
 // serve answers with a page that no other visit sees.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"html/template"
 	"net/http"
 	"sync"
@@ -77,10 +78,22 @@ func (c *recent) put(key viewKey, r *rendering) {
 	c.made[key] = r
 }
 
+// answer answers a visit with the page of a view.
+func (s *site) answer(w http.ResponseWriter, r *http.Request, build viewFunc) {
+	made, err := s.make(&visit{Request: r, site: s, api: s.api}, build)
+	if err != nil {
+		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
+		return
+	}
+	f := frame{view: made.view, Main: made.main, Path: below(r)}
+	text, err := made.page(r.Host, func() ([]byte, error) { return s.lay(r, &f) })
+	s.write(w, r, cmp.Or(f.Status, http.StatusOK), text, err)
+}
+
 // make makes a view, or returns one that was made just now for the same caller. After an error there is none.
 func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
 	if s.Edits != nil {
-		if r := s.recent.find(keyOf(v.Request), s.Edits()); r != nil {
+		if r := s.live.recent.find(keyOf(v.Request), s.Edits()); r != nil {
 			return r, nil
 		}
 	}
@@ -98,7 +111,7 @@ func (s *site) makeNow(v *visit, build viewFunc) (*rendering, error) {
 		return nil, err
 	}
 	if r.view, r.main = made, template.HTML(main); s.Edits != nil && !made.Still {
-		s.recent.put(keyOf(v.Request), r)
+		s.live.recent.put(keyOf(v.Request), r)
 	}
 	return r, nil
 }
