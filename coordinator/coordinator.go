@@ -135,7 +135,7 @@ func (n *node) open(ctx context.Context) error {
 		Log:    n.cfg.Log,
 		Quotas: n.cfg.Quotas,
 		Status: api.Status{
-			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
+			Cluster: n.status.cluster, Leader: n.status.leader, Local: n.status.local, Heard: n.status.heard,
 			Ready: n.status.ready, Lacks: n.copies.notReady, Advice: n.status.readyText,
 		},
 		Running: api.Running{

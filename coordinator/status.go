@@ -79,6 +79,15 @@ func (st *status) cluster() protocol.Cluster {
 	return c
 }
 
+// leader returns the leader that cluster names, without all else.
+func (st *status) leader() string {
+	leader, _ := st.store.Leader()
+	if leader == st.cfg.ID && st.leading() == nil {
+		return "" // elected, but the epoch has not begun
+	}
+	return leader
+}
+
 // local answers protocol.ClusterLocal. It names a leader only if Raft hears the leader
 // of the epoch that it tells.
 func (st *status) local() protocol.Cluster {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -39,8 +38,7 @@ type Ends struct {
 
 // Update reads the records that were written to a folder since the last call.
 func (e *Ends) Update(ctx context.Context, dir string) error {
-	path := filepath.Join(dir, runsFile)
-	in, err := os.Open(path)
+	in, err := openFile(dir, runsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		*e = Ends{ByKey: make(map[string]End), errors: make(map[string]string)}
 		return nil
@@ -80,10 +78,10 @@ func (e *Ends) Update(ctx context.Context, dir string) error {
 	})
 	e.at, e.lines = e.at+end, first+whole
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", in.Name(), err)
 	}
 	if e.records == 0 && len(e.unread) > 1 {
-		return fmt.Errorf("%s: %w", path, noRecord(len(e.unread)))
+		return fmt.Errorf("%s: %w", in.Name(), noRecord(len(e.unread)))
 	}
 	return nil
 }
@@ -120,7 +118,7 @@ func decodeEnd(line []byte) (key string, end End, ok bool) {
 // Working says which runs of a folder a process computes now: for each key, since when, in Unix seconds. works is
 // false if no process has the folder open to write to. Nothing in the folder is locked or changed.
 func Working(dir string, now time.Time) (running map[string]float64, works bool) {
-	f, err := os.Open(filepath.Join(dir, lockFile))
+	f, err := openFile(dir, lockFile)
 	if err != nil {
 		return nil, false
 	}

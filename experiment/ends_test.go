@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -107,6 +110,72 @@ func TestFillFolder(t *testing.T) {
 	want := c.Layout.Fill(c.Records)
 	if got := fmt.Sprintf("%+v", filled.Table.Runs); got != fmt.Sprintf("%+v", want.Runs) || Count(want).Failed != 2 {
 		t.Errorf("%s\nwant %+v", got, want.Runs)
+	}
+}
+
+// TestHostileFolder: a folder of others may have a symbolic link or a pipe in place of a file. Nothing outside of the
+// folder is read or written then, and nothing waits.
+func TestHostileFolder(t *testing.T) {
+	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [aa-knn, sa-bfgs]\nfolds: 3")
+	l, err := NewOutline(s, []*Plan{p}, []string{"x"}).Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := func(name string) string {
+		dir := filepath.Join(t.TempDir(), name)
+		f, err := OpenFolder(dir)
+		if err == nil {
+			err = errors.Join(f.PutLayout(l), f.Put(recordOf(1, "")), f.Close())
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, lockFile), []byte(`{"running":{"secret":1}}`), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	outside := folder("outside")
+	for _, file := range []string{layoutFile, runsFile, lockFile} {
+		for what, put := range map[string]func(at string) error{
+			"link": func(at string) error { return os.Symlink(filepath.Join(outside, file), at) },
+			"some link": func(at string) error {
+				to, err := filepath.Rel(filepath.Dir(at), filepath.Join(outside, file))
+				return cmp.Or(err, os.Symlink(to, at))
+			},
+			"folder": func(at string) error { return os.Mkdir(at, 0o700) },
+			"pipe":   func(at string) error { return unix.Mkfifo(at, 0o600) },
+		} {
+			dir := folder("e")
+			at := filepath.Join(dir, file)
+			if err := cmp.Or(os.Remove(at), put(at)); err != nil {
+				t.Fatal(err)
+			}
+			refused := func(how string, err error) {
+				t.Helper()
+				if err == nil || !strings.Contains(err.Error(), at+": ") || !strings.Contains(err.Error(), "regular file") {
+					t.Errorf("%s: %s in place of %s: error %v", how, what, file, err)
+				}
+			}
+			if file == lockFile {
+				if running, works := Working(dir, time.Now()); works {
+					t.Errorf("%s in place of the lock: %v", what, running)
+				}
+			} else {
+				_, err := ReadFolder(dir)
+				refused("ReadFolder", err)
+				_, _, err = FillFolder(t.Context(), dir)
+				refused("FillFolder", err)
+			}
+			if file == runsFile {
+				refused("Update", new(Ends).Update(t.Context(), dir))
+			}
+			_, err := OpenFolder(dir)
+			refused("OpenFolder", err)
+		}
+	}
+	if c, err := ReadFolder(outside); err != nil || len(c.Records) != 1 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

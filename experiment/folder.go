@@ -79,22 +79,54 @@ func OpenFolder(dir string) (_ *Folder, err error) {
 	return f, nil
 }
 
-// own refuses a folder with files of others and none of an experiment.
+// own refuses a folder with files of others and none of an experiment, and one that has a link in place of a file of an
+// experiment.
 func own(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
+	has := false
 	for _, e := range entries {
 		if name := e.Name(); name == runsFile || name == layoutFile || name == lockFile {
-			return nil
+			if has = true; !e.Type().IsRegular() {
+				return fmt.Errorf("%s: %w", filepath.Join(dir, name), errNoFile)
+			}
 		}
 	}
-	if len(entries) > 0 {
+	if len(entries) > 0 && !has {
 		return fmt.Errorf("%s: %w: it holds %q, which is no file of an experiment; give a folder that is empty or does not "+
 			"exist", dir, ErrFolder, entries[0].Name())
 	}
 	return nil
+}
+
+// errNoFile is the error of a file of an experiment that is a symbolic link or a folder, say.
+var errNoFile = errors.New("it is no regular file; delete it, and run the experiment again")
+
+// openFile opens a file of a folder to read. Folders of others are read, too: so no symbolic link is followed, and
+// nothing waits for a pipe.
+func openFile(dir, name string) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	var f *os.File
+	if err == nil {
+		f, err = root.Open(name)
+	}
+	if err != nil {
+		if in, ok := errors.AsType[*fs.PathError](err); ok {
+			err = in.Err
+		}
+		return nil, &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: err}
+	}
+	return f, nil
 }
 
 // FolderContent is what a folder has.
@@ -147,7 +179,7 @@ func FillFolder(ctx context.Context, dir string) (l *Layout, damaged []int, err 
 
 // FolderLayout reads the layout of a folder, which another process may be writing.
 func FolderLayout(dir string) (*Layout, error) {
-	l, err := readLayout(filepath.Join(dir, layoutFile))
+	l, err := readLayout(dir)
 	if errors.Is(err, fs.ErrNotExist) && Begun(dir) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoPlan)
 	}
@@ -159,8 +191,7 @@ func FolderLayout(dir string) (*Layout, error) {
 
 // readRuns calls read with the records in a folder, if there are any.
 func readRuns(dir string, read func(io.Reader) error) error {
-	path := filepath.Join(dir, runsFile)
-	in, err := os.Open(path)
+	in, err := openFile(dir, runsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -169,7 +200,7 @@ func readRuns(dir string, read func(io.Reader) error) error {
 	}
 	defer in.Close()
 	if err := read(in); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", filepath.Join(dir, runsFile), err)
 	}
 	return nil
 }
@@ -183,14 +214,19 @@ func Begun(dir string) bool {
 	return err == nil && cells.Size() > 0
 }
 
-func readLayout(path string) (*Layout, error) {
-	b, err := os.ReadFile(path)
+func readLayout(dir string) (*Layout, error) {
+	in, err := openFile(dir, layoutFile)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(in)
 	if err != nil {
 		return nil, err
 	}
 	l, err := decodeLayout(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, layoutFile), err)
 	}
 	return l, nil
 }
@@ -271,7 +307,7 @@ func (f *Folder) Put(r *Record) error {
 
 // Layout returns the layout that was put last; nil: there is none that can be read.
 func (f *Folder) Layout() *Layout {
-	l, _ := readLayout(filepath.Join(f.dir, layoutFile))
+	l, _ := readLayout(f.dir)
 	return l
 }
 

@@ -11,23 +11,28 @@ import (
 // Numbers numbers the runs of jobs: runs have the same number if they have the same key. A number takes a hundredth of
 // the time of a key, because it needs no sum of what the runs of a method have in common.
 type Numbers struct {
-	texts map[string]int32 // of what runs have in common, and of digests of tested samples
-	runs  map[runIdentity]int32
+	texts, tested map[string]int32 // of what runs have in common, and of digests of tested samples
+	blocks        map[runBlock]*[inBlock]int32
+	different     int32
 }
 
-// runIdentity tells runs apart as their keys do.
-type runIdentity struct {
-	text, tested, fold int32 // tested: only if the splits of the job overlap; fold: only if they do not
-	seed, split        uint64
+// runBlock tells runs apart as their keys do, but for what they test: up to inBlock runs share a look-up. A block has a
+// number of each, from 1 on; 0: it has none.
+type runBlock struct {
+	text, place int32 // place: of what is tested, divided by inBlock
+	overlap     bool  // true if the place is of tested samples, because the splits of the job overlap; otherwise of a fold
+	seed, split uint64
 }
+
+const inBlock = 16
 
 // NewNumbers returns numbers of no run.
 func NewNumbers() *Numbers {
-	return &Numbers{texts: make(map[string]int32), runs: make(map[runIdentity]int32)}
+	return &Numbers{texts: make(map[string]int32), tested: make(map[string]int32)}
 }
 
 // Different returns the number of different runs.
-func (n *Numbers) Different() int { return len(n.runs) }
+func (n *Numbers) Different() int { return int(n.different) }
 
 // Add numbers the runs of a job and returns the numbers, by unit. tested is as in a Plan.
 func (n *Numbers) Add(j *round.Job, tested []string) ([]int32, error) {
@@ -39,19 +44,27 @@ func (n *Numbers) Add(j *round.Job, tested []string) ([]int32, error) {
 		return nil, err
 	}
 	list := make([]int32, 0, j.Cells.Count())
-	texts := make([][2]int32, len(j.Cells.Rows)) // of the runs of fold 0 and of others, from 1 on; 0: not known
+	// By row, for the runs of fold 0 and for others: their text, from 1 on, or 0 if it is not known, and the last block.
+	texts := make([][2]int32, len(j.Cells.Rows))
+	last := make([][2]struct {
+		id    runBlock
+		block *[inBlock]int32
+	}, len(j.Cells.Rows))
 	folds := make([]int32, len(tested))
 	for i := range tested {
-		folds[i] = n.intern([]byte(tested[i]))
+		folds[i] = intern(n.tested, []byte(tested[i]))
+	}
+	if n.blocks == nil {
+		n.blocks = make(map[runBlock]*[inBlock]int32, cap(list)/4)
 	}
 	for unit, at := range j.Cells.All() {
 		fold := j.Cells.Index(at) % j.Split.Folds
-		id := runIdentity{seed: j.Seed + uint64(at.Repeat), split: j.Split.Seed + uint64(at.Repeat)}
+		place := int32(fold)
 		if j.Split.Overlap {
-			id.tested = folds[fold]
-		} else {
-			id.fold = int32(fold)
+			place = folds[fold]
 		}
+		id := runBlock{place: place / inBlock, overlap: j.Split.Overlap, seed: j.Seed + uint64(at.Repeat),
+			split: j.Split.Seed + uint64(at.Repeat)}
 		text := &texts[at.Row][min(fold, 1)]
 		if id.text = *text; id.text == 0 {
 			child, err := pipeline.Cell(j, unit)
@@ -63,26 +76,33 @@ func (n *Numbers) Add(j *round.Job, tested []string) ([]int32, error) {
 			if len(parts) == 1 { // it has a mark in another place
 				parts = markedText{keyText(child, "", &j.Cells.Labels)}
 			}
-			if id.text = 1 + n.intern(bytes.Join(parts, []byte{0})); common {
+			if id.text = 1 + intern(n.texts, bytes.Join(parts, []byte{0})); common {
 				*text = id.text
 			}
 		}
-		number, ok := n.runs[id]
-		if !ok {
-			number = int32(len(n.runs))
-			n.runs[id] = number
+		known := &last[at.Row][min(fold, 1)]
+		if known.block == nil || known.id != id {
+			if known.id, known.block = id, n.blocks[id]; known.block == nil {
+				known.block = new([inBlock]int32)
+				n.blocks[id] = known.block
+			}
 		}
-		list = append(list, number)
+		number := &known.block[place%inBlock]
+		if *number == 0 {
+			n.different++
+			*number = n.different
+		}
+		list = append(list, *number-1)
 	}
 	return list, nil
 }
 
 // intern returns the number of a text.
-func (n *Numbers) intern(text []byte) int32 {
-	number, ok := n.texts[string(text)]
+func intern(all map[string]int32, text []byte) int32 {
+	number, ok := all[string(text)]
 	if !ok {
-		number = int32(len(n.texts))
-		n.texts[string(text)] = number
+		number = int32(len(all))
+		all[string(text)] = number
 	}
 	return number
 }

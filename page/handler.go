@@ -40,7 +40,7 @@ func Handler(cfg Config) http.Handler {
 	s := newSite(cfg)
 	mux := http.NewServeMux()
 	for pattern, v := range s.routes() {
-		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, v) })
+		mux.HandleFunc("GET "+Root+pattern, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, v) })
 		mux.HandleFunc("GET "+Root+"/live"+pattern, func(w http.ResponseWriter, r *http.Request) { s.follow(w, r, v) })
 	}
 	for pattern, act := range s.actions() {

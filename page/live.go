@@ -10,8 +10,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // A live region is an element of a template that is sent again after each change. Nothing else in a page has these
@@ -45,21 +43,27 @@ const (
 	aliveEvery  = 15 * time.Second       // a comment is sent after so long without a change
 	againAfter  = time.Second            // after an error
 	restFactor  = 10                     // a feed rests so many times as long as it took to make the view
+	manyUsers   = 20                     // open pages with which renderApart doubles
 )
 
 // hub has the live views that browsers watch. All browsers of one caller that watch the same view share one feed, so
 // a view is made once for all of them.
 type hub struct {
 	mu    sync.Mutex
-	feeds map[feedKey]*feed
+	feeds map[viewKey]*feed
+	users int // of all feeds
+
+	recent recent
 }
 
-type feedKey struct {
-	caller access.Caller // without From
-	path   string
-}
+func (h *hub) open() { h.feeds = make(map[viewKey]*feed) }
 
-func (h *hub) open() { h.feeds = make(map[feedKey]*feed) }
+// apart returns the least time between two makings of a view with a stream: the longer, the more pages are open.
+func (h *hub) apart() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(renderApart+renderApart*time.Duration(h.users)/manyUsers, freshFor)
+}
 
 // feed is a live view.
 type feed struct {
@@ -83,9 +87,7 @@ type shown struct {
 
 // join returns the feed of a view, and starts it if needed. The caller calls leave at the end.
 func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave func()) {
-	caller := *access.Of(r.Context())
-	caller.From = ""
-	key := feedKey{caller, below(r)}
+	key := keyOf(r)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f = h.feeds[key]
@@ -96,9 +98,11 @@ func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave fun
 		go f.run(&visit{Request: r.Clone(ctx), site: s, api: s.api}, build)
 	}
 	f.users++
+	h.users++
 	return f, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		h.users--
 		if f.users--; f.users == 0 {
 			f.cancel()
 			delete(h.feeds, key)
@@ -117,7 +121,7 @@ func (f *feed) run(v *visit, build viewFunc) {
 	}()
 	ctx := v.Context()
 	for ctx.Err() == nil {
-		made, over := f.show(v, build)
+		made, over := f.show(v, build, v.site.make)
 		switch {
 		case over:
 			return
@@ -131,7 +135,7 @@ func (f *feed) run(v *visit, build viewFunc) {
 				continue
 			}
 			// Perhaps the leader is away, which the view then says, or it serves too many streams.
-			if _, over := f.show(v, build); over {
+			if _, over := f.show(v, build, v.site.makeNow); over {
 				return
 			}
 			f.pause(ctx, renderEvery)
@@ -149,19 +153,19 @@ func (f *feed) await(v *visit, stream string, build viewFunc) error {
 		if len(line) == 0 {
 			continue
 		}
-		if made, over := f.show(v, build); made == nil || over {
+		if made, over := f.show(v, build, v.site.makeNow); made == nil || over {
 			return nil
 		}
-		f.pause(v.Context(), renderApart)
+		f.pause(v.Context(), v.site.live.apart())
 	}
 	return nil
 }
 
-// show makes the view and publishes it, or the error. The view is nil after an error. over is true if it does not
-// change any more.
-func (f *feed) show(v *visit, build viewFunc) (made *view, over bool) {
+// show makes the view in some way and publishes it, or the error. The view is nil after an error. over is true if it
+// does not change any more.
+func (f *feed) show(v *visit, build viewFunc, how func(*visit, viewFunc) (*rendering, error)) (made *view, over bool) {
 	began := time.Now()
-	made, page, err := v.site.render(v, build)
+	r, err := how(v, build)
 	f.took = time.Since(began)
 	switch {
 	case v.Context().Err() != nil:
@@ -172,8 +176,8 @@ func (f *feed) show(v *visit, build viewFunc) (made *view, over bool) {
 		f.publish(nil, known.Text, over)
 		return nil, over
 	}
-	f.publish(regions(page), "", made.Still)
-	return made, made.Still
+	f.publish(regions([]byte(r.main)), "", r.Still)
+	return r.view, r.Still
 }
 
 // lasts reports whether the same request has the same error again, such as about a job that was deleted. The leader may

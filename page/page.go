@@ -41,6 +41,9 @@ type Config struct {
 	Prefix string
 	// Folder, if set, is the folder that API shows. Then there are no workers, coordinators or actions.
 	Folder string
+	// Edits, if set, returns a number that changes with all that API says, except how far jobs are. Without it, each visit
+	// makes its view anew.
+	Edits func() uint64
 	// Open is true if everybody who reaches the port of a cluster may do everything, and other machines do.
 	Open bool
 	Log  *slog.Logger
@@ -138,7 +141,7 @@ type frame struct {
 	Away   bool     // true if the caller is not known, or must wait: no view can be shown
 }
 
-// serve answers with a page.
+// serve answers with a page that no other visit sees.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	v, main, err := s.render(&visit{Request: r, site: s, api: s.api}, build)
 	f := frame{view: v, Main: template.HTML(main), Path: below(r)}
@@ -149,24 +152,35 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, build viewFunc) {
 			f.List = s.listFor(f.Path)
 		}
 	}
-	if s.Folder == "" {
-		f.Others = s.others(r)
-	}
 	s.show(w, r, cmp.Or(f.Status, http.StatusOK), &f)
 }
 
 // show answers with the layout, and with what a frame has.
 func (s *site) show(w http.ResponseWriter, r *http.Request, status int, f *frame) {
-	f.Site, f.Caller = s, access.Of(r.Context())
+	text, err := s.lay(r, f)
+	s.write(w, r, status, text, err)
+}
+
+// lay makes the page of a frame.
+func (s *site) lay(r *http.Request, f *frame) ([]byte, error) {
+	if f.Site, f.Caller = s, access.Of(r.Context()); s.Folder == "" && !f.Away {
+		f.Others = s.others(r)
+	}
 	var b bytes.Buffer
-	if err := s.views["layout"].ExecuteTemplate(&b, "layout", f); err != nil {
+	err := s.views["layout"].ExecuteTemplate(&b, "layout", f)
+	return b.Bytes(), err
+}
+
+// write answers with a page, or says that there is none.
+func (s *site) write(w http.ResponseWriter, r *http.Request, status int, text []byte, err error) {
+	if err != nil {
 		s.Log.Error("a page could not be made", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(b.Bytes()) // an error has no reader any more
+	w.Write(text) // an error has no reader any more
 }
 
 // render makes a view and its part of the page.

@@ -48,8 +48,8 @@ func newReal(t *testing.T) *real {
 	}
 	cluster := func() protocol.Cluster { return protocol.Cluster{Leader: "a"} }
 	h := api.Handler(api.Config{ID: "a", Store: s, Blobs: &replica.Blobs{Self: "a", Folder: folder, Log: log}, Log: log,
-		Status: api.Status{Cluster: cluster, Local: cluster, Heard: func() bool { return true },
-			Ready: func() error { return nil }},
+		Status: api.Status{Cluster: cluster, Local: cluster, Leader: func() string { return "a" },
+			Heard: func() bool { return true }, Ready: func() error { return nil }},
 		Running: api.Running{Live: func(uint64) (live dispatch.Live, ok bool) { return live, false },
 			Workers: func(uint64) []string { return nil },
 			Waits:   func(*state.State) map[uint64]jobs.Wait { return nil },

@@ -46,7 +46,7 @@ func Handler(cfg Config) http.Handler {
 	grid := &gridHandlers{jobView: view, results: result, source: experiment, building: newPlaces(1),
 		most: maxKnownRuns}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool {
-		return cfg.Status.Cluster().Leader == cfg.ID
+		return cfg.Status.Leader() == cfg.ID
 	}}
 	backup := &backupHandlers{responder: respond, store: cfg.Store, blobs: cfg.Blobs, cluster: cfg.Status.Cluster,
 		backed: cfg.Backed}
@@ -112,7 +112,8 @@ func Handler(cfg Config) http.Handler {
 	var mux *http.ServeMux
 	handlers["GET /{$}"] = http.RedirectHandler(cfg.Prefix+rights.PagePath, http.StatusSeeOther).ServeHTTP
 	mux = leading.route(handlers, page.Handler(page.Config{Prefix: cfg.Prefix, Open: cfg.Open, Log: cfg.Log,
-		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}))
+		Edits: cfg.Store.Edits,
+		API:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}))
 	mux.HandleFunc("/", respond.unknown(mux, cfg.Prefix))
 	return counted(mux, cfg.Count)
 }

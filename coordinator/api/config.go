@@ -63,6 +63,7 @@ type Config struct {
 // Status is what this coordinator knows of itself and of the cluster.
 type Status struct {
 	Cluster func() protocol.Cluster // as this coordinator knows it
+	Leader  func() string           // the leader that Cluster names; empty: none
 	Local   func() protocol.Cluster // the answer to protocol.ClusterLocal
 	Heard   func() bool             // true if Local names a leader
 	Ready   func() error            // nil if there is a leader and NATS answers

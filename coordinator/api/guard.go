@@ -359,13 +359,13 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 type leaderOnly struct {
 	responder
 	id        string
-	cluster   func() protocol.Cluster
+	leader    func() string // empty: there is none
 	current   leaderCheck
 	forwarder forwarder
 }
 
 func newLeaderOnly(cfg *Config, respond responder) *leaderOnly {
-	l := &leaderOnly{responder: respond, id: cfg.ID, cluster: cfg.Status.Cluster}
+	l := &leaderOnly{responder: respond, id: cfg.ID, leader: cfg.Status.Leader}
 	l.current.store = cfg.Store
 	l.forwarder.open(cfg, respond)
 	return l
@@ -374,7 +374,7 @@ func newLeaderOnly(cfg *Config, respond responder) *leaderOnly {
 // only runs f on the leader.
 func (l *leaderOnly) only(f http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		leader := l.cluster().Leader
+		leader := l.leader()
 		if leader != l.id {
 			if leader == "" || !l.forwarder.try(w, r, leader) {
 				l.answer(w, nil, fmt.Errorf("%w: the cluster has no leader at the moment; try again", store.ErrNotLeader))

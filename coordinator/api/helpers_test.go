@@ -76,6 +76,7 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	s.cfg.Status.Cluster = func() protocol.Cluster {
 		return protocol.Cluster{ID: "told by " + id, Leader: *s.leader.Load()}
 	}
+	s.cfg.Status.Leader = func() string { return *s.leader.Load() }
 	s.cfg.Status.Local = s.cfg.Status.Cluster
 	s.cfg.Status.Heard = func() bool { return *s.leader.Load() != "" }
 	s.cfg.silence = silenceHere

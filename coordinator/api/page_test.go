@@ -60,3 +60,27 @@ func TestPagesOfLists(t *testing.T) {
 		}
 	}
 }
+
+// TestPageShowsChanges: visits share what was made of a view, but a change that was answered is on the page of the
+// leader at once. Only how far a job is may be a second old.
+func TestPageShowsChanges(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 40)
+	h := inClear(s.cfg)
+	shows := func(state protocol.JobState, path string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if want := fmt.Sprintf(`<span class="state %s">`, state); !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: status %d, not %s:\n%s", path, w.Code, state, w.Body)
+		}
+	}
+	for i := range 20 {
+		j := s.submit(fmt.Sprint("job-", i))
+		shows(protocol.Queued, "/ui/jobs/"+j.Name)
+		shows(protocol.Queued, "/ui/jobs?name="+j.Name)
+		s.get("POST", "/v1/jobs/"+j.Name+"/pause", nil, nil)
+		shows(protocol.Paused, "/ui/jobs/"+j.Name)
+		shows(protocol.Paused, "/ui/jobs?name="+j.Name)
+	}
+}

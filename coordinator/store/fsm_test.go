@@ -120,3 +120,24 @@ func TestLeaderDiesWhileASnapshotIsInstalled(t *testing.T) {
 	c.start(id, nil)
 	c.wait(c.propose(bulkEntry(n + 1)))
 }
+
+// TestEdits: each entry counts as an edit, also if it is refused, but for the entries that say how far jobs are.
+func TestEdits(t *testing.T) {
+	f := newFSM(1<<40, func(err error) { t.Error(err) })
+	for i, c := range []struct {
+		kind protocol.EntryKind
+		want uint64
+	}{
+		{protocol.EntryMember, 1}, {protocol.EntryCommit, 1}, {protocol.EntryResult, 1}, {protocol.EntryWithhold, 1},
+		{protocol.EntryPause, 2}, {protocol.EntryFinish, 3}, {protocol.EntrySubmit, 4},
+	} {
+		f.Apply(&raft.Log{Index: uint64(i + 1), Data: protocol.EncodeEntry(c.kind, &protocol.MemberEntry{ID: "a"})})
+		if n := f.view.Edits(); n != c.want {
+			t.Errorf("after an entry of kind %d, %d edits, want %d", c.kind, n, c.want)
+		}
+	}
+	f.Apply(&raft.Log{Index: 9})
+	if n := f.view.Edits(); n != 5 {
+		t.Errorf("after an entry without a kind, %d edits", n)
+	}
+}

@@ -347,6 +347,24 @@ type view struct {
 	mu      sync.Mutex
 	current *state.State  // guarded by mu
 	changed chan struct{} // closed by the next publish; guarded by mu
+
+	edits atomic.Uint64
+}
+
+// Edits returns a number that grows with each entry, except entries that only say how far jobs are. It has grown before
+// a proposal is answered.
+func (v *view) Edits() uint64 { return v.edits.Load() }
+
+// tellsProgress reports whether an entry only says how far a job is.
+func tellsProgress(entry []byte) bool {
+	if len(entry) < 2 {
+		return false
+	}
+	switch protocol.EntryKind(entry[1]) {
+	case protocol.EntryCommit, protocol.EntryResult, protocol.EntryWithhold:
+		return true
+	}
+	return false
 }
 
 // Watch returns the latest state, and a channel that is closed when there is a later one.
@@ -424,7 +442,9 @@ func (f *fsm) Apply(l *raft.Log) any {
 		f.failed(result.Err)
 		return result
 	}
-	f.publish(next)
+	if f.publish(next); !tellsProgress(l.Data) {
+		f.view.edits.Add(1) // after the state is seen: what is made of an earlier state is older than the edit
+	}
 	if logged := f.logged.Add(int64(len(l.Data)) + entryOverhead); logged >= f.next.Load() {
 		f.next.Store(logged + f.limit/4) // if the snapshot fails
 		select {
@@ -455,6 +475,7 @@ func (f *fsm) Restore(src io.ReadCloser) error {
 	f.logged.Store(0)
 	f.next.Store(f.limit)
 	f.publish(s)
+	f.view.edits.Add(1)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package served
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -368,11 +369,27 @@ func TestHostileNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, link := range []string{planFile, runsFile} {
+		part := filepath.Join(dir, "part-"+link+".experiment")
+		write(t, part, planOf("p", 1, 1), 1, 0)
+		at := filepath.Join(part, link)
+		if err := errors.Join(os.Remove(at), os.Symlink(filepath.Join(outside, "secret.experiment", link), at)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	_, s := open(t, dir)
 	var list protocol.ExperimentList
 	get(t, s, "/v1/experiments", &list)
 	seen := make(map[string]bool)
 	for _, x := range list.Experiments {
+		if link, is := strings.CutPrefix(x.Name, "part-"); is {
+			if x.State != protocol.Failed || x.Runs != 0 || !strings.Contains(fmt.Sprint(x.Errors), link+": ") {
+				t.Errorf("%+v", x)
+			}
+			refuse(t, s, 500, "/v1/experiments/"+x.Name+"/report", "regular file")
+			refuse(t, s, 500, "/v1/experiments/"+x.Name+"/grid", "regular file")
+			continue
+		}
 		seen[x.Name] = true
 		var one protocol.Experiment
 		if get(t, s, "/v1/experiments/"+url.PathEscape(x.Name), &one); one.Name != x.Name || one.State != protocol.Done {

@@ -1,0 +1,135 @@
+package page
+
+import (
+	"cmp"
+	"html/template"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol/access"
+)
+
+// What visits share.
+const (
+	// freshFor is how long a live view is shown again to visits of its caller, if Config.Edits stays as it is. Views
+	// with a stream are sent again as often if many pages are open.
+	freshFor = time.Second
+	// maxRecent bounds the bytes of the live views that are kept.
+	maxRecent = 4 << 20
+)
+
+// recent has the live views that were made in the last second, so that many visits cost little.
+type recent struct {
+	mu    sync.Mutex
+	made  map[viewKey]*rendering
+	bytes int // of all of them
+}
+
+// viewKey says which view it is, and who sees it.
+type viewKey struct {
+	caller access.Caller // without From
+	path   string
+}
+
+func keyOf(r *http.Request) viewKey {
+	caller := *access.Of(r.Context())
+	caller.From = ""
+	return viewKey{caller, below(r)}
+}
+
+// rendering is a view with its part of the page.
+type rendering struct {
+	*view
+	main  template.HTML
+	began time.Time // before the view was made, as edits
+	edits uint64
+
+	mu    sync.Mutex
+	whole []byte // the page for browsers that name the coordinator so; nil: it was not made yet
+	host  string
+}
+
+// find returns a rendering that is still right, or nil.
+func (c *recent) find(key viewKey, edits uint64) *rendering {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.made[key]; r != nil && r.edits == edits && time.Since(r.began) < freshFor {
+		return r
+	}
+	return nil
+}
+
+// put keeps a rendering of a live view, until there are too many bytes of later ones.
+func (c *recent) put(key viewKey, r *rendering) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil {
+		c.made = make(map[viewKey]*rendering)
+	}
+	size := func(r *rendering) int { return 2 * len(r.main) } // its page is about as large
+	if old := c.made[key]; old != nil {
+		c.bytes -= size(old)
+	}
+	if c.bytes += size(r); c.bytes > maxRecent {
+		clear(c.made)
+		c.bytes = size(r)
+	}
+	c.made[key] = r
+}
+
+// answer answers a visit with the page of a view.
+func (s *site) answer(w http.ResponseWriter, r *http.Request, build viewFunc) {
+	made, err := s.make(&visit{Request: r, site: s, api: s.api}, build)
+	if err != nil {
+		s.serve(w, r, func(*visit) (*view, error) { return nil, err })
+		return
+	}
+	f := frame{view: made.view, Main: made.main, Path: below(r)}
+	text, err := made.page(r.Host, func() ([]byte, error) { return s.lay(r, &f) })
+	s.write(w, r, cmp.Or(f.Status, http.StatusOK), text, err)
+}
+
+// make makes a view, or returns one that was made just now for the same caller. After an error there is none.
+func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
+	if s.Edits != nil {
+		if r := s.live.recent.find(keyOf(v.Request), s.Edits()); r != nil {
+			return r, nil
+		}
+	}
+	return s.makeNow(v, build)
+}
+
+// makeNow makes a view, whatever was made before.
+func (s *site) makeNow(v *visit, build viewFunc) (*rendering, error) {
+	r := &rendering{began: time.Now()}
+	if s.Edits != nil {
+		r.edits = s.Edits()
+	}
+	made, main, err := s.render(v, build)
+	if err != nil {
+		return nil, err
+	}
+	if r.view, r.main = made, template.HTML(main); s.Edits != nil && !made.Still {
+		s.live.recent.put(keyOf(v.Request), r)
+	}
+	return r, nil
+}
+
+// page returns the page of a view. lay makes it if no browser of the same host has asked for it yet.
+func (r *rendering) page(host string, lay func() ([]byte, error)) ([]byte, error) {
+	r.mu.Lock()
+	whole, known := r.whole, r.host == host
+	r.mu.Unlock()
+	if whole != nil && known {
+		return whole, nil
+	}
+	whole, err := lay()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.whole, r.host = whole, host
+	return whole, nil
+}
