@@ -33,7 +33,7 @@ import (
 type SpecFlags struct {
 	Data             string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet, .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Dataset          string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
-	Algorithm        string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
+	Algorithm        string   `group:"what" algorithms:"" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
 	Spec             string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
 	Set              []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
 	Seed             string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`

@@ -281,11 +281,11 @@ func (g *grid) scored() (all []Scored) {
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
 		for _, method := range listed(g.table.Methods) {
-			var sum [][]uint64
+			var sum [][]float64
 			for _, c := range g.runs(d, method) {
 				if sum == nil {
 					for range c.Confusion {
-						sum = append(sum, make([]uint64, len(c.Confusion)))
+						sum = append(sum, make([]float64, len(c.Confusion)))
 					}
 				}
 				if len(c.Confusion) != len(sum) {

@@ -271,10 +271,10 @@ type Scored struct {
 
 // Confused has the confusion matrix of a method on a dataset with classes: sums over folds.
 type Confused struct {
-	Dataset string     `json:"dataset"`
-	Method  string     `json:"method"`
-	Classes []string   `json:"classes,omitempty"` // names of the classes, if they have names
-	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
+	Dataset string      `json:"dataset"`
+	Method  string      `json:"method"`
+	Classes []string    `json:"classes,omitempty"` // names of the classes, if they have names
+	Counts  [][]float64 `json:"counts"`            // by true and by predicted class
 }
 
 // Shown are test samples of a dataset with what some methods of the table predict of them.

@@ -144,8 +144,9 @@ type Run struct {
 	// Scores are the cumulative scores of labels on a scale: the share of the test rows for which the predicted
 	// number, of a distribution the expected one, errs by at most 0, 1, 2 and so on.
 	Scores []float64 `json:"scores,omitempty"`
-	// Confusion counts the test rows by true and by predicted class, if the labels are at most MaxConfusion classes.
-	Confusion [][]uint64 `json:"confusion,omitempty"`
+	// Confusion has the number of test rows by true and by predicted class, or the sum of their weights, if the labels are
+	// at most MaxConfusion classes.
+	Confusion [][]float64 `json:"confusion,omitempty"`
 	// Curve is the learning curve, if the experiment records it.
 	Curve *Curve `json:"curve,omitempty"`
 	// Predictions has predictions for some test rows, if the experiment records them and the method predicts
