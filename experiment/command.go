@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/shellword"
@@ -181,7 +182,11 @@ func FileIn(folder string) func(path string) string {
 			}
 			path = filepath.Join(folder, path)
 		}
-		if _, err := os.Stat(path); err != nil { // it was an array of a library, or has another name now
+		_, err := os.Stat(path)
+		if read.IsPattern(path) && len(read.FilesOf(path)) > 0 {
+			err = nil
+		}
+		if err != nil { // it was an array of a library, or has another name now
 			return ""
 		}
 		whole, err := filepath.Abs(path)

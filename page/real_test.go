@@ -177,8 +177,6 @@ func TestSubmitBest(t *testing.T) {
 		t.Errorf("the job at %s has the spec %s", at, r.jobs()[0].Spec)
 	}
 	r.get("/submit?like=of-best", http.StatusOK, `<option value="best" selected`, "of-best-seed-2")
-	best.Set("preset", "paper")
-	r.post("/submit", best, http.StatusUnprocessableEntity, "no other preset")
 }
 
 // TestMistakesAtFields: a form with mistakes is shown again with the values that the user typed. Each mistake stands at

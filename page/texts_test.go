@@ -1,7 +1,6 @@
 package page
 
 import (
-	"github.com/coppice-ldl/coppice/job/spec"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"

@@ -128,22 +128,6 @@ func labelsFile(path, given string) (string, error) {
 // namedArray is a .npy file and the name of its array.
 type namedArray struct{ name, path string }
 
-// FilesOf returns the files that Open reads for a text: the .npy files of a JSON object, or the text, which is a path.
-func FilesOf(text string) []string {
-	if !IsNamedArrays(text) {
-		return []string{text}
-	}
-	arrays, err := parseNamedArrays(text)
-	if err != nil {
-		return nil // Open returns the error
-	}
-	var files []string
-	for _, a := range arrays {
-		files = append(files, a.path)
-	}
-	return files
-}
-
 // parseNamedArrays parses a JSON object of names and paths, such as {"features": "X.npy", "labels": "D.npy"}.
 func parseNamedArrays(text string) ([]namedArray, error) {
 	if !utf8.ValidString(text) {

@@ -326,7 +326,7 @@ func IsTable(format string) bool {
 	return i >= 0 && fileFamily(i).isTable()
 }
 
-// parquetFormat is the format of a folder, too.
+// parquetFormat is the format of a folder and of a pattern, too.
 const parquetFormat = "parquet"
 
 // fileKind is a kind of data file.
@@ -417,7 +417,13 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 		return &namedKind, nil
 	}
 	lower := strings.ToLower(filepath.Base(path))
-	if info, err := os.Stat(path); err == nil && info.IsDir() && (o.Format == "" || o.Format == parquetFormat) {
+	standard := o.Format == "" || o.Format == parquetFormat
+	if info, err := os.Stat(path); err == nil && info.IsDir() && standard {
+		lower = "." + parquetFormat
+	} else if IsPattern(path) {
+		if !standard {
+			return nil, dataset.OptionErrorf("{data-format=%s}: a pattern names .parquet files; omit {data-format}", o.Format)
+		}
 		lower = "." + parquetFormat
 	}
 	for i := range fileKinds {

@@ -55,9 +55,7 @@ func (best) Name() string { return Best }
 
 // Doc implements algorithms.Algorithm.
 func (best) Doc() string {
-	return fmt.Sprintf("the best algorithm by validation, of as many as the setting budget allows: %s, in this order and "+
-		"with their defaults. It is %s with preset %s", strings.Join(ensemble.Candidates(), ", "), ensemble.Name,
-		ensemble.PresetBest)
+	return fmt.Sprintf("the best algorithm by validation; the same as %s with preset %s", ensemble.Name, ensemble.PresetBest)
 }
 
 // About implements algorithms.Algorithm.
@@ -65,19 +63,24 @@ func (b best) About() algorithms.About {
 	return algorithms.About{
 		Class:   b.Algorithm.About().Class,
 		Summary: "the best of several algorithms by validation",
-		When: "Use it if you do not know which algorithm suits the data, and minutes do not matter. The budget bounds the " +
-			"work of all trainings.",
+		When: fmt.Sprintf("Use it if you do not know which algorithm suits the data, and minutes do not matter. It compares "+
+			"as many of these algorithms as the budget allows, and trains the best one: %s.",
+			strings.Join(ensemble.Candidates(), ", ")),
 	}
 }
 
 // Params implements algorithms.Algorithm: the settings of the ensemble but for the preset, with the defaults of preset
 // best.
 func (b best) Params() (all []param.Param) {
+	const only = "with preset " + ensemble.PresetBest + ": "
 	for _, p := range b.Algorithm.Params() {
 		if p.Name == presetKey {
 			continue
 		}
-		p.Default, p.Presets = p.Of(ensemble.PresetBest), nil
+		p.Default, p.Presets, p.Doc = p.Of(ensemble.PresetBest), nil, strings.TrimPrefix(p.Doc, only)
+		if _, own, ok := strings.Cut(p.Default, only); ok {
+			p.Default = own
+		}
 		all = append(all, p)
 	}
 	return all
