@@ -20,7 +20,9 @@ func TestInBrowser(t *testing.T) {
 		fmt.Fprintf(&page, "<div id=%q>%s</div>\n", name, f.Element(name))
 	}
 	page.WriteString("</body></html>")
-	for _, found := range browser.Findings(t, page.String(), 800) {
+	tab := browser.Start(t).Show(t, page.String())
+	tab.Look(800, false)
+	for _, found := range tab.Findings() {
 		t.Error(found)
 	}
 }

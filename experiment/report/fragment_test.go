@@ -113,11 +113,13 @@ func TestFragment(t *testing.T) {
 // TestFragmentInBrowser: with the style sheet, no page is wider than the window, and no texts of figures overlap.
 func TestFragmentInBrowser(t *testing.T) {
 	testkit.WithoutRace(t)
+	b := browser.Start(t)
 	for name, table := range pageTables() {
-		page := "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title></title><style>" + Style +
-			"</style></head><body>" + written(t, table, "fragment", Options{AllTests: true}) + "</body></html>"
+		tab := b.Show(t, "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title></title><style>"+Style+
+			"</style></head><body>"+written(t, table, "fragment", Options{AllTests: true})+"</body></html>")
 		for _, width := range []int{1280, 500} {
-			for _, found := range browser.Findings(t, page, width) {
+			tab.Look(width, false)
+			for _, found := range tab.Findings() {
 				t.Errorf("%s, %d pixels: %s", name, width, found)
 			}
 		}

@@ -69,10 +69,12 @@ func TestLongTables(t *testing.T) {
 // or leave it.
 func TestPageInBrowser(t *testing.T) {
 	testkit.WithoutRace(t)
+	b := browser.Start(t)
 	for name, table := range pageTables() {
-		page := written(t, table, "html", Options{AllTests: true})
+		tab := b.Show(t, written(t, table, "html", Options{AllTests: true}))
 		for _, width := range []int{1280, 420} {
-			for _, found := range browser.Findings(t, page, width) {
+			tab.Look(width, false)
+			for _, found := range tab.Findings() {
 				t.Errorf("%s, %d pixels: %s", name, width, found)
 			}
 		}

@@ -282,28 +282,10 @@ func (tab *Tab) Await(what, expression string) {
 	tab.t.Fatalf("%s: not within %v; the page says:\n%s", what, patience, Eval[string](tab, "document.body.innerText"))
 }
 
-// Findings shows the text of a page in a window of so many pixels and returns what a reader would see to be wrong. The
-// test is skipped where there is no Chromium.
-func Findings(t *testing.T, page string, width int) []string {
+// Show opens a tab with the text of a page.
+func (b *Browser) Show(t *testing.T, page string) *Tab {
 	t.Helper()
-	tab := shown(t, page)
-	tab.Look(width, false)
-	return tab.Findings()
-}
-
-// DOM shows the text of a page in a window of so many pixels and returns its text as it is after its scripts have run.
-// The test is skipped where there is no Chromium.
-func DOM(t *testing.T, page string, width int) string {
-	t.Helper()
-	tab := shown(t, page)
-	tab.Look(width, false)
-	return Eval[string](tab, "document.documentElement.outerHTML")
-}
-
-// shown opens a tab with the text of a page.
-func shown(t *testing.T, page string) *Tab {
-	t.Helper()
-	b, path := Start(t), filepath.Join(t.TempDir(), "page.html")
+	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
