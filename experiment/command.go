@@ -145,6 +145,9 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 			flag(o[0], o[1])
 		}
 	}
+	if d.WeightedMeasures {
+		words = append(words, "--weighted-measures")
+	}
 	words = append(words, cmp.Or(row.Enhance, d.Enhance).Flags()...)
 	return shellword.Line(words), nil
 }

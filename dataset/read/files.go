@@ -12,6 +12,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
+// parquetFormat is the format of a folder and of a pattern, too.
+const parquetFormat = "parquet"
+
 // IsPattern reports whether Open takes a path for a pattern of file names, such as part-*.parquet: it has a *, a ? or
 // a [, and no file has this name.
 func IsPattern(path string) bool {
@@ -20,33 +23,6 @@ func IsPattern(path string) bool {
 	}
 	_, err := os.Lstat(path)
 	return err != nil
-}
-
-// FilesOf returns the files that Open reads for a text: the .npy files of a JSON object, the files of a folder or of a
-// pattern, or the text, which is a path. It returns none if Open returns an error.
-func FilesOf(text string) (files []string) {
-	if !IsNamedArrays(text) {
-		files, err := filesOf(text)
-		if err != nil && !errors.As(err, new(*fs.PathError)) {
-			return nil
-		}
-		return files
-	}
-	arrays, err := parseNamedArrays(text)
-	if err != nil {
-		return nil
-	}
-	for _, a := range arrays {
-		files = append(files, a.path)
-	}
-	return files
-}
-
-// Size returns the size of the file that Open reads for a path, or of all files of a folder or of a pattern. An error
-// wraps fs.ErrNotExist if there is none.
-func Size(path string) (int64, error) {
-	n, err := sizeOf(path, CalledOf(path))
-	return int64(n), err
 }
 
 // filesOf returns the Parquet files of a folder or of a pattern, sorted by name. For another path, it returns the path,
@@ -61,26 +37,11 @@ func filesOf(path string) ([]string, error) {
 	return inFolder(path)
 }
 
-// severalSize returns the size of the files of a folder or of a pattern.
-func severalSize(path string) (total fileSize, err error) {
-	files, err := filesOf(path)
-	if err != nil {
-		return 0, pathError(path, err)
-	}
-	for _, name := range files {
-		n, err := regularSize(name, name, "give a regular file")
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
-}
-
 // isHidden reports whether other programs hide files of a name, such as _SUCCESS.
 func isHidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
 
-func isParquet(name string) bool { return strings.HasSuffix(strings.ToLower(name), "."+parquetFormat) }
+// IsParquet reports whether a path names a Parquet file, or several of them.
+func IsParquet(path string) bool { return strings.HasSuffix(strings.ToLower(path), "."+parquetFormat) }
 
 // inFolder lists the Parquet files of a folder that are not hidden.
 func inFolder(path string) (files []string, err error) {
@@ -94,7 +55,7 @@ func inFolder(path string) (files []string, err error) {
 		case isHidden(name):
 		case e.IsDir():
 			folder = cmp.Or(folder, name)
-		case isParquet(name):
+		case IsParquet(name):
 			files = append(files, filepath.Join(path, name))
 		}
 	}
@@ -140,7 +101,7 @@ func matching(pattern string) (files []string, err error) {
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil {
 			return nil, err
-		} else if info.IsDir() || !isParquet(file) {
+		} else if info.IsDir() || !IsParquet(file) {
 			return nil, dataset.Errorf(dataset.ErrFormat, "the pattern matches %s, which is not a .parquet file: only "+
 				".parquet files can be one dataset together", shortName(file, files))
 		}
@@ -156,3 +117,10 @@ func shortName(file string, all []string) string {
 	}
 	return filepath.Base(file)
 }
+
+// NamedArrays is how messages call arrays that a JSON object names.
+const NamedArrays = "the arrays"
+
+// IsNamedArrays reports whether Open takes a text for a JSON object with the .npy files of a dataset:
+// it begins with {.
+func IsNamedArrays(text string) bool { return strings.HasPrefix(text, "{") }

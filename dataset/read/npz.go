@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -127,6 +128,26 @@ func labelsFile(path, given string) (string, error) {
 
 // namedArray is a .npy file and the name of its array.
 type namedArray struct{ name, path string }
+
+// FilesOf returns the files that Open reads for a text: the .npy files of a JSON object, the files of a folder or of a
+// pattern, or the text, which is a path. It returns none if Open returns an error.
+func FilesOf(text string) (files []string) {
+	if !IsNamedArrays(text) {
+		files, err := filesOf(text)
+		if err != nil && !errors.As(err, new(*fs.PathError)) {
+			return nil
+		}
+		return files
+	}
+	arrays, err := parseNamedArrays(text)
+	if err != nil {
+		return nil
+	}
+	for _, a := range arrays {
+		files = append(files, a.path)
+	}
+	return files
+}
 
 // parseNamedArrays parses a JSON object of names and paths, such as {"features": "X.npy", "labels": "D.npy"}.
 func parseNamedArrays(text string) ([]namedArray, error) {

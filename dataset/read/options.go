@@ -326,9 +326,6 @@ func IsTable(format string) bool {
 	return i >= 0 && fileFamily(i).isTable()
 }
 
-// parquetFormat is the format of a folder and of a pattern, too.
-const parquetFormat = "parquet"
-
 // fileKind is a kind of data file.
 type fileKind struct {
 	format string // as names end, after a point
@@ -601,10 +598,3 @@ func oneColumn(o *OpenOptions, name string, columns int) error {
 	}
 	return nil
 }
-
-// NamedArrays is how messages call arrays that a JSON object names.
-const NamedArrays = "the arrays"
-
-// IsNamedArrays reports whether Open takes a text for a JSON object with the .npy files of a dataset:
-// it begins with {.
-func IsNamedArrays(text string) bool { return strings.HasPrefix(text, "{") }

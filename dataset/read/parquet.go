@@ -1,6 +1,8 @@
 package read
 
 import (
+	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -222,3 +224,30 @@ type share float64
 
 // ReadShare implements dataset.Measured.
 func (s *share) ReadShare() float64 { return float64(*s) }
+
+// ParquetText opens a Parquet file, or several of them, as the text of a CSV file with a header, for lists that are
+// read as text. The caller closes it.
+func ParquetText(path string) (io.ReadCloser, error) {
+	t, err := openParquet(path, &OpenOptions{Called: path})
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	all := slices.Repeat([]bool{true}, len(t.columns()))
+	for i, name := range t.columns() {
+		if reason := t.refuses(i, true); reason != "" {
+			return nil, dataset.Errorf(dataset.ErrFormat, "%s: column %d %q (counted from 0) has %w", path, i, name,
+				errtext.Errorf(errtext.WrongData, "%s", reason))
+		}
+	}
+	in, out := io.Pipe()
+	go func() { // it ends when in is closed
+		w := csv.NewWriter(out)
+		err := w.Write(t.columns())
+		if err == nil {
+			err = t.each(all, all, func(_ int, record []string, _ *csvRecords) error { return w.Write(record) })
+		}
+		w.Flush()
+		out.CloseWithError(cmp.Or(err, w.Error()))
+	}()
+	return in, nil
+}

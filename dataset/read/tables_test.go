@@ -404,8 +404,8 @@ func TestTableForModel(t *testing.T) {
 	}
 }
 
-// TestParquetPattern: a pattern names the files of one dataset, in the order of their names. It has the digest of a file
-// with the same samples. A folder whose name looks like a pattern is a folder.
+// TestParquetPattern: a pattern names the files of one dataset, in the order of their names. It has the digest of a
+// file with the same samples. A folder whose name looks like a pattern is a folder.
 func TestParquetPattern(t *testing.T) {
 	columns := []parquet.WriteColumn{{Name: "x", Kind: parquet.Double}, {Name: "label_a", Kind: parquet.Float},
 		{Name: "label_b", Kind: parquet.Float}}
@@ -416,7 +416,8 @@ func TestParquetPattern(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "a[1]*")
 	for name, content := range map[string]string{
-		"part-10.parquet": rowsOf(columns, 1, 2, 3), "part-2.parquet": rowsOf(columns, 4, 5), "part-3.parquet": rowsOf(columns, 6),
+		"part-10.parquet": rowsOf(columns, 1, 2, 3), "part-2.parquet": rowsOf(columns, 4, 5),
+		"part-3.parquet": rowsOf(columns, 6),
 		"b/1.parquet": rowsOf(columns, 1, 2), "c/1.parquet": rowsOf(columns, 3, 4, 5), "d/0.parquet": rowsOf(columns, 6),
 		".part-1.parquet": "", "_part-1.parquet": "", "other.csv": "x\n1\n",
 		"wrong/a.parquet": rowsOf(columns, 1), "wrong/b.parquet": rowsOf(columns[:2], 1),
@@ -433,7 +434,8 @@ func TestParquetPattern(t *testing.T) {
 		}
 	}
 	want := digestOfFile(t, datasettest.WriteFile(t, "one.parquet", rowsOf(columns, 1, 2, 3, 4, 5, 6)), OpenOptions{})
-	for _, pattern := range []string{"part-*.parquet", "part-*", "*part-*.parquet", "[p]art-?*.parquet", "plain[1].parquet"} {
+	for _, pattern := range []string{"part-*.parquet", "part-*", "*part-*.parquet", "[p]art-?*.parquet",
+		"plain[1].parquet"} {
 		if got := digestOfFile(t, filepath.Join(dir, pattern), OpenOptions{}); got != want {
 			t.Errorf("%s has the digest %s, one file %s", pattern, got, want)
 		}

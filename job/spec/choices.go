@@ -16,6 +16,9 @@ const DefaultAlgorithm = "ldlf"
 // Best is a second name of the ensemble with preset best: it trains the best algorithm by validation.
 const Best = ensemble.PresetBest
 
+// presetKey is the setting that selects among the defaults of an algorithm.
+const presetKey = "preset"
+
 // Choices lists what a spec may name as its algorithm, in the order of help texts: all algorithms, and Best. They are
 // for lists and descriptions; Resolve makes a job of a name.
 func Choices() []algorithms.Algorithm {
@@ -55,7 +58,8 @@ func (best) Name() string { return Best }
 
 // Doc implements algorithms.Algorithm.
 func (best) Doc() string {
-	return fmt.Sprintf("the best algorithm by validation; the same as %s with preset %s", ensemble.Name, ensemble.PresetBest)
+	return fmt.Sprintf("the best algorithm by validation; the same as %s with preset %s", ensemble.Name,
+		ensemble.PresetBest)
 }
 
 // About implements algorithms.Algorithm.

@@ -455,9 +455,6 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	return nil
 }
 
-// presetKey is the setting that selects among the defaults of an algorithm.
-const presetKey = "preset"
-
 // Settings lists resolved settings (Job.Params) in their order. It returns nil if params are not a JSON object.
 func Settings(params json.RawMessage) (all []param.Pair) {
 	d := json.NewDecoder(bytes.NewReader(params))
