@@ -125,8 +125,9 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
 	if m := data.Manifest; d.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "" { // weights of 1 are no weights
-		return nil, s.Error(d.At, "dataset %s: weighted_measures: the samples have no weights; the key {key weights} names the "+
-			"column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted", d.Name)
+		return nil, s.Error(d.At, "dataset %s: weighted_measures: the samples have no weights; the key {key weights} names "+
+			"the column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted",
+			d.Name)
 	}
 	split.Mask = d.Mask
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,

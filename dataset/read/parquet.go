@@ -1,11 +1,12 @@
 package read
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 
@@ -239,15 +240,52 @@ func ParquetText(path string) (io.ReadCloser, error) {
 				errtext.Errorf(errtext.WrongData, "%s", reason))
 		}
 	}
-	in, out := io.Pipe()
-	go func() { // it ends when in is closed
-		w := csv.NewWriter(out)
-		err := w.Write(t.columns())
-		if err == nil {
-			err = t.each(all, all, func(_ int, record []string, _ *csvRecords) error { return w.Write(record) })
+	text := new(tableText)
+	text.next, text.stop = iter.Pull2(func(yield func([]string, error) bool) {
+		if !yield(t.columns(), nil) {
+			return
+		}
+		err := t.each(all, all, func(_ int, record []string, _ *csvRecords) error {
+			if !yield(record, nil) {
+				return errFound
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errFound) {
+			yield(nil, err)
+		}
+	})
+	return text, nil
+}
+
+// tableText is the text of a table, one record after the other.
+type tableText struct {
+	next func() ([]string, error, bool)
+	stop func()
+	rest bytes.Buffer // of the last record
+}
+
+// Read implements io.Reader.
+func (x *tableText) Read(p []byte) (int, error) {
+	if x.rest.Len() == 0 {
+		record, err, ok := x.next()
+		if !ok {
+			err = io.EOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		w := csv.NewWriter(&x.rest)
+		if err := w.Write(record); err != nil {
+			return 0, err
 		}
 		w.Flush()
-		out.CloseWithError(cmp.Or(err, w.Error()))
-	}()
-	return in, nil
+	}
+	return x.rest.Read(p)
+}
+
+// Close implements io.Closer.
+func (x *tableText) Close() error {
+	x.stop()
+	return nil
 }

@@ -211,10 +211,10 @@ func countFolds(folds []uint16) (int, error) {
 }
 
 // SplitFile reads a CSV file (or .csv.gz), or a Parquet file, of so many rows. With the header row,fold it gives the
-// fold of each row, and no fold may be empty. Otherwise it has the header row and a column for each split, which is 1, True or test in test
-// rows and 0, False or train in others. In a column that is called train, 1 and True are training rows. Each split has
-// rows of both kinds. Rows and folds count from 0, and both columns and rows may have any order. Errors name the file,
-// the line and the column.
+// fold of each row, and no fold may be empty. Otherwise it has the header row and a column for each split, which is 1,
+// True or test in test rows and 0, False or train in others. In a column that is called train, 1 and True are training
+// rows. Each split has rows of both kinds. Rows and folds count from 0, and both columns and rows may have any order.
+// Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*dataset.SplitList, error) { return splitFile(path, rows, nil) }
 
 // splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.

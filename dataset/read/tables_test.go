@@ -418,7 +418,7 @@ func TestParquetPattern(t *testing.T) {
 	for name, content := range map[string]string{
 		"part-10.parquet": rowsOf(columns, 1, 2, 3), "part-2.parquet": rowsOf(columns, 4, 5),
 		"part-3.parquet": rowsOf(columns, 6),
-		"b/1.parquet": rowsOf(columns, 1, 2), "c/1.parquet": rowsOf(columns, 3, 4, 5), "d/0.parquet": rowsOf(columns, 6),
+		"b/1.parquet":    rowsOf(columns, 1, 2), "c/1.parquet": rowsOf(columns, 3, 4, 5), "d/0.parquet": rowsOf(columns, 6),
 		".part-1.parquet": "", "_part-1.parquet": "", "other.csv": "x\n1\n",
 		"wrong/a.parquet": rowsOf(columns, 1), "wrong/b.parquet": rowsOf(columns[:2], 1),
 		"more/a.parquet": rowsOf(columns, 1), "more/b.parquet": rowsOf(append(columns[:3:3], columns[0]), 1),
