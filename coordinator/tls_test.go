@@ -71,13 +71,13 @@ func (s *secured) clientOf(source *certs.Source) *client.Client {
 // at returns an address of the first coordinator: its HTTP port and offset.
 func (s *secured) at(offset int) string { return fmt.Sprintf("127.0.0.1:%d", s.peers[0].Port+offset) }
 
-// TestRotation: all certificates and the authority are replaced while 20 jobs run. Their models
+// TestRotation: all certificates and the authority are replaced while eight jobs run. Their models
 // have the digests of --local, and the leader stays. Connections of the old authority are made again.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	specs := []protocol.Spec{eventful()}
-	jobs := 20
+	jobs := 8
 	if testkit.Race {
 		jobs = 4
 	}
