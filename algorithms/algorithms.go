@@ -83,7 +83,8 @@ type Parent interface {
 
 // Divider is implemented by algorithms that divide the training rows of a job once more.
 type Divider interface {
-	// Divided returns resolved settings (Resolved.Params) as they are for a job of this split. Errors are *param.Error.
+	// Divided returns resolved settings (Resolved.Params) as they are for a job of this split, and has the split name the
+	// groups if it needs them. Errors are *param.Error.
 	Divided(params json.RawMessage, s *dataset.Split, m *dataset.Manifest) (json.RawMessage, error)
 }
 

@@ -530,3 +530,67 @@ func TestAuditFindsALiar(t *testing.T) {
 		})
 	}
 }
+
+// grouped adds groups of six samples, which are alike, to a source.
+type grouped struct{ dataset.Source }
+
+func (g grouped) Info() dataset.Info {
+	i := g.Source.Info()
+	i.HasGroups = true
+	return i
+}
+
+func (g grouped) Scan(f func(*dataset.Row) error) error {
+	return g.Source.Scan(func(r *dataset.Row) error {
+		r.Group = fmt.Sprint("group ", r.Number/6)
+		return f(r)
+	})
+}
+
+// TestWholeGroups: workers draw validation samples and inner folds by group, as one process does, though the job tests
+// single samples and a worker goes away.
+func TestWholeGroups(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c := start(t, 1, 2)
+	src := grouped{generate.Artificial(600, 1)}
+	set, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, src, importer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := new(local.Data)
+	data.Manifest, data.Shards, err = importer.Build(src, importer.Options{Groups: func(g []uint16) { data.Groups = g }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := func(s protocol.Spec, change func(*round.Job)) *pipeline.Outcome {
+		j, err := spec.Resolve(s, data.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(j)
+		o, err := local.Run(ctx, j, data, local.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	members := map[string]string{"members": "structrf:trees=2,ldlf:steps=20:trees=2:depth=3", "inner_folds": "3"}
+	for _, s := range []protocol.Spec{
+		{Name: "ensemble", Algorithm: "ensemble", Dataset: "art", TestFraction: 0.1, Set: members},
+		testSpec(map[string]string{"steps": "60", "trees": "2", "depth": "4", "refit": "false"}),
+	} {
+		name, leaves := s.Algorithm, func() {}
+		if s.Algorithm == "ldlf" {
+			leaves = func() { c.stop("w1") }
+		}
+		want := here(s, func(*round.Job) {})
+		if single := here(s, func(j *round.Job) { j.Split.Groups = "" }); single.ModelDigest == want.ModelDigest {
+			t.Errorf("%s: the groups change nothing", name)
+		}
+		end := c.train(ctx, s, leaves)
+		if got := end.Models[0].Digest; got != want.ModelDigest || end.Job.Split.Groups != set.Manifest.Groups.Digest {
+			t.Errorf("%s: digest %s with the groups %q, --local has %s", name, got, end.Job.Split.Groups, want.ModelDigest)
+		}
+	}
+}

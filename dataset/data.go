@@ -18,7 +18,9 @@ type RowRef struct{ Shard, Pos uint32 }
 // and the shards in memory. It is safe for concurrent use.
 type Data struct {
 	Manifest *Manifest
-	roles    []Roles
+	// Groups is the group of each row if the job's split names groups; otherwise nil.
+	Groups []uint16
+	roles  []Roles
 
 	of     *Data             // the data that has these shards, or nil
 	change func(*Rows) *Rows // makes a shard of the shard of of; nil: it is the same
@@ -47,7 +49,7 @@ func NewData(m *Manifest, roles []Roles) *Data {
 // changed returns d with other shards, each with the same rows, which change makes when they are first needed.
 func (d *Data) changed(change func(*Rows) *Rows) *Data {
 	f := NewData(d.Manifest, d.roles)
-	f.of, f.change = d, change
+	f.Groups, f.of, f.change = d.Groups, d, change
 	return f
 }
 

@@ -239,6 +239,13 @@ type Groups struct {
 	Names  []string `json:"names"`  // by group: sorted, by value where all are numbers
 }
 
+// KeepGroups has a split name the groups, if there are at least two.
+func (m *Manifest) KeepGroups(s *Split) {
+	if m.Groups != nil && len(m.Groups.Names) > 1 {
+		s.Groups = m.Groups.Digest
+	}
+}
+
 // MaxGroups bounds the number of groups, and MaxGroupBytes their names, in bytes.
 const (
 	MaxGroups     = MaxFolds

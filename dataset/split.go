@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -58,8 +59,12 @@ type Split struct {
 	// InnerWhole makes inner folds of whole folds of Assigned, whose rows belong together:
 	// of persons, for example.
 	InnerWhole bool `json:"inner_whole,omitempty"`
+	// Groups is the digest of a blob with the group of each row, like Assigned. Validation rows are whole groups then.
+	// InnerGroups is true if inner folds are, too.
+	Groups      string `json:"groups,omitempty"`
+	InnerGroups bool   `json:"inner_groups,omitempty"`
 	// ValidationFraction of the rows that are not test rows validate, rounded
-	// down but at least ValidationMin (and at most half of them).
+	// down but at least ValidationMin (and at most half of them). See Draw for whole groups.
 	ValidationFraction float64 `json:"validation_fraction,omitempty"`
 	ValidationMin      int     `json:"validation_min,omitempty"`
 	// Mask hides degrees of the training and validation rows from the training.
@@ -78,11 +83,21 @@ type Held struct {
 	Train int `json:"train,omitempty"`
 }
 
-// Assign returns the role of every original row number. assigned is the decoded
+// Assign returns the role of every original row number for a split without Groups. assigned is the decoded
 // blob that Split.Assigned names, or nil.
 func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
+	return s.AssignGrouped(rows, assigned, nil)
+}
+
+// AssignGrouped is Assign for any split. groups is the decoded blob that Split.Groups names, or nil.
+func (s Split) AssignGrouped(rows int, assigned, groups []uint16) ([]Roles, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
+	}
+	if s.Groups == "" {
+		groups = nil
+	} else if len(groups) != rows {
+		return nil, fmt.Errorf("dataset: the split has the groups of %d samples, but the dataset has %d", len(groups), rows)
 	}
 	roles := make([]Roles, rows)
 	for i := range roles {
@@ -93,7 +108,9 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 	}
 	s.keepTrain(roles)
 	if s.Inner > 0 {
-		s.assignInner(roles, assigned)
+		if err := s.assignInner(roles, assigned, groups); err != nil {
+			return nil, err
+		}
 	}
 	if s.Held.Fraction > 0 {
 		for i, r := range roles {
@@ -101,14 +118,14 @@ func (s Split) Assign(rows int, assigned []uint16) ([]Roles, error) {
 				roles[i] = Outside
 			}
 		}
-		s.validate(roles, s.Held.Fraction, s.Held.Min, Test)
+		s.validate(roles, groups, s.Held.Fraction, s.Held.Min, Test)
 		rest := trained(roles)
 		p := num.NewPermutation(num.NewKey(s.Seed, "split/held"), 0, 0, uint64(len(rest)))
 		for i := s.Held.Train; s.Held.Train > 0 && i < len(rest); i++ {
 			roles[rest[p.At(uint64(i))]] = Outside
 		}
 	}
-	s.validate(roles, s.ValidationFraction, s.ValidationMin, Validation)
+	s.validate(roles, groups, s.ValidationFraction, s.ValidationMin, Validation)
 	return roles, nil
 }
 
@@ -123,17 +140,30 @@ func trained(roles []Roles) (rows []int) {
 }
 
 // validate gives a fraction of the training rows another role: the validation rows of a job.
-func (s Split) validate(roles []Roles, fraction float64, least int, role Roles) {
+func (s Split) validate(roles []Roles, groups []uint16, fraction float64, least int, role Roles) {
 	if fraction <= 0 {
 		return
 	}
 	rest := trained(roles)
 	n := max(least, int(math.Floor(fraction*float64(len(rest)))))
-	n = min(n, len(rest)/2)
-	p := num.NewPermutation(num.NewKey(s.Seed, "split/validation"), 0, 0, uint64(len(rest)))
-	for i := range n {
-		roles[rest[p.At(uint64(i))]] = role
+	for _, row := range Draw(num.NewKey(s.Seed, "split/validation"), 0, rest, groups, n) {
+		roles[row] = role
 	}
+}
+
+// Tests reports for each row whether it is a test row of a job that has no parent job: neither groups nor validation
+// rows decide this.
+func (s Split) Tests(rows int, assigned []uint16) ([]bool, error) {
+	s.Groups, s.ValidationFraction, s.ValidationMin = "", 0, 0
+	roles, err := s.Assign(rows, assigned)
+	if err != nil {
+		return nil, err
+	}
+	tests := make([]bool, rows)
+	for i, r := range roles {
+		tests[i] = r == Test
+	}
+	return tests, nil
 }
 
 func (s Split) assignTest(roles []Roles, assigned []uint16) error {
@@ -199,7 +229,7 @@ func (s Split) Divide(rows int) []uint16 {
 }
 
 // assignInner divides the rows that are not test rows.
-func (s Split) assignInner(roles []Roles, assigned []uint16) {
+func (s Split) assignInner(roles []Roles, assigned, groups []uint16) error {
 	var rest []int
 	for i, r := range roles {
 		switch r {
@@ -210,13 +240,20 @@ func (s Split) assignInner(roles []Roles, assigned []uint16) {
 		}
 	}
 	key := num.NewKey(s.Seed, "split/inner")
-	if !s.InnerWhole {
+	switch {
+	case s.InnerGroups:
+		tested, err := innerGroups(key, rest, groups, s.InnerFold, s.Inner)
+		for _, row := range tested {
+			roles[row] = Test
+		}
+		return err
+	case !s.InnerWhole:
 		n := len(rest)
 		p := num.NewPermutation(key, 0, 0, uint64(n))
 		for i := s.InnerFold * n / s.Inner; i < (s.InnerFold+1)*n/s.Inner; i++ {
 			roles[rest[p.At(uint64(i))]] = Test
 		}
-		return
+		return nil
 	}
 	n := s.Folds - 1
 	p, tested := num.NewPermutation(key, 0, 0, uint64(n)), make(map[int]bool)
@@ -232,6 +269,7 @@ func (s Split) assignInner(roles []Roles, assigned []uint16) {
 			roles[row] = Test
 		}
 	}
+	return nil
 }
 
 // AssignedLength is the length of the list that Assigned names, of so many rows.
@@ -281,8 +319,11 @@ func (s Split) Check() error {
 	if s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > MaxSplits) {
 		return fmt.Errorf("dataset: the list of %d overlapping splits is missing", s.Folds)
 	}
-	if s.Inner == 0 && s.InnerFold == 0 && !s.InnerWhole {
+	if s.Inner == 0 && s.InnerFold == 0 && !s.InnerWhole && !s.InnerGroups {
 		return nil
+	}
+	if s.InnerGroups && (s.Groups == "" || s.InnerWhole) {
+		return errors.New("dataset: the groups of the inner folds are missing")
 	}
 	if s.Inner < 2 || s.Inner > MaxFolds || s.InnerFold < 0 || s.InnerFold >= s.Inner {
 		return fmt.Errorf("dataset: there is no inner fold %d; the split has %d inner folds", s.InnerFold, s.Inner)

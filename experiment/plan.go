@@ -176,6 +176,9 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			continue
 		}
 		row.Only = only
+		if row.Groups {
+			split.Groups = data.Manifest.Groups.Digest
+		}
 		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)
 	}
 	if len(cells.Rows) == 0 {
@@ -275,6 +278,7 @@ func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Mani
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,
 		ValidationMin: j.Split.ValidationMin, TrainFraction: j.Split.TrainFraction, Enhance: j.Enhance,
+		Groups: j.Split.Groups != "",
 	}, nil
 }
 
@@ -336,13 +340,13 @@ func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err 
 		return nil, nil
 	}
 	for s.Fold = range s.Folds {
-		roles, err := s.Assign(rows, assigned)
+		tests, err := s.Tests(rows, assigned)
 		if err != nil {
 			return nil, err
 		}
 		b := make([]byte, rows)
-		for i, r := range roles {
-			if r == dataset.Test {
+		for i, tested := range tests {
+			if tested {
 				b[i] = 1
 			}
 		}

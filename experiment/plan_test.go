@@ -191,7 +191,7 @@ func TestSplits(t *testing.T) {
 // TestGroupsOfAPlan: groups of the dataset are folds, under the digest that jobs of groups have.
 func TestGroupsOfAPlan(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, settings: "+
-		"{min_samples: 2}}]\nfolds: groups"))
+		"{min_samples: 2}}, ldlf]\nfolds: groups"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,13 +201,19 @@ func TestGroupsOfAPlan(t *testing.T) {
 		!strings.Contains(err.Error(), "s.yaml:4:8: dataset b: the dataset has no groups") {
 		t.Errorf("without groups: %v", err)
 	}
-	m.Groups = &dataset.Groups{Names: []string{"a", "b", "c"}}
+	m.Groups = &dataset.Groups{Digest: hexSum(dataset.EncodeFolds(groups)), Names: []string{"a", "b", "c"}}
 	p, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, Groups: groups})
 	if err != nil || p.Job == nil {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if p.Folds != 3 || !slices.Equal(p.Assigned, groups) || p.Job.Split.Overlap {
 		t.Errorf("%+v, %v", p, err)
+	}
+	for unit, want := range []string{"", m.Groups.Digest} { // a forest has no validation samples
+		j, err := pipeline.Cell(p.Job, unit)
+		if err != nil || j.Split.Groups != want || p.Job.Split.Groups != m.Groups.Digest {
+			t.Errorf("%s has the groups %q, want %q, error %v", j.Algorithm, j.Split.Groups, want, err)
+		}
 	}
 	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, Groups: groups[:3]}); err == nil {
 		t.Error("groups of other methods passed")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -36,13 +37,12 @@ func (l *leader) fetch(m *protocol.Result) ([]byte, error) {
 // A sub-job's outcome has the bytes of the same job run alone; asked for again
 // it is announced again; forgotten it is gone.
 func TestSubJobs(t *testing.T) {
-	for _, assigned := range []bool{false, true} {
-		name := map[bool]string{false: "seeded folds", true: "listed folds"}[assigned]
-		t.Run(name, func(t *testing.T) { subJobs(t, assigned) })
+	for _, name := range []string{"seeded folds", "listed folds", "groups"} {
+		t.Run(name, func(t *testing.T) { subJobs(t, name == "listed folds", name == "groups") })
 	}
 }
 
-func subJobs(t *testing.T, assigned bool) {
+func subJobs(t *testing.T, assigned, grouped bool) {
 	const folds = 3
 	d := importData(t, dense())
 	c := newCluster(t)
@@ -57,6 +57,13 @@ func subJobs(t *testing.T, assigned bool) {
 			b = binary.LittleEndian.AppendUint16(b, uint16(row%folds))
 		}
 		j.Split.Assigned = c.put(b)
+	}
+	if grouped {
+		for row := range d.manifest.Rows {
+			d.local.Groups = append(d.local.Groups, uint16(row%7))
+		}
+		j.Split.Groups = c.put(dataset.EncodeFolds(d.local.Groups))
+		d.manifest.Groups = &dataset.Groups{Digest: j.Split.Groups, Names: []string{"a", "b", "c", "d", "e", "f", "g"}}
 	}
 	l.setup(w, 40, j, d.manifest)
 	run := l.message(40, 0, r, allTasks(folds))

@@ -73,6 +73,14 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.FillL2(&c.Search, &c.L2, given, m)
 }
 
+// divide has the split name the groups, which the validation rows of each side keep whole.
+func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
+	if c.ValidationFraction > 0 {
+		m.KeepGroups(s)
+	}
+	return nil
+}
+
 // fits refuses data without pairs of labels, with too many of them, and with fewer rows than neighbours.
 func (c *Config) fits(m *dataset.Manifest) error {
 	switch n, size := int64(models(m.Labels)), int64(m.Features+1)*int64(m.Labels); {

@@ -41,6 +41,7 @@ func New() algorithms.Algorithm {
 		Fill:     (*Config).fill,
 		Check:    func(c *Config) error { return c.Check(&c.Search) },
 		Fits:     (*Config).fits,
+		Divide:   divide,
 		Trainer:  func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j) },
 		Kernel:   func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j) },
 		Model:    decodeModel,

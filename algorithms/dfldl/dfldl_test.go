@@ -381,6 +381,44 @@ func TestRoles(t *testing.T) {
 	})
 }
 
+// TestGroupedRoles: the validation samples of a model are whole groups, if the job has groups.
+func TestGroupedRoles(t *testing.T) {
+	const rows = 60
+	degrees, groups := make([]float32, 2*rows), make([]uint16, rows)
+	for row := range rows {
+		degrees[2*row], groups[row] = 1, uint16(row%6)
+	}
+	c := &Config{MinSamples: 1}
+	c.ValidationFraction = 0.3
+	of := func(groups []uint16) (both int) {
+		d := dataset.NewData(&dataset.Manifest{Rows: rows, Features: 1, Labels: 2, Shards: make([]dataset.ShardRef, 1)},
+			slices.Repeat([]dataset.Roles{dataset.Train}, rows))
+		s := &dataset.Rows{N: rows, Labels: 2, D: degrees}
+		for row := range rows {
+			s.Row = append(s.Row, uint32(row))
+		}
+		d.SetShard(0, s)
+		d.Groups = groups
+		r := round.Round{Tasks: models(2), Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}
+		roles, err := c.roles(r.Task(0), d, 3)
+		if err != nil || !slices.Contains(roles, dataset.Validation) {
+			t.Fatalf("roles %v, error %v", roles, err)
+		}
+		for g := range 6 {
+			for row := g; row < rows; row += 6 {
+				if roles[row] != roles[g] {
+					both++
+					break
+				}
+			}
+		}
+		return both
+	}
+	if whole, crossing := of(groups), of(nil); whole != 0 || crossing == 0 {
+		t.Errorf("%d of six groups cross, and %d without groups", whole, crossing)
+	}
+}
+
 func numbers(n int) []int {
 	v := make([]int, n)
 	for i := range v {

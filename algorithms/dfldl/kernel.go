@@ -140,9 +140,8 @@ func (c *Config) roles(u round.Task, d *dataset.Data, seed uint64) ([]dataset.Ro
 		}
 	}
 	n := max(validationMin, int(math.Floor(c.ValidationFraction*float64(len(rows)))))
-	p := num.NewPermutation(num.NewKey(seed, Name+"/validation"), uint64(u.ID), 0, uint64(len(rows)))
-	for i := range min(n, len(rows)/2) {
-		roles[rows[p.At(uint64(i))]] = dataset.Validation
+	for _, row := range dataset.Draw(num.NewKey(seed, Name+"/validation"), uint64(u.ID), rows, d.Groups, n) {
+		roles[row] = dataset.Validation
 	}
 	return roles, nil
 }

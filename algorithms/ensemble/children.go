@@ -14,41 +14,55 @@ import (
 // first because it takes longest. Unit M + f·M + m trains member m on the rows that are not of
 // inner fold f, and predicts those of the fold.
 
-// inner is how the rows that are not tested are divided: into inner folds of rows, or of whole folds of the job's
-// split.
+// inner is how the rows that are not tested are divided: into inner folds of rows, of whole folds of the job's
+// split, or of whole groups.
 type inner struct {
-	folds int
-	whole bool
+	folds         int
+	whole, groups bool
 }
 
 // innerOf returns how a job divides them. Where the folds of the job are too few for its settings, which Divide
 // refuses, its children have a split that they refuse.
 func innerOf(j *learner.Job[Config]) inner {
-	c, s := j.Config, &j.Split
-	switch c.Inner {
-	case innerFolds:
-		return inner{max(2, min(c.InnerFolds, s.Folds-1)), true}
-	case innerRows:
-		return inner{c.InnerFolds, false}
+	c, s, m := j.Config, &j.Split, j.Manifest
+	switch {
+	case c.Inner == innerFolds:
+		return inner{folds: max(2, min(c.InnerFolds, s.Folds-1)), whole: true}
+	case c.Inner == innerRows:
+		return inner{folds: c.InnerFolds}
+	case wholeGroups(c, s, m):
+		return inner{folds: c.InnerFolds, whole: true}
+	case s.Groups != "" && m.Groups != nil:
+		return inner{folds: max(2, min(c.InnerFolds, len(m.Groups.Names))), groups: true}
 	}
-	return inner{c.InnerFolds, wholeGroups(c, s, j.Manifest)}
+	return inner{folds: c.InnerFolds}
 }
 
-// wholeGroups reports whether inner folds are made of whole groups without a word of the settings: the groups of the
+// wholeGroups reports whether inner folds are made of whole folds without a word of the settings: the groups of the
 // dataset are the folds, and enough are left.
 func wholeGroups(c *Config, s *dataset.Split, m *dataset.Manifest) bool {
-	return m.Groups != nil && s.Assigned == m.Groups.Digest && !s.Overlap && s.Folds-1 >= c.InnerFolds
+	return groupFolds(s, m) && s.Folds-1 >= c.InnerFolds
 }
 
-// divide has inner folds made of whole folds if a file lists folds, and of whole groups if there are groups: the rows
+// groupFolds reports whether the groups of the dataset are the folds of a split.
+func groupFolds(s *dataset.Split, m *dataset.Manifest) bool {
+	return m.Groups != nil && s.Assigned == m.Groups.Digest && !s.Overlap
+}
+
+// divide has inner folds made of whole groups if there are groups, and of whole folds if a file lists folds: the rows
 // of a group may belong together, such as images of one person.
 func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
+	m.KeepGroups(s)
 	listed := s.Assigned != "" && !s.Overlap && s.Folds > 2
 	switch {
 	case c.Inner == innerFolds && !listed:
 		return param.Errorf("inner", "inner folds that are whole folds need a job with at least three folds, listed in a "+
 			"file or made of groups")
-	case c.Inner == innerAuto && listed && c.Weights != weightsMean && !wholeGroups(c, s, m):
+	case c.Inner != innerAuto || c.Weights == weightsMean:
+	case groupFolds(s, m) && !listed && s.Groups != "":
+		return param.Errorf("inner", "the training samples of each fold are in one group, so inner folds cannot keep groups "+
+			"whole; give inner: rows, or weights: mean")
+	case listed && !wholeGroups(c, s, m) && (s.Groups == "" || groupFolds(s, m)):
 		c.Inner = innerFolds
 	}
 	return nil
@@ -81,7 +95,7 @@ func child(j *learner.Job[Config], members []member, unit int) (*round.Job, erro
 		m.resolved.Params, 0, 0, 0, 0, false
 	c.Split.ValidationFraction, c.Split.ValidationMin = m.resolved.ValidationFraction, m.resolved.ValidationMin
 	if fold := unit/count - 1; fold >= 0 {
-		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole = in.folds, fold, in.whole
+		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole, c.Split.InnerGroups = in.folds, fold, in.whole, in.groups
 		c.Predictions, c.NoModel = math.MaxInt64, true
 	}
 	return &c, nil

@@ -210,8 +210,9 @@ func TestChildValidates(t *testing.T) {
 	}
 }
 
-// TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left; elsewhere, and where
-// settings say so, they are of rows. The settings of jobs without such folds have no word of it.
+// TestWholeFolds: where a file lists the folds, inner folds are whole ones, as many as are left. Where the split names
+// groups, they are of whole groups. Elsewhere, and where settings say so, they are of rows. The settings of jobs
+// without such folds have no word of it.
 func TestWholeFolds(t *testing.T) {
 	testkit.WithoutRace(t)
 	m := smallManifest()
@@ -239,14 +240,24 @@ func TestWholeFolds(t *testing.T) {
 		{dataset.Split{Assigned: "file", Folds: 10, Overlap: true}, "fitted", "auto", "auto", 5, false},
 		{dataset.Split{Folds: 10}, "fitted", "auto", "auto", 5, false},
 		{dataset.Split{TestFraction: .1}, "fitted", "auto", "auto", 5, false},
+		{dataset.Split{TestFraction: .1, Groups: "groups"}, "fitted", "auto", "auto", 4, false},
+		{dataset.Split{Assigned: "file", Folds: 10, Groups: "groups"}, "fitted", "auto", "auto", 4, false},
+		{dataset.Split{Assigned: "file", Folds: 10, Groups: "groups"}, "fitted", "rows", "rows", 5, false},
+		{dataset.Split{Assigned: "file", Folds: 10, Groups: "groups"}, "fitted", "folds", "folds", 5, true},
+		{dataset.Split{Assigned: "groups", Folds: 6, Groups: "groups"}, "fitted", "auto", "auto", 5, true},
+		{dataset.Split{Assigned: "groups", Folds: 4, Groups: "groups"}, "fitted", "auto", "folds", 3, true},
 	} {
+		m := *m
+		if c.split.Groups == "" && c.split.Assigned != "groups" {
+			m.Groups = nil
+		}
 		a := New(family())
 		r, err := a.Resolve(param.Values{"members": smallMembers, "inner_folds": int64(5), "weights": c.weights,
-			"inner": c.given}, m)
+			"inner": c.given}, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		params, err := a.(algorithms.Divider).Divided(r.Params, &c.split, m)
+		params, err := a.(algorithms.Divider).Divided(r.Params, &c.split, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,11 +269,12 @@ func TestWholeFolds(t *testing.T) {
 		j := &round.Job{Algorithm: Name, Numerics: round.Numerics, Params: params, Split: c.split}
 		units := 0
 		for ; ; units++ {
-			child, err := a.(algorithms.Parent).SubJob(j, m, units)
+			child, err := a.(algorithms.Parent).SubJob(j, &m, units)
 			if err != nil {
 				break
 			}
-			if s := child.Split; units >= 2 && (s.Inner != c.inner || s.InnerWhole != c.whole || s.Check() != nil) {
+			if s := child.Split; units >= 2 && (s.Inner != c.inner || s.InnerWhole != c.whole || s.Check() != nil ||
+				s.InnerGroups != (s.Groups != "" && !c.whole && c.given == "auto")) {
 				t.Errorf("%+v, %s: unit %d has the split %+v, error %v", c.split, c.given, units, s, s.Check())
 			}
 		}

@@ -74,9 +74,10 @@ func (k kin) settings() param.Table[Config] {
 			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) +
 				" samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups"),
 		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose "+
-			"samples stay together). With folds, at most as many inner folds are made as the job has training folds",
+			"samples stay together). With folds, at most as many inner folds are made as the job has training folds. With "+
+			"groups, at most as many are made as there are groups",
 			func(c *Config) *string { return &c.Inner }, innerAuto, innerRows, innerFolds).DefaultLeftOut().
-			Says("auto: folds if a file lists three or more folds or the folds are groups, else rows"),
+			Says("auto: whole groups if the samples have groups, else folds if a file lists three or more folds, else rows"),
 		param.Int("weight_rows", "maximum number of samples that fit the weights or choose the best member; if there are "+
 			"more samples, this number is drawn", 1, 10_000_000, 100_000,
 			func(c *Config) *int { return &c.WeightRows }),

@@ -106,7 +106,7 @@ type DataFlags struct {
 	Bounds         []string `seldom:"" placeholder:"LOW:HIGH" group:"data" help:"Bounds of the targets of --labels bounded, such as 0:1: one pair for all labels, or one for each label in order (default: the least and the greatest target of each label in the training samples)."`
 	Values         string   `seldom:"" placeholder:"C" group:"data" help:"Column of a CSV file, or variable of another file, with the exact number of each sample, within --range. It may be the label column of --labels age."`
 	Intervals      []string `seldom:"" placeholder:"C" group:"data" help:"Two columns or variables with the least and the greatest number of each sample (default: [a, a + 1 - 1e-9] for a whole number a)."`
-	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person; --folds groups needs it."`
+	Groups         string   `placeholder:"C" group:"data" help:"Column or variable with the group of each sample, such as a person. Validation keeps groups whole."`
 	Weights        string   `seldom:"" placeholder:"C" group:"data" help:"Column or variable with the weight of each sample in the loss: a number of at least 0. Not all algorithms use weights."`
 	LabelsVariable string   `seldom:"" placeholder:"V" group:"data" help:"Variable of a .mat or .npz file with the labels (default: labels)."`
 	LabelsFile     string   `seldom:"" placeholder:"FILE" group:"data" help:"The .npy file with the labels of a .npy file of features. For an ARFF file, the XML file that lists its labels (default: the file of the same name with .xml, if there is one)."`

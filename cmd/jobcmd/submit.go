@@ -142,13 +142,13 @@ func CheckLabels(algorithm string, d *dataflags.DataFlags) error {
 
 // CheckKept returns an error if the predictions of a job would not be kept.
 func CheckKept(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
-	roles, err := j.Split.Assign(m.Rows, assigned)
+	tests, err := j.Split.Tests(m.Rows, assigned)
 	if err != nil {
 		return err
 	}
 	n := 0
-	for _, r := range roles {
-		if r == dataset.Test {
+	for _, tested := range tests {
+		if tested {
 			n++
 		}
 	}
@@ -270,17 +270,17 @@ func Division(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, er
 	case j.Folds > 0:
 		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
 	}
-	roles, err := s.Assign(rows, assigned)
+	tests, err := s.Tests(rows, assigned)
 	if err != nil {
 		return nil, err
 	}
-	tests := make([]uint16, rows)
-	for row, role := range roles {
-		if role == dataset.Test {
-			tests[row] = 1
+	list := make([]uint16, rows)
+	for row, tested := range tests {
+		if tested {
+			list[row] = 1
 		}
 	}
-	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
+	return &dataset.SplitList{Assigned: list, Folds: 1, Overlap: true}, nil
 }
 
 type submitCmd struct {

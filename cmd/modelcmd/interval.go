@@ -169,7 +169,7 @@ func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src datase
 			"decided which of them were held out; give a file with the held-out samples alone",
 			src.Info().File)
 	}
-	roles, err := split.Assign(manifest.Rows, groups)
+	roles, err := split.AssignGrouped(manifest.Rows, groups, groups)
 	if err != nil {
 		return nil, err
 	}

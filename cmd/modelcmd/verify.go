@@ -268,7 +268,7 @@ func (c *verifyCmd) read(a *cli.App, m *predict.Model, v *verification) (*local.
 	defer meter.Clear()
 	data := new(local.Data)
 	options := meter.Reading(a.Ctx, "reading data", checks)
-	options.Groups = func(groups []uint16) { data.Assigned = groups }
+	options.Groups = func(groups []uint16) { data.Groups = groups }
 	if data.Manifest, data.Shards, err = importer.Build(src, options); err != nil {
 		return nil, err
 	}
@@ -331,6 +331,10 @@ func (c *verifyCmd) job(a *cli.App, of *round.Job, data *local.Data) (j *round.J
 func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reason errtext.Text,
 	err error) {
 	m := data.Manifest
+	if of := s.Groups; of != "" && (m.Groups == nil || m.Groups.Digest != of) {
+		return errtext.Sprintf("its validation samples are whole groups, in a list with the digest %s: read the data with "+
+			"the same {groups}", of), nil
+	}
 	if g := m.Groups; s.Assigned == "" || g != nil && g.Digest == s.Assigned {
 		return "", nil
 	}

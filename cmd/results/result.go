@@ -415,8 +415,12 @@ func Split(j *round.Job, group string) string {
 		parts = append(parts, fmt.Sprintf("%v of the other samples used", f))
 	}
 	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction,
-			units.Count(s.ValidationMin)))
+		part := fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction,
+			units.Count(s.ValidationMin))
+		if s.Groups != "" {
+			part = fmt.Sprintf("about %s, in whole groups", part)
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -239,8 +239,9 @@ func (c *Cmd) load(a *cli.App, m *progress.Meter, file *spec.File) (name string,
 	if err != nil {
 		return "", nil, nil, err
 	}
-	if data.Weights = r.Weights; r.Assigned != nil {
-		data.Assigned = r.Assigned
+	data.Weights, data.Assigned = r.Weights, r.Assigned
+	if data.Assigned == nil {
+		data.Assigned = data.Groups
 	}
 	return name, data, r.Job, nil
 }
@@ -253,7 +254,7 @@ func (c *Cmd) readFile(a *cli.App, m *progress.Meter) (*local.Data, error) {
 	}
 	data := new(local.Data)
 	options := m.Reading(a.Ctx, "reading data", checks)
-	options.Groups = func(groups []uint16) { data.Assigned = groups }
+	options.Groups = func(groups []uint16) { data.Groups = groups }
 	data.Manifest, data.Shards, err = importer.Build(src, options)
 	a.Notes = m.Notes
 	return data, err
@@ -280,7 +281,7 @@ func (c *Cmd) fetch(a *cli.App, name string) (*local.Data, error) {
 	if g := d.Manifest.Groups; g != nil && err == nil {
 		var b []byte
 		if b, err = cl.Blobs().Get(a.Ctx, g.Digest); err == nil {
-			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
+			data.Groups, err = dataset.DecodeFolds(b, d.Manifest.Rows)
 		}
 	}
 	return data, err

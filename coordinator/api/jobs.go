@@ -593,11 +593,11 @@ func (h *submissionHandlers) resolve(ctx context.Context, st *state.State,
 	return d, job, nil
 }
 
-// needBlobs returns once a quorum has the blobs that a job names: its split, and the
+// needBlobs returns once a quorum has the blobs that a job names: its split, the groups, and the
 // weights that it starts from.
 func (h *submissionHandlers) needBlobs(ctx context.Context, j *round.Job) error {
 	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned},
-		{"the file of weights", j.Weights}} {
+		{"the list of groups", j.Split.Groups}, {"the file of weights", j.Weights}} {
 		if b.digest == "" {
 			continue
 		}

@@ -363,6 +363,6 @@ func (x *Executor) decodePart(msg []byte) (schedule.Event, error) {
 // isBlobLost reports whether no coordinator that answers has some blob that the job's tasks need.
 func (x *Executor) isBlobLost() bool {
 	lost := x.d.cfg.Lost
-	return lost != nil && (lost(x.job.Split.Assigned) || lost(x.job.Weights) ||
+	return lost != nil && (lost(x.job.Split.Assigned) || lost(x.job.Split.Groups) || lost(x.job.Weights) ||
 		slices.ContainsFunc(x.manifest.Shards, func(s dataset.ShardRef) bool { return lost(s.Digest) }))
 }

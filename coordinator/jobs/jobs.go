@@ -352,6 +352,7 @@ func lostBlobs(job *state.Job, lost func(digest string) bool) string {
 	others := [][2]string{{"the job's training state", job.TrainerBlob}}
 	if job.Job != nil {
 		others = append(others, [2]string{"the job's list of folds", job.Job.Split.Assigned},
+			[2]string{"the groups of the samples", job.Job.Split.Groups},
 			[2]string{"the weights to start from", job.Job.Weights})
 	}
 	for _, o := range others {

@@ -267,6 +267,7 @@ func (s *State) RemoveReadable(blobs digests.Set, samples bool, readable func(pr
 		if readable(j.Ownership) {
 			j.blobs(remove, func(d digests.Digest) { delete(blobs, d) })
 			remove(j.Job.Split.Assigned)
+			remove(j.Job.Split.Groups)
 			remove(j.Job.Weights)
 		}
 	}
@@ -285,10 +286,11 @@ func (j *Job) references(refs digests.Set) {
 
 // blobs lists the blobs of one job, each as a text or as a digest. The shards of its dataset
 // are the dataset's, which stays while the job needs it. A job that failed or was cancelled
-// needs neither its split nor its weights.
+// needs neither its split, its groups nor its weights.
 func (j *Job) blobs(text func(string), digest func(digests.Digest)) {
 	if j.State == protocol.Done || !j.State.Final() {
 		text(j.Job.Split.Assigned)
+		text(j.Job.Split.Groups)
 		text(j.Job.Weights)
 	}
 	text(j.TrainerBlob)

@@ -188,6 +188,9 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 	if a := e.Job.Split.Assigned; a != "" && !isDigest(a) {
 		return nil, invalid("the digest of the list of folds is not valid: %.80q", a)
 	}
+	if g := e.Job.Split.Groups; g != "" && !isDigest(g) {
+		return nil, invalid("the digest of the list of groups is not valid: %.80q", g)
+	}
 	if w := e.Job.Weights; w != "" && !isDigest(w) {
 		return nil, invalid("the digest of the initial weights is not valid: %.80q", w)
 	}
@@ -261,7 +264,7 @@ func queue(s *State, e *protocol.SubmitEntry) (any, error) {
 		}
 	}
 	s.jobs = inserted(s.jobs, len(s.jobs), j)
-	s.keep(e.Job.Split.Assigned, e.Job.Weights)
+	s.keep(e.Job.Split.Assigned, e.Job.Split.Groups, e.Job.Weights)
 	return j, nil
 }
 
@@ -389,7 +392,7 @@ func fieldsOf(dataset string, ppm uint32, j *round.Job) []field {
 		{"algorithm", j.Algorithm}, {"dataset", dataset}, {"dataset's digest", j.Dataset}, {"seed", fmt.Sprint(j.Seed)},
 		{"test_fraction", fmt.Sprint(j.Split.TestFraction)},
 		{"train_fraction", fmt.Sprint(cmp.Or(j.Split.TrainFraction, 1))}, {"folds", fmt.Sprint(j.Folds)},
-		{"split file", cmp.Or(j.Split.Assigned, "none")},
+		{"split file", cmp.Or(j.Split.Assigned, "none")}, {"groups", cmp.Or(j.Split.Groups, "none")},
 		{"keep_predictions", fmt.Sprint(j.Predictions)},
 		{"measures", cmp.Or(j.Measures, "ten")}, {"clip", cmp.Or(j.Clip, "none")},
 		{"mask", cmp.Or(j.Split.Mask.String(), "none")}, {"screening", fmt.Sprint(j.Screen)},

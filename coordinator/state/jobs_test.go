@@ -16,11 +16,11 @@ func outcomeOf(rows string, kl float64) string {
 	return fmt.Sprintf(`{"evaluated_on":%q,"measures":{"kl":{"mean":%v,"std":0}},"loss":9}`, rows, kl)
 }
 
-// finished submits a job and finishes it, with a model, its split, weights and predictions.
+// finished submits a job and finishes it, with a model, its split, groups, weights and predictions.
 func (m *machine) finished(token, name string) *Job {
 	m.t.Helper()
 	e := submitEntry(token, name, 7)
-	e.Job.Split.Assigned, e.Job.Weights = digest('5'), digest('6')
+	e.Job.Split.Assigned, e.Job.Weights, e.Job.Split.Groups = digest('5'), digest('6'), digest('8')
 	j := m.do(protocol.EntrySubmit, e).(*Job)
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running, Time: 3})
 	return m.do(protocol.EntryFinish, &protocol.FinishEntry{
@@ -119,7 +119,8 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	m := newMachine(t)
 	running := m.start()
 	j := m.finished("t2", "mine")
-	of := []string{digest('2'), digest('3'), digest('5'), digest('6')} // model, predictions, split, weights
+	// model, predictions, split, weights, groups
+	of := []string{digest('2'), digest('3'), digest('5'), digest('6'), digest('8')}
 	for _, d := range of {
 		if !m.s.References().Has(d) {
 			t.Fatalf("%.1s is not referenced", d)
@@ -127,7 +128,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	}
 	m.do(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID, Time: 11})
 	refs := m.s.References()
-	if refs.Has(of[0]) || !refs.Has(of[1]) || !refs.Has(of[2]) || !refs.Has(of[3]) {
+	if refs.Has(of[0]) || !refs.Has(of[1]) || !refs.Has(of[2]) || !refs.Has(of[3]) || !refs.Has(of[4]) {
 		t.Errorf("without its model the job refers to %v", refs)
 	}
 	m.do(protocol.EntryJobsDelete, deletion(j.ID))
@@ -137,7 +138,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 			t.Errorf("%.1s is still referenced", d)
 		}
 	}
-	if marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: of}).([]string); len(marked) != 4 {
+	if marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: of}).([]string); len(marked) != len(of) {
 		t.Errorf("%d are marked", len(marked))
 	}
 	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: running.ID})

@@ -45,7 +45,7 @@ func TestUnread(t *testing.T) {
 	m.do(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "other", Manifest: other, Owner: "eve", Private: true})
 	sent := submitEntry("t", "j", 1)
 	sent.Dataset, sent.Job, sent.Owner, sent.Private = "own", jobOn(own, 1), "ana", true
-	sent.Job.Split.Assigned = digest('5')
+	sent.Job.Split.Assigned, sent.Job.Split.Groups = digest('5'), digest('8')
 	j := m.do(protocol.EntrySubmit, sent).(*Job)
 	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID})
 	of := func(owner string) func(protocol.Ownership) bool {
@@ -53,11 +53,11 @@ func TestUnread(t *testing.T) {
 	}
 	for owner, want := range map[string][]string{
 		"ana": {other.Shards[0].Digest, digest('9')},
-		"eve": {own.Shards[0].Digest, digest('5'), digest('9')},
-		"":    {own.Shards[0].Digest, other.Shards[0].Digest, digest('5'), digest('9')},
+		"eve": {own.Shards[0].Digest, digest('5'), digest('8'), digest('9')},
+		"":    {own.Shards[0].Digest, other.Shards[0].Digest, digest('5'), digest('8'), digest('9')},
 	} {
 		set := make(digests.Set)
-		for _, d := range []string{own.Shards[0].Digest, other.Shards[0].Digest, digest('5'), digest('9')} {
+		for _, d := range []string{own.Shards[0].Digest, other.Shards[0].Digest, digest('5'), digest('8'), digest('9')} {
 			set.Add(d)
 		}
 		m.s.RemoveReadable(set, true, of(owner))

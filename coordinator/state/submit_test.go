@@ -391,6 +391,7 @@ func TestDifference(t *testing.T) {
 		{func(j *round.Job) { j.Split.TestFraction = 0.25 }, 0, "its test_fraction is 0, but the new job has 0.25"},
 		{func(j *round.Job) { j.Folds = 3 }, 0, "its folds is 0, but the new job has 3"},
 		{func(j *round.Job) { j.Split.Assigned = "abc" }, 0, "its split file is none, but the new job has abc"},
+		{func(j *round.Job) { j.Split.Groups = "abc" }, 0, "its groups is none, but the new job has abc"},
 		{func(j *round.Job) {}, 7, "its audit is 0 of a million tasks, but the new job has 7 of a million tasks"},
 		{func(j *round.Job) {
 			j.Params = []byte(`{"trees":5,"depth":8,"words":"c"}`)

@@ -174,6 +174,8 @@ type CellRow struct {
 	ValidationMin      int             `json:"validation_min,omitempty"`
 	// TrainFraction is dataset.Split.TrainFraction of the row's runs.
 	TrainFraction float64 `json:"train_fraction,omitempty"`
+	// Groups is true if the row's runs have dataset.Split.Groups of the job.
+	Groups bool `json:"groups,omitempty"`
 	// External has, for each fold as Cells.Index counts them, the digest of the predictions of another program that
 	// the run evaluates; see package external. Job.Weights has them all. It is empty in a row of an algorithm.
 	External []string `json:"external,omitempty"`

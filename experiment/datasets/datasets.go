@@ -277,7 +277,7 @@ func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) 
 	if s.Plan, err = experiment.NewPlan(ctx, r.Spec, d, data); err != nil {
 		return nil, err
 	}
-	s.Data.Assigned = s.Plan.Assigned
+	s.Data.Assigned, s.Data.Groups = s.Plan.Assigned, s.groups
 	return s, nil
 }
 

@@ -27,6 +27,8 @@ type Data struct {
 	Shards   []*dataset.Rows
 	// Assigned is each row's fold where the job's split names a list of folds.
 	Assigned []uint16
+	// Groups is each row's group, if the dataset has groups.
+	Groups []uint16
 	// Weights are the bytes of those that the job names (Job.Weights).
 	Weights []byte
 }
@@ -115,8 +117,11 @@ func (o *Options) allows(k round.Kernel) error {
 // Open opens a job on the data, for SubJob.
 func Open(j *round.Job, d *Data) (*open.Job, error) {
 	blob := func(digest string, _ int64) ([]byte, error) {
-		if digest == j.Weights {
+		switch g := d.Manifest.Groups; {
+		case digest == j.Weights:
 			return d.Weights, nil
+		case g != nil && digest == g.Digest:
+			return dataset.EncodeFolds(d.Groups), nil
 		}
 		return dataset.EncodeFolds(d.Assigned), nil
 	}

@@ -29,11 +29,12 @@ type Job struct {
 	Kernel round.Kernel
 	Data   *dataset.Data // the manifest, the rows' roles, and the shards
 
-	folds []uint16   // of rows; nil unless the split lists them
-	adds  sync.Mutex // held while a shard is added
+	folds  []uint16   // of rows; nil unless the split lists them
+	groups []uint16   // of rows; nil unless the split names them
+	adds   sync.Mutex // held while a shard is added
 }
 
-// Blob returns a blob that a job names by its digest: the encoded list of folds of a split
+// Blob returns a blob that a job names by its digest: the encoded list of folds or groups of a split
 // (dataset.EncodeFolds), or weights (Job.Weights). bytes is its size; 0: it is not known.
 type Blob func(digest string, bytes int64) ([]byte, error)
 
@@ -52,7 +53,7 @@ func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 	if err := spec.Split.Check(); err != nil {
 		return nil, err
 	}
-	var folds []uint16
+	var folds, groups []uint16
 	if digest := spec.Split.Assigned; digest != "" {
 		b, err := blob(digest, 2*int64(spec.Split.AssignedLength(m.Rows)))
 		if err != nil {
@@ -62,11 +63,20 @@ func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 			return nil, err
 		}
 	}
-	return open(spec, m, folds, blob)
+	if digest := spec.Split.Groups; digest != "" {
+		b, err := blob(digest, 2*int64(m.Rows))
+		if err != nil {
+			return nil, fmt.Errorf("the groups of the samples cannot be read: %w", err)
+		}
+		if groups, err = dataset.DecodeFolds(b, m.Rows); err != nil {
+			return nil, err
+		}
+	}
+	return open(spec, m, folds, groups, blob)
 }
 
-// open opens a job with the folds that its split lists, and with the weights that it begins from.
-func open(spec *round.Job, m *dataset.Manifest, folds []uint16, blob Blob) (*Job, error) {
+// open opens a job with the folds and the groups that its split names, and with the weights that it begins from.
+func open(spec *round.Job, m *dataset.Manifest, folds, groups []uint16, blob Blob) (*Job, error) {
 	if spec.Weights != "" {
 		b, err := blob(spec.Weights, 0)
 		if err != nil {
@@ -76,7 +86,7 @@ func open(spec *round.Job, m *dataset.Manifest, folds []uint16, blob Blob) (*Job
 			return nil, err
 		}
 	}
-	roles, err := spec.Split.Assign(m.Rows, folds)
+	roles, err := spec.Split.AssignGrouped(m.Rows, folds, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +94,11 @@ func open(spec *round.Job, m *dataset.Manifest, folds []uint16, blob Blob) (*Job
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Spec: spec, Kernel: kernel, Data: dataset.NewData(m, roles), folds: folds}, nil
+	j := &Job{Spec: spec, Kernel: kernel, Data: dataset.NewData(m, roles), folds: folds, groups: groups}
+	if spec.Split.Groups != "" {
+		j.Data.Groups = groups
+	}
+	return j, nil
 }
 
 // AddShard checks that rows are shard i of the manifest and adds them, unless the job has
@@ -112,7 +126,7 @@ func (j *Job) SubJob(spec *round.Job) (child *Job, err error) {
 		own.WeightsFile = j.Spec.WeightsFile
 		spec = &own
 	}
-	if child, err = open(spec, j.Data.Manifest, j.folds, weights); err != nil {
+	if child, err = open(spec, j.Data.Manifest, j.folds, j.groups, weights); err != nil {
 		return nil, err
 	}
 	for i := range j.Data.Manifest.Shards {

@@ -258,6 +258,9 @@ func cellJob(j *round.Job, cell round.Cell) *round.Job {
 	child.Split.Fold = j.Cells.Index(cell) % j.Split.Folds
 	child.Split.ValidationFraction, child.Split.ValidationMin = row.ValidationFraction, row.ValidationMin
 	child.Split.TrainFraction = row.TrainFraction
+	if !row.Groups {
+		child.Split.Groups = ""
+	}
 	child.Weights = "" // of the predictions of all rows: a run has the digest of its own
 	if at := j.Cells.Index(cell); at < len(row.External) {
 		child.NoModel, child.Params = true, external.Params(row.External[at])

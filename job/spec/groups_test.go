@@ -41,6 +41,26 @@ func TestGroupFolds(t *testing.T) {
 		j.Predictions == 0 {
 		t.Errorf("%+v, error %v", j, err)
 	}
+	for algorithm, want := range map[string]string{"rf": "", "ldlf": m.Groups.Digest, "ensemble": m.Groups.Digest,
+		"df-ldl": m.Groups.Digest, "aa-knn": ""} {
+		j, err := Resolve(protocol.Spec{Algorithm: algorithm, TestFraction: 0.1}, &m)
+		if err != nil || j.Split.Groups != want {
+			t.Errorf("%s: the groups of the split are %q, want %q, error %v", algorithm, j.Split.Groups, want, err)
+		}
+		one := m
+		one.Groups = &dataset.Groups{Digest: m.Groups.Digest, Names: m.Groups.Names[:1]}
+		if j, err = Resolve(protocol.Spec{Algorithm: algorithm}, &one); err != nil || j.Split.Groups != "" {
+			t.Errorf("%s, one group: %+v, error %v", algorithm, j, err)
+		}
+	}
+	m.Groups.Names = m.Groups.Names[:2]
+	refuse("one group left", "inner", "in one group", &m, protocol.Spec{Algorithm: "ensemble", GroupFolds: true})
+	for _, set := range []map[string]string{{"inner": "rows"}, {"weights": "mean"}} {
+		if _, err := Resolve(protocol.Spec{Algorithm: "ensemble", GroupFolds: true, Set: set}, &m); err != nil {
+			t.Errorf("the advice %v does not help: %v", set, err)
+		}
+	}
+	m.Groups.Names = []string{"ann", "bob", "cy"}
 	for what, s := range map[string]protocol.Spec{
 		"no list": {Overlap: true, Folds: 2}, "no splits": {Overlap: true, Assigned: m.Groups.Digest},
 		"too many": {Overlap: true, Assigned: m.Groups.Digest, Folds: dataset.MaxSplits + 1},

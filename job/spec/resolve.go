@@ -325,6 +325,9 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 		Folds: s.Folds, Assigned: s.Assigned, Overlap: s.Overlap,
 		ValidationFraction: resolved.ValidationFraction, ValidationMin: resolved.ValidationMin, Mask: mask,
 	}
+	if split.ValidationFraction > 0 {
+		m.KeepGroups(&split)
+	}
 	if d, ok := a.(algorithms.Divider); ok {
 		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {
 			return nil, err

@@ -91,7 +91,8 @@ class Client:
         name : str, optional
             Name of the job.
         groups : array-like of shape (n_samples,), optional
-            The group of each sample, such as a person. The option ``folds="groups"`` needs it.
+            The group of each sample, such as a person. Validation samples and inner folds are whole groups. The option
+            ``folds="groups"`` needs it.
         sample_weight : array-like of shape (n_samples,), optional
             The weight of each sample, as for `Estimator.fit`. With ``weighted_measures=True``, measures are weighted, too.
         **options

@@ -45,10 +45,10 @@ func (v Variant) fill(c *Config, given param.Values, m *dataset.Manifest) {
 }
 
 // checkSplit returns an error if the job's split leaves so few or so many training rows that
-// a bootstrap sample is too small or too large. If the folds are a list in a blob
-// (Split.Assigned), it returns nil: the trainer does not have the list, and newTable checks.
+// a bootstrap sample is too small or too large. If the folds or the groups are a list in a blob
+// (Split.Assigned, Split.Groups), it returns nil: the trainer does not have the list, and newTable checks.
 func checkSplit(c *Config, j *round.Job, m *dataset.Manifest) error {
-	if j.Split.Assigned != "" {
+	if j.Split.Assigned != "" || j.Split.Groups != "" {
 		return nil
 	}
 	roles, err := j.Split.Assign(m.Rows, nil)

@@ -49,7 +49,8 @@ type Definition[C any] struct {
 	// Fill, if set, computes the settings that were not given and follow from others or
 	// from the data. It runs before settings are checked.
 	Fill func(c *C, given param.Values, m *dataset.Manifest)
-	// Divide, if set, computes the settings that follow from the split of the job. Its error is a *param.Error.
+	// Divide, if set, computes the settings that follow from the split of the job. If the algorithm divides the training
+	// rows by itself, it calls dataset.Manifest.KeepGroups. Its error is a *param.Error.
 	Divide func(c *C, s *dataset.Split, m *dataset.Manifest) error
 	// Check, if set, returns a *param.Error where settings, each in its range, contradict
 	// one another.
