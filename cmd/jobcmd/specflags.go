@@ -31,7 +31,7 @@ import (
 // SpecFlags say what to train, and override the spec file. All values are texts, so that flags and file are checked by
 // the same table.
 type SpecFlags struct {
-	Data             string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet (or a pattern), .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Data             string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet, .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Dataset          string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
 	Algorithm        string   `group:"what" algorithms:"" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
 	Spec             string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
