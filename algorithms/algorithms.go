@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // Algorithm is one entry of the registry. Package learner makes it of what an algorithm is.
@@ -211,6 +212,10 @@ type Mixer interface {
 
 // ErrNoRows says that a split leaves nothing to train on.
 var ErrNoRows = errors.New("there are no training samples")
+
+// ErrNoWeights says that all samples to train on have the weight 0.
+var ErrNoWeights = errtext.Errorf(errtext.WrongData, "the weights of all training samples are zero, so nothing can be "+
+	"learned")
 
 // BatchUnits returns U, the number of units of a round on a mini-batch of b rows
 // of a dataset with s shards: min(s, the largest power of two at most b/32, 1 at

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/shellword"
@@ -144,6 +145,9 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 			flag(o[0], o[1])
 		}
 	}
+	if d.WeightedMeasures {
+		words = append(words, "--weighted-measures")
+	}
 	words = append(words, cmp.Or(row.Enhance, d.Enhance).Flags()...)
 	return shellword.Line(words), nil
 }
@@ -181,7 +185,11 @@ func FileIn(folder string) func(path string) string {
 			}
 			path = filepath.Join(folder, path)
 		}
-		if _, err := os.Stat(path); err != nil { // it was an array of a library, or has another name now
+		_, err := os.Stat(path)
+		if read.IsPattern(path) && len(read.FilesOf(path)) > 0 {
+			err = nil
+		}
+		if err != nil { // it was an array of a library, or has another name now
 			return ""
 		}
 		whole, err := filepath.Abs(path)

@@ -87,9 +87,11 @@ func (s *parser) read(list []entry) {
 		}
 		s.SkipMissing = s.text(e) == "skip"
 	})
+	weighted := false
+	each("weighted_measures", func(e entry) { weighted = s.weighted(e) })
 	s.allSets = each("datasets", func(e entry) {
 		for _, n := range s.sequence(e) {
-			s.try(func() { s.Datasets = append(s.Datasets, s.dataset(n, common)) })
+			s.try(func() { s.Datasets = append(s.Datasets, s.dataset(n, common, weighted)) })
 		}
 	}) && len(s.Datasets) > 0
 	each("methods", func(e entry) {
@@ -117,6 +119,15 @@ func (s *parser) read(list []entry) {
 		}
 	})
 	s.checkSize()
+}
+
+// weighted reads whether measures are weighted.
+func (s *parser) weighted(e entry) bool {
+	given := protocol.Spec{}
+	if err := spec.Set(&given, e.key, s.text(e)); err != nil {
+		s.fail(e.valueAt, "%v", err)
+	}
+	return given.WeightedMeasures
 }
 
 // checkNames refuses two datasets or methods of one name, or of names that look alike in a report.
@@ -253,18 +264,19 @@ func (s *parser) record(e entry) {
 }
 
 // datasetKeys are the keys of a dataset that say nothing of how its file is read.
-var datasetKeys = []string{"file", "dataset", "name", "folds", "enhance", "mask"}
+var datasetKeys = []string{"file", "dataset", "name", "folds", "enhance", "mask", "weighted_measures"}
 
 // ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
 var ReadingKeys = []string{
-	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories",
-	"delimiter", "decimal", "thousands", "encoding", "missing",
-	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable",
-	"bounds", "labels_file", "normalize", "tolerance",
+	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "columns", "feature_columns", "drop",
+	"categories", "delimiter", "decimal", "thousands", "encoding", "missing",
+	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "weights",
+	"labels_variable", "bounds", "labels_file", "normalize", "tolerance",
 }
 
-func (s *parser) dataset(n ast.Node, common Folds) Dataset {
-	d := Dataset{Folds: common, At: placeOf(n)}
+// dataset reads a dataset. common and weighted are what a dataset has that does not say otherwise.
+func (s *parser) dataset(n ast.Node, common Folds, weighted bool) Dataset {
+	d := Dataset{Folds: common, WeightedMeasures: weighted, At: placeOf(n)}
 	if file, ok := yamltree.Scalar(n); ok {
 		d.File = file
 	} else if !s.try(func() {
@@ -287,6 +299,8 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 						s.fail(e.valueAt, "mask: %v", err)
 					}
 					d.Mask = mask
+				case "weighted_measures":
+					d.WeightedMeasures = s.weighted(e)
 				default:
 					d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
 				}

@@ -124,6 +124,11 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
+	if m := data.Manifest; d.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "" { // weights of 1 are no weights
+		return nil, s.Error(d.At, "dataset %s: weighted_measures: the samples have no weights; the key {key weights} names "+
+			"the column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted",
+			d.Name)
+	}
 	split.Mask = d.Mask
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,
 		Repeats: d.Folds.Repeats, Folds: split.Folds}
@@ -186,7 +191,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(),
 		Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(), Weights: weights,
-		Bounds: data.Manifest.LabelType.Bounds,
+		Bounds:           data.Manifest.LabelType.Bounds,
+		WeightedMeasures: d.WeightedMeasures && data.Manifest.HasWeights,
 	}
 	s.Record.set(cells)
 	return p, nil

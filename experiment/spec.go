@@ -70,6 +70,8 @@ type Dataset struct {
 	Enhance *round.Enhance
 	// Mask hides degrees of the training samples of each run.
 	Mask dataset.Mask
+	// WeightedMeasures is true if measures are weighted by the weights of the samples.
+	WeightedMeasures bool
 
 	At yamltree.Place
 }

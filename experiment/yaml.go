@@ -26,8 +26,8 @@ import (
 // MaxBytes bounds the text of a spec of an experiment.
 const MaxBytes = 256 << 10
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget",
-	"record", "published"}
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip",
+	"weighted_measures", "budget", "record", "published"}
 
 var kind = yamltree.Kind{
 	Name: "a spec of an experiment", Bytes: MaxBytes, Brackets: 4000,

@@ -12,7 +12,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -147,23 +146,13 @@ func specOf(values url.Values) (s protocol.Spec, mistakes []mistake) {
 	for _, key := range keys[1:] {
 		set(key)
 	}
-	if a, err := algorithmOf(s.Algorithm); err == nil {
+	if a, err := spec.Choice(s.Algorithm); err == nil {
 		for _, p := range a.Params() {
 			set(p.Name)
 		}
 	}
 	s.Assigned, s.Overlap = values.Get("assigned"), values.Get("overlap") == "true"
 	return s, mistakes
-}
-
-// algorithmOf returns an algorithm that users can choose.
-func algorithmOf(name string) (algorithms.Algorithm, error) {
-	for _, a := range registry.All() {
-		if a.Name() == name {
-			return a, nil
-		}
-	}
-	return nil, fmt.Errorf("algorithm %.80q is unknown%s", name, param.Suggest(name, registry.Names()))
 }
 
 // mistakeOf returns an error about a key of a spec with the key.
@@ -254,7 +243,7 @@ func specText(s *protocol.Spec) string {
 			keys = append(keys, p.Name)
 		}
 	}
-	if a, err := algorithmOf(s.Algorithm); err == nil {
+	if a, err := spec.Choice(s.Algorithm); err == nil {
 		for _, p := range a.Params() {
 			keys = append(keys, p.Name)
 		}

@@ -160,6 +160,25 @@ func TestDoubleSubmission(t *testing.T) {
 	r.get(strings.TrimPrefix(first, "/ui"), http.StatusOK, "trees", "Submit again", "Cancel")
 }
 
+// TestSubmitBest: the form offers the word best, which is no algorithm, with its settings and without a preset. A form
+// like the job has the word again.
+func TestSubmitBest(t *testing.T) {
+	r := newReal(t)
+	r.get("/submit", http.StatusOK, `<option value="best"`)
+	shown := r.get("/submit?algorithm=best&dataset=art", http.StatusOK, "Settings of best", `id="f-budget"`, "structrf, sa-bfgs")
+	if strings.Contains(shown, `id="f-preset"`) {
+		t.Error("the form of best has a preset")
+	}
+	best := url.Values{"algorithm": {"best"}, "dataset": {"art"}, "budget": {"20"}, "token": {"t"}, "name": {"of-best"}}
+	at := r.post("/submit", best, http.StatusSeeOther)
+	var s protocol.Spec
+	if err := json.Unmarshal(r.jobs()[0].Spec, &s); err != nil || s.Algorithm != "best" || s.Set["budget"] != "20" ||
+		r.jobs()[0].Job.Algorithm != "ensemble" {
+		t.Errorf("the job at %s has the spec %s", at, r.jobs()[0].Spec)
+	}
+	r.get("/submit?like=of-best", http.StatusOK, `<option value="best" selected`, "of-best-seed-2")
+}
+
 // TestMistakesAtFields: a form with mistakes is shown again with the values that the user typed. Each mistake stands at
 // its field, also if the cluster has found it. Nothing is submitted.
 func TestMistakesAtFields(t *testing.T) {

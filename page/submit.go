@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -149,7 +148,7 @@ func another(values url.Values) {
 // newSubmitPage makes the form with values.
 func newSubmitPage(v *visit, values url.Values) (*submitPage, error) {
 	p := &submitPage{Algorithm: values.Get("algorithm"), Dataset: values.Get("dataset"), Values: values}
-	for _, a := range registry.All() {
+	for _, a := range spec.Choices() {
 		p.Algorithms = append(p.Algorithms, algorithmChoice{a.Name(), a.About().Summary})
 	}
 	var sets []struct {
@@ -175,9 +174,9 @@ func newSubmitPage(v *visit, values url.Values) (*submitPage, error) {
 func (p *submitPage) shown() *view {
 	out := &view{Title: "Submit a job", Section: "submit", Template: "submit", Data: p, Still: true}
 	if p.Algorithm != "" {
-		a, err := algorithmOf(p.Algorithm)
+		a, err := spec.Choice(p.Algorithm)
 		if err != nil {
-			p.Mistakes, p.Algorithm = append(p.Mistakes, mistake{"algorithm", err.Error()}), ""
+			p.Mistakes, p.Algorithm = append(p.Mistakes, mistakeOf(err)), ""
 		} else {
 			p.About, p.Groups = a.About(), groupsOf(a, p.Values, p.Mistakes)
 		}

@@ -9,14 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // TestFieldsOfForms: each key of every spec has one field. No hyperparameter has the name of another field.
 func TestFieldsOfForms(t *testing.T) {
-	for _, a := range registry.All() {
+	for _, a := range spec.Choices() {
 		names := map[string]int{"token": 1, "shared": 1, "check": 1, "like": 1, "assigned": 1, "overlap": 1, "shown": 1,
 			"algorithm": 1, "dataset": 1}
 		want := maps.Clone(names)

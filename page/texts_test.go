@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
@@ -51,7 +51,7 @@ func TestProgressText(t *testing.T) {
 
 // TestHintsAreValues: a field shows its default in place of a value only if it is a value.
 func TestHintsAreValues(t *testing.T) {
-	for _, a := range registry.All() {
+	for _, a := range spec.Choices() {
 		for _, g := range groupsOf(a, nil, nil) {
 			for _, f := range slices.Concat(g.Fields, g.Seldom) {
 				if _, err := f.Parse(f.Hint); f.Hint != "" && err != nil {

@@ -43,6 +43,14 @@ var candidates = []candidate{
 	{"aa-knn", func(x extent) float64 { return x.rows * x.rows * x.values }},
 }
 
+// Candidates lists the algorithms that the preset best compares, in the order in which the budget takes them.
+func Candidates() (names []string) {
+	for _, one := range candidates {
+		names = append(names, one.name)
+	}
+	return names
+}
+
 // drawn is how many rows the steps of a gradient descent draw: early stopping ends it on few rows, and the number of
 // steps on many.
 func (x extent) drawn() float64 {

@@ -75,7 +75,10 @@ func (t *trainer) Fold(r *round.Result) error {
 // first number on. A constant target has the deviation 1.
 func (t *trainer) foldTarget(r *round.Result) error {
 	weights, sum, squares, rows := r.Sum.F64[0], r.Sum.F64[1], r.Sum.F64[2], r.Sum.F64[3]
-	if weights == 0 {
+	switch {
+	case weights == 0 && rows > 0:
+		return algorithms.ErrNoWeights
+	case weights == 0:
 		return algorithms.ErrNoRows
 	}
 	mean := sum / weights

@@ -51,6 +51,12 @@ func weightedRows(repeated bool, kind string) *datasettest.Listed {
 // trained trains an algorithm on all rows of a source.
 func trained(t *testing.T, name string, set param.Values, src dataset.Source) algorithms.Model {
 	t.Helper()
+	return trainedBy(t, 2, name, set, src)
+}
+
+// trainedBy is trained with a number of executors.
+func trainedBy(t *testing.T, executors int, name string, set param.Values, src dataset.Source) algorithms.Model {
+	t.Helper()
 	m, shards := datatest.Build(t, src)
 	a, err := registry.Find(name)
 	if err != nil {
@@ -71,7 +77,7 @@ func trained(t *testing.T, name string, set param.Values, src dataset.Source) al
 		t.Fatal(err)
 	}
 	none := func(uint64, round.Trainer) error { return nil }
-	x := engine.NewLocal(k, datatest.Data(t, m, shards, split, nil), 2, nil)
+	x := engine.NewLocal(k, datatest.Data(t, m, shards, split, nil), executors, nil)
 	if err := engine.Drive(context.Background(), tr, 0, x, none); err != nil {
 		t.Fatal(err)
 	}
@@ -252,6 +258,46 @@ func TestScaleOfWeights(t *testing.T) {
 			}
 			if digests[0] != digests[1] {
 				t.Errorf("the digest is %s, and with weights of a 1024th %s", digests[0], digests[1])
+			}
+		})
+	}
+}
+
+// TestBatchesWithoutWeight: mini-batches of one sample, of which most have the weight 0. Such samples change nothing,
+// whatever their features and labels are, and the number of executors changes nothing either.
+func TestBatchesWithoutWeight(t *testing.T) {
+	for name, set := range map[string]param.Values{
+		"dldl":           {"steps": int64(60), "validation_fraction": 0.0},
+		"aa-bp":          {"steps": int64(60), "validation_fraction": 0.25},
+		"mlp-regression": {"passes": int64(5)},
+		"ldlf": {"steps": int64(60), "validation_fraction": 0.25, "refit": true, "trees": int64(2), "depth": int64(3),
+			"leaf_batches": int64(3), "patience": int64(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := ""
+			if name == "mlp-regression" {
+				kind = "numbers"
+			}
+			set["batch_size"] = int64(1)
+			digest := func(executors int, change float64) string {
+				rows := weightedRows(false, kind)
+				for i := range rows.Rows {
+					r := &rows.Rows[i]
+					if r.Weight = 0; i%6 == 1 {
+						r.Weight = 1.5
+						continue
+					}
+					r.Values[0] *= 1 + change // a zero stays one: defaults depend on their number
+					r.Labels = []float64{0.5, 0.5 - change/64, change / 64}
+				}
+				return modelfile.Digest(name, trainedBy(t, executors, name, set, rows).Tensors())
+			}
+			want := digest(1, 0)
+			if got := digest(3, 0); got != want {
+				t.Errorf("the digest is %s with one executor and %s with three", want, got)
+			}
+			if got := digest(2, 8); got != want {
+				t.Errorf("the digest is %s, and with other samples of weight 0 %s", want, got)
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func commands(n *kong.Node) (all []candidate) {
 	if n.Children == nil {
 		for _, p := range n.Positional {
 			if p.Tag.Has(namesAlgorithm) {
-				all = append(all, algorithmNames()...)
+				all = append(all, describedNames(spec.Choices())...)
 			}
 			for _, v := range strings.FieldsFunc(p.Enum, func(r rune) bool { return r == ',' }) {
 				all = append(all, candidate{v, p.Help})
@@ -134,11 +134,11 @@ func commands(n *kong.Node) (all []candidate) {
 	return all
 }
 
-// namesAlgorithm is the tag of an argument that is the name of an algorithm.
+// namesAlgorithm is the tag of an argument or a flag that names what to train.
 const namesAlgorithm = "algorithms"
 
-func algorithmNames() (all []candidate) {
-	for _, a := range registry.All() {
+func describedNames(of []algorithms.Algorithm) (all []candidate) {
+	for _, a := range of {
 		all = append(all, candidate{a.Name(), a.Doc()})
 	}
 	return all
@@ -157,8 +157,10 @@ func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 				all = append(all, candidate{v, ""})
 			}
 		}
-	case f.Name == "algorithm":
-		all = algorithmNames()
+	case f.Name == "algorithm" && f.Tag.Has(namesAlgorithm):
+		return describedNames(spec.Choices())
+	case f.Name == "algorithm": // of a job or a model that exists
+		return describedNames(registry.All())
 	case f.Name == "set":
 		return settings(algorithmsOf(n, words), words[len(words)-1])
 	}
@@ -175,7 +177,7 @@ func algorithmsOf(n *kong.Node, words []string) []algorithms.Algorithm {
 	if name == "" && lineValue(words, "--spec") == "" {
 		name = spec.DefaultAlgorithm
 	}
-	if a, err := registry.Find(name); err == nil {
+	if a, err := spec.Choice(name); err == nil {
 		return []algorithms.Algorithm{a}
 	}
 	return registry.All()

@@ -265,6 +265,12 @@ func DatasetName(path string) string {
 	base := filepath.Base(path)
 	base = strings.TrimSuffix(base, ".gz")
 	base = strings.TrimSuffix(base, filepath.Ext(base))
+	if read.IsPattern(path) {
+		base = strings.Trim(unfit.ReplaceAllString(base, ""), "_-.") // part of part-*.parquet
+		if dir := filepath.Base(filepath.Dir(path)); base == "" && !strings.ContainsAny(dir, "*?[") {
+			base = dir // of folder/*.parquet
+		}
+	}
 	name := strings.TrimLeft(unfit.ReplaceAllString(base, "_"), ".-")
 	if len(name) > protocol.MaxName-16 {
 		name = name[:protocol.MaxName-16]

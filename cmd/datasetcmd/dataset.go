@@ -34,7 +34,7 @@ type Cmd struct {
 }
 
 type importCmd struct {
-	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv, .libsvm, .arff or .parquet; - for stdin (see --data-format); or a JSON object with the .npy file of each array. Or a folder or a quoted pattern of .parquet files."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`
 
 	connect.SharedFlag

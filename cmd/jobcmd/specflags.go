@@ -33,7 +33,7 @@ import (
 type SpecFlags struct {
 	Data             string   `group:"what" placeholder:"FILE" help:"Data file to train on: .csv, .tsv, .libsvm, .arff, .parquet, .mat, .npz or .npy; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Dataset          string   `group:"what" placeholder:"NAME" help:"Dataset of the cluster to train on."`
-	Algorithm        string   `group:"what" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
+	Algorithm        string   `group:"what" algorithms:"" placeholder:"NAME" help:"Algorithm (default: ldlf); \"coppice algorithm list\" lists all of them. best: the best of several, by validation."`
 	Spec             string   `group:"what" placeholder:"FILE" help:"Job spec, a YAML file; flags override its keys."`
 	Set              []string `group:"what" sep:"none" placeholder:"NAME=VALUE" help:"A setting of the algorithm; may be repeated. \"coppice algorithm show NAME\" lists the settings."`
 	Seed             string   `group:"what" placeholder:"N" help:"Seed of the random numbers (default: 1)."`
@@ -45,7 +45,7 @@ type SpecFlags struct {
 	Folds            string   `group:"test" placeholder:"K" help:"Cross-validate with K folds. groups: leave one group out at a time (see --groups). sklearn:K: as scikit-learn; see docs/reference/job-spec.md."`
 	FoldSeed         string   `group:"test" seldom:"" placeholder:"N" help:"Seed that draws the folds of --folds (default: --seed)."`
 	Fold             string   `group:"test" seldom:"" placeholder:"N" help:"Train only fold N of --folds or --split, counted from 0."`
-	Split            string   `group:"test" placeholder:"FILE" help:"CSV file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
+	Split            string   `group:"test" placeholder:"FILE" help:"CSV or Parquet file with columns row and fold: train once for each fold. Or a column row and, for each split, a column in which 1 marks the test samples."`
 	InitFrom         string   `group:"what" seldom:"" placeholder:"FILE|MODEL" help:"Initial weights of a network, as for --set init_from=FILE: a model file, an .npz file, or the name or digest of a model of the cluster."`
 	Measures         string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
 	Clip             string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`

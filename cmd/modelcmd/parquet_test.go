@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/parquet"
@@ -73,5 +74,49 @@ func TestParquetPredictions(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestParquetPattern: a quoted pattern is imported, trained on, predicted and verified as the folder of the same files.
+// An output file that the pattern matches is refused.
+func TestParquetPattern(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	for i, name := range []string{"part-1.parquet", "part-2.parquet"} {
+		cmdtest.Works(t, "dataset", "generate", "--rows", "60", "--seed", strconv.Itoa(i+1), "--out",
+			filepath.Join(dir, name))
+	}
+	pattern, model := filepath.Join(dir, "part-*.parquet"), filepath.Join(t.TempDir(), "model")
+	train := func(data string) (v struct {
+		DatasetDigest string `json:"dataset_digest"`
+		ModelDigest   string `json:"model_digest"`
+		Name          string `json:"name"`
+	}) {
+		cmdtest.JSON(t, &v, "train", "--local", "--data", data, "--algorithm", "aa-knn", "--model-out", model)
+		return v
+	}
+	folder, own := train(dir), train(pattern)
+	if folder.DatasetDigest != own.DatasetDigest || folder.ModelDigest != own.ModelDigest || own.ModelDigest == "" {
+		t.Errorf("the folder has %+v, the pattern %+v", folder, own)
+	}
+	if text := cmdtest.Works(t, "dataset", "inspect", pattern); !strings.Contains(text, "120") {
+		t.Errorf("inspect does not say 120 samples:\n%s", text)
+	}
+	out := filepath.Join(t.TempDir(), "p.csv")
+	cmdtest.Works(t, "predict", "--model", model, "--data", pattern, "--out", out)
+	if n := len(clitest.ReadCSV(t, out)); n != 121 {
+		t.Errorf("the predictions have %d lines, want 121", n)
+	}
+	cmdtest.Works(t, "model", "verify", model, "--data", pattern)
+	for args, say := range map[string]string{
+		"predict --model " + model + " --data @/x-*.parquet --out @/p.csv": "x-*.parquet: no file matches this pattern",
+		"train --local --data @/x-*.parquet":                               "x-*.parquet: no file matches this pattern",
+		"dataset import --server 127.0.0.1:1 --data @/x-*.parquet":         "x-*.parquet: no file matches this pattern",
+	} {
+		cmdtest.Refused(t, nil, args, 1, []string{say})
+	}
+	e := cmdtest.Run(t, "predict", "--model", model, "--data", pattern, "--out", filepath.Join(dir, "part-1.parquet"))
+	if e.Code != 2 || !strings.Contains(e.Stderr, "this command reads that file") {
+		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 }

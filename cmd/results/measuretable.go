@@ -29,7 +29,7 @@ func WriteMeasures(w io.Writer, title string, model, mean measures.Report, added
 	if added.Gaps() {
 		o := added.Model.Observed
 		fmt.Fprintf(w, "%s of %s degrees are missing. Measures of distributions need complete labels.\n",
-			units.Count(o.Missing), units.Count(o.Missing+o.Degrees))
+			countText(o.Missing), countText(o.Missing+o.Degrees))
 	}
 	if added != nil {
 		writeScores(w, added)
@@ -129,6 +129,14 @@ func writeScores(w io.Writer, a *pipeline.Added) {
 	}
 }
 
+// countText writes a number of things, or a sum of weights that need not be whole.
+func countText(n float64) string {
+	if n == math.Trunc(n) && n < 1<<53 {
+		return units.Count(int64(n))
+	}
+	return strconv.FormatFloat(n, 'g', 6, 64)
+}
+
 // WriteConfusion writes the confusion matrix of classes. names has the names of the classes.
 func WriteConfusion(w io.Writer, c *measures.Classes, names []string) {
 	header, right := []string{"true"}, []int(nil)
@@ -140,7 +148,7 @@ func WriteConfusion(w io.Writer, c *measures.Classes, names []string) {
 	for i, counts := range c.Confusion {
 		cells := []string{names[i]}
 		for _, n := range counts {
-			cells = append(cells, units.Count(n))
+			cells = append(cells, countText(n))
 		}
 		t.AppendRow(cli.Row(cells...))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // AlgorithmCmd is `coppice algorithm`.
@@ -55,7 +56,8 @@ func (algorithmListCmd) Run(a *cli.App) error {
 		})
 		fmt.Fprintf(w, "\n%s\n\n", wrapped(measuredText, ""))
 		measuredTable(w, all).Render()
-		fmt.Fprintln(w, "\ncoppice algorithm show NAME describes an algorithm and lists its settings.")
+		fmt.Fprintf(w, "\ncoppice algorithm show NAME describes an algorithm and lists its settings.\n"+
+			"--algorithm %s trains the best of several algorithms; coppice algorithm show %[1]s describes it.\n", spec.Best)
 	})
 }
 
@@ -92,15 +94,13 @@ type algorithmShowCmd struct {
 
 // Run implements `coppice algorithm show`.
 func (c *algorithmShowCmd) Run(a *cli.App) error {
-	one, err := registry.Find(c.Name)
+	one, err := spec.Choice(c.Name)
 	if err != nil {
-		names := registry.Names()
-		return cli.Usagef("unknown algorithm %q%s; the algorithms are %s", c.Name, param.Suggest(c.Name, names),
-			strings.Join(names, ", "))
+		return cli.Usage(err)
 	}
 	v := struct {
 		algorithmInfo
-		Preset   string          `json:"preset"` // of a job without a preset
+		Preset   string          `json:"preset,omitempty"` // of a job without a preset; empty: there are no presets
 		Settings []settingDetail `json:"settings"`
 	}{algorithmInfo: infoOf(one)}
 	for _, p := range one.Params() {
@@ -115,12 +115,15 @@ func (c *algorithmShowCmd) Run(a *cli.App) error {
 		if paper == "" {
 			paper = "none"
 		}
-		cli.WritePairs(w, [][2]string{{"when to use it", v.When}, {"paper", paper}, {"predicts", v.Predicts},
-			{"preset", v.Preset + ", if none is given"}})
+		pairs := [][2]string{{"when to use it", v.When}, {"paper", paper}, {"predicts", v.Predicts}}
+		if v.Preset != "" {
+			pairs = append(pairs, [2]string{"preset", v.Preset + ", if none is given"})
+		}
+		cli.WritePairs(w, pairs)
 		fmt.Fprintln(w, "\nSettings, for --set NAME=VALUE and spec files:")
 		marked := false
 		for _, s := range v.Settings {
-			s.text(w)
+			s.text(w, v.Preset != "")
 			marked = marked || s.InPaper
 		}
 		if marked {
@@ -164,8 +167,8 @@ func detailOf(p *param.Param) settingDetail {
 	return d
 }
 
-// text writes a setting: its description, its values and its defaults.
-func (s *settingDetail) text(w io.Writer) {
+// text writes a setting: its description, its values and its defaults. presets is true if the algorithm has presets.
+func (s *settingDetail) text(w io.Writer, presets bool) {
 	const indent = "      "
 	fmt.Fprintf(w, "\n  %s\n%s\n%s\n", s.Name, wrapped(s.Doc, indent), wrapped("values: "+s.Values, indent))
 	mark := ""
@@ -174,6 +177,8 @@ func (s *settingDetail) text(w io.Writer) {
 	}
 	switch {
 	case s.Name == "preset": // its default is printed above
+	case !presets:
+		fmt.Fprintln(w, wrapped("default: "+s.Auto, indent))
 	case s.Auto == s.Paper:
 		fmt.Fprintln(w, wrapped("preset auto and preset paper: "+s.Auto+mark, indent))
 	default:

@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/job/spec"
 )
 
 // TestAlgorithmList: every algorithm is listed with what it is and its paper, and says when to use it.
@@ -90,4 +92,25 @@ func TestAlgorithmShow(t *testing.T) {
 		!strings.Contains(e.Stderr, `did you mean "ldlf"?`) {
 		t.Errorf("an unknown name: exit code %d, %s", e.Code, e.Stderr)
 	}
+}
+
+// TestShowBest: the word best is described as the algorithms are: with its candidates and its budget, and without
+// presets, since it is one.
+func TestShowBest(t *testing.T) {
+	text := cmdtest.Works(t, "algorithm", "show", spec.Best)
+	for _, want := range append(ensemble.Candidates(), "best: the best algorithm by validation", "\n  budget\n",
+		"default: 500", "default: best up to 1000 samples", "ensemble with preset best") {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not shown:\n%s", want, text)
+		}
+	}
+	for _, other := range []string{"preset auto", "preset paper", "\n  preset\n"} {
+		if strings.Contains(text, other) {
+			t.Errorf("%q is shown:\n%s", other, text)
+		}
+	}
+	if list := cmdtest.Works(t, "algorithm", "list"); !strings.Contains(list, "coppice algorithm show best") {
+		t.Errorf("the list does not name best:\n%s", list)
+	}
+	cmdtest.Refused(t, nil, "algorithm show bets", 2, []string{`did you mean "best"`})
 }

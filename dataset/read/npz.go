@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -128,16 +129,20 @@ func labelsFile(path, given string) (string, error) {
 // namedArray is a .npy file and the name of its array.
 type namedArray struct{ name, path string }
 
-// FilesOf returns the files that Open reads for a text: the .npy files of a JSON object, or the text, which is a path.
-func FilesOf(text string) []string {
+// FilesOf returns the files that Open reads for a text: the .npy files of a JSON object, the files of a folder or of a
+// pattern, or the text, which is a path. It returns none if Open returns an error.
+func FilesOf(text string) (files []string) {
 	if !IsNamedArrays(text) {
-		return []string{text}
+		files, err := filesOf(text)
+		if err != nil && !errors.As(err, new(*fs.PathError)) {
+			return nil
+		}
+		return files
 	}
 	arrays, err := parseNamedArrays(text)
 	if err != nil {
-		return nil // Open returns the error
+		return nil
 	}
-	var files []string
 	for _, a := range arrays {
 		files = append(files, a.path)
 	}

@@ -22,7 +22,8 @@ import (
 
 // Open opens a data file of the kind that its name ends in: .mat (MATLAB v5), .npz, .npy (features; see
 // ArrayOptions.LabelsFile), .csv, .tsv, .libsvm or .svm. The last four may also end in .gz. FORMAT.md says what each
-// must hold. A path that begins with { is a JSON object with the .npy files of a dataset.
+// must hold. A path that begins with { is a JSON object with the .npy files of a dataset. A folder, or a pattern such
+// as part-*.parquet, has the .parquet files of a dataset.
 //
 // Labels are in the columns of LabelOptions.Columns or in ArrayOptions.LabelsVariable. If neither is given, a variable
 // or column called "age" or "class" has the labels of these kinds; in CSV files also "label", "target" or "y". Else the
@@ -133,10 +134,10 @@ func (o *OpenOptions) check() error {
 	return nil
 }
 
-// sizeOf returns the size of the file that Open reads, or of all files of a JSON object.
+// sizeOf returns the size of the file that Open reads, or of all files of a JSON object, a folder or a pattern.
 func sizeOf(path, called string) (fileSize, error) {
-	if info, err := os.Stat(path); !IsNamedArrays(path) && err == nil && info.IsDir() {
-		return parquetSize(path)
+	if info, err := os.Stat(path); !IsNamedArrays(path) && err == nil && info.IsDir() || IsPattern(path) {
+		return severalSize(path)
 	}
 	if !IsNamedArrays(path) {
 		return regularSize(path, called, "pass the data on stdin (-), with --data-format")
@@ -160,6 +161,29 @@ func sizeOf(path, called string) (fileSize, error) {
 		total += n
 	}
 	return total, nil
+}
+
+// severalSize returns the size of the files of a folder or of a pattern.
+func severalSize(path string) (total fileSize, err error) {
+	files, err := filesOf(path)
+	if err != nil {
+		return 0, pathError(path, err)
+	}
+	for _, name := range files {
+		n, err := regularSize(name, name, "give a regular file")
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// Size returns the size of the file that Open reads for a path, or of all files of a folder or of a pattern. An error
+// wraps fs.ErrNotExist if there is none.
+func Size(path string) (int64, error) {
+	n, err := sizeOf(path, CalledOf(path))
+	return int64(n), err
 }
 
 // regularSize returns the size of a regular file. Messages call the file called; advice says

@@ -326,9 +326,6 @@ func IsTable(format string) bool {
 	return i >= 0 && fileFamily(i).isTable()
 }
 
-// parquetFormat is the format of a folder, too.
-const parquetFormat = "parquet"
-
 // fileKind is a kind of data file.
 type fileKind struct {
 	format string // as names end, after a point
@@ -417,7 +414,13 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 		return &namedKind, nil
 	}
 	lower := strings.ToLower(filepath.Base(path))
-	if info, err := os.Stat(path); err == nil && info.IsDir() && (o.Format == "" || o.Format == parquetFormat) {
+	standard := o.Format == "" || o.Format == parquetFormat
+	if info, err := os.Stat(path); err == nil && info.IsDir() && standard {
+		lower = "." + parquetFormat
+	} else if IsPattern(path) {
+		if !standard {
+			return nil, dataset.OptionErrorf("{data-format=%s}: a pattern names .parquet files; omit {data-format}", o.Format)
+		}
 		lower = "." + parquetFormat
 	}
 	for i := range fileKinds {
@@ -595,10 +598,3 @@ func oneColumn(o *OpenOptions, name string, columns int) error {
 	}
 	return nil
 }
-
-// NamedArrays is how messages call arrays that a JSON object names.
-const NamedArrays = "the arrays"
-
-// IsNamedArrays reports whether Open takes a text for a JSON object with the .npy files of a dataset:
-// it begins with {.
-func IsNamedArrays(text string) bool { return strings.HasPrefix(text, "{") }

@@ -1,21 +1,21 @@
 package read
 
 import (
-	"cmp"
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/parquet"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// parquetTable is a Parquet file, or a folder of such files with the same columns.
+// parquetTable is a Parquet file, or several such files with the same columns.
 type parquetTable struct {
 	called string
 	files  []string
@@ -25,11 +25,11 @@ type parquetTable struct {
 	rows   int64
 }
 
-// openParquet reads the metadata of a file, or of all files of a folder.
+// openParquet reads the metadata of a file, or of all files of a folder or a pattern.
 func openParquet(path string, o *OpenOptions) (table, error) {
 	t := &parquetTable{called: o.Called}
 	var err error
-	if t.files, err = parquetFilesOf(path); err != nil {
+	if t.files, err = filesOf(path); err != nil {
 		return nil, err
 	}
 	for _, name := range t.files {
@@ -44,8 +44,8 @@ func openParquet(path string, o *OpenOptions) (table, error) {
 		if t.first == nil {
 			t.first = f
 		} else if err := sameColumns(t.first, f); err != nil {
-			return nil, dataset.Errorf(dataset.ErrFormat, "%s differs from %s: %w", filepath.Base(name),
-				filepath.Base(t.files[0]), err)
+			return nil, dataset.Errorf(dataset.ErrFormat, "%s differs from %s: %w", shortName(name, t.files),
+				shortName(t.files[0], t.files), err)
 		}
 	}
 	if t.rows == 0 {
@@ -62,58 +62,6 @@ func openParquet(path string, o *OpenOptions) (table, error) {
 		}
 	}
 	return t, nil
-}
-
-// parquetFilesOf lists the files of a folder that end in .parquet, sorted by name. It leaves out names that begin with
-// a point or an underscore, which other programs hide. The list of a file has the file.
-func parquetFilesOf(path string) (files []string, err error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return []string{path}, err
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	folder := ""
-	for _, e := range entries {
-		name := e.Name()
-		switch hidden := strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_"); {
-		case hidden:
-		case e.IsDir():
-			folder = cmp.Or(folder, name)
-		case strings.HasSuffix(strings.ToLower(name), ".parquet"):
-			files = append(files, filepath.Join(path, name))
-		}
-	}
-	switch {
-	case folder != "" && len(files) > 0:
-		return nil, dataset.Errorf(dataset.ErrFormat, "the folder has .parquet files and the folder %q: a dataset is the "+
-			".parquet files of one folder; move the others away", folder)
-	case folder != "":
-		return nil, dataset.Errorf(dataset.ErrFormat, "the folder has no .parquet files, but the folder %q: folders in "+
-			"folders are not read; with pandas, read_parquet(FOLDER).to_parquet(FILE) writes one file", folder)
-	case len(files) == 0:
-		return nil, dataset.Errorf(dataset.ErrFormat, "this is a folder without .parquet files, want a data file or a "+
-			"folder of .parquet files")
-	}
-	slices.Sort(files)
-	return files, nil
-}
-
-// parquetSize returns the size of the files of a folder.
-func parquetSize(path string) (total fileSize, err error) {
-	files, err := parquetFilesOf(path)
-	if err != nil {
-		return 0, pathError(path, err)
-	}
-	for _, name := range files {
-		n, err := regularSize(name, name, "give a regular file")
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
 }
 
 // open opens one of the files.
@@ -136,23 +84,36 @@ func (t *parquetTable) failed(name string, err error) error {
 		err = dataset.WithKind(err, dataset.ErrFormat)
 	}
 	if len(t.files) > 1 {
-		err = fmt.Errorf("%s: %w", filepath.Base(name), err)
+		err = fmt.Errorf("%s: %w", shortName(name, t.files), err)
 	}
 	return err
 }
 
 // sameColumns says how the columns of two files differ.
 func sameColumns(a, b *parquet.File) error {
+	for _, pair := range [][2]*parquet.File{{a, b}, {b, a}} {
+		for i := range pair[0].Columns {
+			name := pair[0].Columns[i].Name
+			if slices.ContainsFunc(pair[1].Columns, func(c parquet.Column) bool { return c.Name == name }) {
+				continue
+			}
+			has := "no column"
+			if pair[0] == b {
+				has = "the additional column"
+			}
+			return fmt.Errorf("it has %s %.100q (%d columns, want %d); all files must have the same columns", has, name,
+				len(b.Columns), len(a.Columns))
+		}
+	}
 	if len(a.Columns) != len(b.Columns) {
-		return fmt.Errorf("it has %d columns, want %d; all files of a folder must have the same columns", len(b.Columns),
-			len(a.Columns))
+		return fmt.Errorf("it has %d columns, want %d; all files must have the same columns", len(b.Columns), len(a.Columns))
 	}
 	for i := range a.Columns {
 		x, y := &a.Columns[i], &b.Columns[i]
 		switch {
 		case x.Name != y.Name:
-			return fmt.Errorf("column %d (counted from 0) is %.100q, want %.100q; all files of a folder must have the same "+
-				"columns in the same order", i, y.Name, x.Name)
+			return fmt.Errorf("column %d (counted from 0) is %.100q, want %.100q; all files must have the same columns in the "+
+				"same order", i, y.Name, x.Name)
 		case x.IsNumber() != y.IsNumber() && x.Kind != parquet.Nothing && y.Kind != parquet.Nothing || x.Why != y.Why ||
 			x.List != y.List:
 			return fmt.Errorf("column %d %.100q (counted from 0) has values of another type", i, x.Name)
@@ -264,3 +225,67 @@ type share float64
 
 // ReadShare implements dataset.Measured.
 func (s *share) ReadShare() float64 { return float64(*s) }
+
+// ParquetText opens a Parquet file, or several of them, as the text of a CSV file with a header, for lists that are
+// read as text. The caller closes it.
+func ParquetText(path string) (io.ReadCloser, error) {
+	t, err := openParquet(path, &OpenOptions{Called: path})
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	all := slices.Repeat([]bool{true}, len(t.columns()))
+	for i, name := range t.columns() {
+		if reason := t.refuses(i, true); reason != "" {
+			return nil, dataset.Errorf(dataset.ErrFormat, "%s: column %d %q (counted from 0) has %w", path, i, name,
+				errtext.Errorf(errtext.WrongData, "%s", reason))
+		}
+	}
+	text := new(tableText)
+	text.next, text.stop = iter.Pull2(func(yield func([]string, error) bool) {
+		if !yield(t.columns(), nil) {
+			return
+		}
+		err := t.each(all, all, func(_ int, record []string, _ *csvRecords) error {
+			if !yield(record, nil) {
+				return errFound
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errFound) {
+			yield(nil, err)
+		}
+	})
+	return text, nil
+}
+
+// tableText is the text of a table, one record after the other.
+type tableText struct {
+	next func() ([]string, error, bool)
+	stop func()
+	rest bytes.Buffer // of the last record
+}
+
+// Read implements io.Reader.
+func (x *tableText) Read(p []byte) (int, error) {
+	if x.rest.Len() == 0 {
+		record, err, ok := x.next()
+		if !ok {
+			err = io.EOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		w := csv.NewWriter(&x.rest)
+		if err := w.Write(record); err != nil {
+			return 0, err
+		}
+		w.Flush()
+	}
+	return x.rest.Read(p)
+}
+
+// Close implements io.Closer.
+func (x *tableText) Close() error {
+	x.stop()
+	return nil
+}

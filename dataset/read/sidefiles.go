@@ -210,23 +210,32 @@ func countFolds(folds []uint16) (int, error) {
 	return k, nil
 }
 
-// SplitFile reads a CSV file (or .csv.gz) of so many rows. With the header row,fold it gives the fold of each row, and
-// no fold may be empty. Otherwise it has the header row and a column for each split, which is 1, True or test in test
-// rows and 0, False or train in others. In a column that is called train, 1 and True are training rows. Each split has
-// rows of both kinds. Rows and folds count from 0, and both columns and rows may have any order. Errors name the file,
-// the line and the column.
+// SplitFile reads a CSV file (or .csv.gz), or a Parquet file, of so many rows. With the header row,fold it gives the
+// fold of each row, and no fold may be empty. Otherwise it has the header row and a column for each split, which is 1,
+// True or test in test rows and 0, False or train in others. In a column that is called train, 1 and True are training
+// rows. Each split has rows of both kinds. Rows and folds count from 0, and both columns and rows may have any order.
+// Errors name the file, the line and the column.
 func SplitFile(path string, rows int) (*dataset.SplitList, error) { return splitFile(path, rows, nil) }
 
 // splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.
 func splitFile(path string, rows int, left []int) (*dataset.SplitList, error) {
-	in, closer, err := openText(path, encodingOfMark)
-	if err != nil {
+	called := path
+	var in io.Reader
+	var closer io.Closer
+	var err error
+	if IsParquet(path) {
+		var text io.ReadCloser
+		if text, err = ParquetText(path); err != nil {
+			return nil, err
+		}
+		in, closer, called = text, text, path+" as lines of text" // the names of the columns are line 1
+	} else if in, closer, err = openText(path, encodingOfMark); err != nil {
 		return nil, pathError(path, err)
 	}
 	defer closer.Close()
 	s, err := readSplits(in, rows, left)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", called, err)
 	}
 	return s, nil
 }

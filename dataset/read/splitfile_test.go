@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/parquet"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 	"pgregory.net/rapid"
 )
@@ -60,6 +62,45 @@ func TestSplitFile(t *testing.T) {
 	}
 	if _, err := (dataset.Split{Folds: 18, Assigned: "x", Overlap: true}).Assign(4, s.Assigned); err == nil {
 		t.Error("a list of three rows for four")
+	}
+}
+
+// TestParquetSplitFile: a Parquet file is read as the CSV file with the same table is, whatever the types of its
+// columns are. Errors count lines of text. The first line has the names.
+func TestParquetSplitFile(t *testing.T) {
+	file := func(name string, columns []parquet.WriteColumn, rows [][]any) string {
+		return datasettest.WriteFile(t, name, string(parquetOf(columns, len(rows), func(row, column int) any {
+			return rows[row][column]
+		})))
+	}
+	const rowColumn, folds = "row", "fold"
+	for i, kind := range []parquet.Kind{parquet.Int, parquet.Double} {
+		rows := [][]any{{int64(2), int64(1)}, {int64(0), int64(0)}, {int64(3), int64(0)}, {int64(1), int64(2)}}
+		for _, row := range rows {
+			if kind == parquet.Double {
+				row[1] = float64(row[1].(int64))
+			}
+		}
+		s, err := SplitFile(file("f.parquet", []parquet.WriteColumn{{Name: rowColumn, Kind: parquet.Int},
+			{Name: folds, Kind: kind}}, rows), 4)
+		if err != nil || s.Overlap || s.Folds != 3 || !slices.Equal(s.Assigned, []uint16{0, 2, 1, 0}) {
+			t.Errorf("%d: %+v, %v", i, s, err)
+		}
+	}
+	masks := []parquet.WriteColumn{{Name: "test", Kind: parquet.Text}, {Name: rowColumn, Kind: parquet.Int}}
+	s, err := SplitFile(file("m.parquet", masks, [][]any{{"True", int64(0)}, {"False", int64(2)}, {"True", int64(1)}}), 3)
+	if err != nil || !s.Overlap || !slices.Equal(s.Assigned, []uint16{1, 1, 0}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	wrong := file("w.parquet", masks, [][]any{{"True", int64(0)}, {"maybe", int64(1)}})
+	_, err = SplitFile(wrong, 2)
+	datasettest.MustContain(t, err, wrong, "as lines of text", "line 3", `"maybe"`)
+	none := datasettest.WriteFile(t, "none.parquet", "PAR1PAR1")
+	_, err = SplitFile(none, 2)
+	datasettest.MustContain(t, err, none)
+	_, err = SplitFile(none+"x.parquet", 2)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that does not exist: %v", err)
 	}
 }
 

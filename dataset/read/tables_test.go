@@ -2,7 +2,9 @@ package read
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -399,5 +401,72 @@ func TestTableForModel(t *testing.T) {
 	got := datasettest.Collect(t, rows)
 	if fmt.Sprint(got[0].Values, got[1].Values) != "[0 0 1] [1 1 0]" {
 		t.Errorf("%v %v of %v", got[0].Values, got[1].Values, info.FeatureNames)
+	}
+}
+
+// TestParquetPattern: a pattern names the files of one dataset, in the order of their names. It has the digest of a
+// file with the same samples. A folder whose name looks like a pattern is a folder.
+func TestParquetPattern(t *testing.T) {
+	columns := []parquet.WriteColumn{{Name: "x", Kind: parquet.Double}, {Name: "label_a", Kind: parquet.Float},
+		{Name: "label_b", Kind: parquet.Float}}
+	rowsOf := func(columns []parquet.WriteColumn, numbers ...int) string {
+		return string(parquetOf(columns, len(numbers), func(row, column int) any {
+			return []any{float64(numbers[row]) / 3, .25, .75, 1.0}[column]
+		}))
+	}
+	dir := filepath.Join(t.TempDir(), "a[1]*")
+	for name, content := range map[string]string{
+		"part-10.parquet": rowsOf(columns, 1, 2, 3), "part-2.parquet": rowsOf(columns, 4, 5),
+		"part-3.parquet": rowsOf(columns, 6),
+		"b/1.parquet":    rowsOf(columns, 1, 2), "c/1.parquet": rowsOf(columns, 3, 4, 5), "d/0.parquet": rowsOf(columns, 6),
+		".part-1.parquet": "", "_part-1.parquet": "", "other.csv": "x\n1\n",
+		"wrong/a.parquet": rowsOf(columns, 1), "wrong/b.parquet": rowsOf(columns[:2], 1),
+		"more/a.parquet": rowsOf(columns, 1), "more/b.parquet": rowsOf(append(columns[:3:3], columns[0]), 1),
+		"damaged/a.parquet": rowsOf(columns, 1), "damaged/b.parquet": "PAR1PAR1",
+		"plain[1].parquet": rowsOf(columns, 1, 2, 3, 4, 5, 6), "plain1.parquet": rowsOf(columns, 9),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := digestOfFile(t, datasettest.WriteFile(t, "one.parquet", rowsOf(columns, 1, 2, 3, 4, 5, 6)), OpenOptions{})
+	for _, pattern := range []string{"part-*.parquet", "part-*", "*part-*.parquet", "[p]art-?*.parquet",
+		"plain[1].parquet"} {
+		if got := digestOfFile(t, filepath.Join(dir, pattern), OpenOptions{}); got != want {
+			t.Errorf("%s has the digest %s, one file %s", pattern, got, want)
+		}
+	}
+	t.Chdir(dir)
+	for _, pattern := range []string{"[b-d]/*.parquet", "part-*.parquet"} {
+		if got := digestOfFile(t, pattern, OpenOptions{Format: "parquet"}); got != want {
+			t.Errorf("%s has the digest %s, one file %s", pattern, got, want)
+		}
+	}
+	for pattern, says := range map[string][]string{
+		"wrong/*.parquet":     {"wrong/*.parquet: b.parquet differs from a.parquet", `no column "label_b"`, "2 columns, want 3"},
+		"more/*.parquet":      {"b.parquet differs from a.parquet", "4 columns, want 3"},
+		"dama*/*.parquet":     {"dama*/*.parquet", "b.parquet"},
+		"none-*.parquet":      {"none-*.parquet: no file matches this pattern"},
+		"none/*/none-?":       {"none/*/none-?: no file matches this pattern"},
+		"*":                   {"*: the pattern matches", "not a .parquet file"},
+		"other*.csv":          {"other*.csv: the pattern matches other.csv", "not a .parquet file"},
+		"[.parquet":           {"[.parquet: this is no pattern"},
+		"_part*1[02].parquet": {"no file matches"},
+	} {
+		_, err := Open(pattern, OpenOptions{})
+		datasettest.MustContain(t, err, says...)
+	}
+	_, err := Open("none-*.parquet", OpenOptions{})
+	if _, missing := Size("none-*.parquet"); !errors.Is(err, fs.ErrNotExist) || !errors.Is(missing, fs.ErrNotExist) {
+		t.Errorf("%v, %v: want fs.ErrNotExist", err, missing)
+	}
+	_, err = Open("part-*.parquet", OpenOptions{Format: "csv"})
+	datasettest.MustContain(t, err, "--data-format csv", ".parquet files")
+	if files := FilesOf("part-*"); fmt.Sprint(files) != "[part-10.parquet part-2.parquet part-3.parquet]" {
+		t.Errorf("the files are %q", files)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -218,7 +217,7 @@ func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster
 	for i := range r.Spec.Datasets {
 		d := &r.Spec.Datasets[i]
 		path := r.path(d.File)
-		info, err := os.Stat(path)
+		size, err := read.Size(path)
 		switch {
 		case d.On != "":
 			err = onCluster(d)
@@ -234,7 +233,7 @@ func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster
 			err = r.located(d, err)
 		case len(mistakes) == 0:
 			err = take(d)
-		case info.Size() <= maxChecked:
+		case size <= maxChecked:
 			_, err = r.load(ctx, d)
 		}
 		if err != nil && !collect(ctx, &mistakes, err) {

@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/parquet"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/experiment"
@@ -55,6 +57,42 @@ func writeText(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLoadPattern: a dataset may be a pattern. One that matches nothing is a file that does not exist.
+func TestLoadPattern(t *testing.T) {
+	spec := "name: e\nmissing: skip\ndatasets: [{file: 'part-*.parquet', name: parts}, {file: 'none-*.parquet', name: no}]\n" +
+		"folds: 2\nmethods: [aa-knn]\n"
+	r, dir, notes, err := newReader(t, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"part-1.parquet", "part-2.parquet"} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := write.WriteParquet(f, generate.Artificial(20, uint64(i+1)), importer.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sets, layout, err := r.Load(t.Context(), false)
+	if err != nil || len(sets) != 1 || sets[0].Data.Manifest.Rows != 40 || !slices.Equal(layout.Skipped, []string{"no"}) ||
+		len(*notes) != 1 {
+		t.Errorf("%d datasets, skipped %q, notes %q, %v", len(sets), layout.Skipped, *notes, err)
+	}
+	r.Spec.SkipMissing = false
+	if _, _, err := r.Load(t.Context(), false); err == nil ||
+		!strings.Contains(err.Error(), "none-*.parquet: no such file") {
+		t.Errorf("without missing: skip: %v", err)
+	}
+	file := experiment.FileIn(dir)
+	if file("part-*.parquet") == "" || file("none-*.parquet") != "" {
+		t.Errorf("the files of commands are %q and %q", file("part-*.parquet"), file("none-*.parquet"))
 	}
 }
 
@@ -242,6 +280,16 @@ func TestExternal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Rename(filepath.Join(folder, "fold-0.csv"), filepath.Join(dir, "before.csv")); err != nil {
+		t.Fatal(err)
+	}
+	writeText(t, folder, "fold-0.parquet", predictedInParquet(t, tested[0]))
+	if sets, _, err = r.Load(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if same, err := sets[0].Plan.Runs(); err != nil || !slices.Equal(same, again) {
+		t.Errorf("with the same predictions in a Parquet file, the runs are %v, want %v (%v)", same, again, err)
+	}
 	for i := range again { // the runs are fold 0 of both methods, then fold 1
 		if changed := i == 1; (first[i].Key != again[i].Key) != changed {
 			t.Errorf("run %d with other predictions for fold 0: changed is not %v", i, changed)
@@ -283,4 +331,26 @@ func FuzzReadTable(f *testing.F) {
 			t.Fatalf("%+v: %v", table, err)
 		}
 	})
+}
+
+// predictedInParquet returns a Parquet file with predictions of rows.
+func predictedInParquet(t *testing.T, rows []uint32) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewWriter(&b, []parquet.WriteColumn{{Name: "row", Kind: parquet.Int},
+		{Name: "label_1", Kind: parquet.Float}, {Name: "label_0", Kind: parquet.Float},
+		{Name: "label_2", Kind: parquet.Double}})
+	for _, row := range rows {
+		w.Int(0, int64(row))
+		for column, degree := range []float64{0.25, 0.5, 0.25} {
+			w.Number(1+column, degree)
+		}
+		if err := w.Row(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -45,7 +46,7 @@ func readExternal(s *experiment.Spec, path string, d *experiment.Dataset,
 			return nil, nil, method, err
 		}
 		for _, e := range entries {
-			if !strings.EqualFold(filepath.Ext(e.Name()), ".csv") {
+			if !strings.EqualFold(filepath.Ext(e.Name()), ".csv") && !read.IsParquet(e.Name()) {
 				continue
 			}
 			own, err := foldOfFile(e.Name())
@@ -75,7 +76,7 @@ func readExternal(s *experiment.Spec, path string, d *experiment.Dataset,
 }
 
 // foldFile is the name of a file of predictions.
-var foldFile = regexp.MustCompile(`^(?:repeat-(\d{1,9})-)?fold-(\d{1,9})\.(?i:csv)$`)
+var foldFile = regexp.MustCompile(`^(?:repeat-(\d{1,9})-)?fold-(\d{1,9})\.(?i:csv|parquet)$`)
 
 // foldOfFile returns the fold that the name of a file says.
 func foldOfFile(name string) (t protocol.ExternalTable, err error) {
@@ -92,7 +93,12 @@ func foldOfFile(name string) (t protocol.ExternalTable, err error) {
 
 // openTable reads a file of predictions.
 func openTable(path string, m *dataset.Manifest) (_ *external.Table, err error) {
-	f, err := os.Open(path)
+	var f io.ReadCloser
+	if read.IsParquet(path) {
+		f, err = read.ParquetText(path)
+	} else {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, err
 	}

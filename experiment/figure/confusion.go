@@ -11,12 +11,12 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Confusion is a confusion matrix. Counts[i][j] is the number of rows of class i that were predicted as class j. The
-// shade of a field shows its fraction of the rows of the true class.
+// Confusion is a confusion matrix. Counts[i][j] is the number of rows of class i that were predicted as class j, or the
+// sum of their weights. The shade of a field shows its fraction of the rows of the true class.
 type Confusion struct {
 	Title   string
 	Classes []string
-	Counts  [][]uint64
+	Counts  [][]float64
 }
 
 const (
@@ -89,22 +89,25 @@ func (m *matrix) draw(c draw.Canvas) {
 
 // drawLine draws the fields of a true class, beginning at their upper left corner. A number is white if its field is
 // dark.
-func (m *matrix) drawLine(c draw.Canvas, counts []uint64, x, y vg.Length) {
-	sum := uint64(0)
+func (m *matrix) drawLine(c draw.Canvas, counts []float64, x, y vg.Length) {
+	sum := 0.0
 	for _, v := range counts {
 		sum += v
 	}
 	for _, v := range counts {
 		share := 0.0
 		if sum > 0 {
-			share = float64(v) / float64(sum)
+			share = v / sum
 		}
 		if v > 0 {
 			box(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - m.field}, Max: vg.Point{X: x + m.field, Y: y}},
 				color.Gray{Y: uint8(250 - 210*share)}, draw.LineStyle{})
 		}
 		if len(counts) <= mostNumbered {
-			text := strconv.FormatUint(v, 10)
+			text := strconv.FormatFloat(v, 'f', -1, 64)
+			if v != math.Trunc(v) || v >= 1e15 { // a sum of weights
+				text = strconv.FormatFloat(v, 'g', 3, 64)
+			}
 			style := letters(fitting([]string{text}, m.field-3), draw.XCenter, draw.YCenter)
 			if share > 0.5 {
 				style.Color = color.White

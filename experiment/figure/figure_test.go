@@ -148,11 +148,11 @@ func numbered(n int) (names []string) {
 	return names
 }
 
-func diagonal(n int) [][]uint64 {
-	counts := make([][]uint64, n)
+func diagonal(n int) [][]float64 {
+	counts := make([][]float64, n)
 	for i := range counts {
-		counts[i] = make([]uint64, n)
-		counts[i][i], counts[i][(i*3+1)%n] = 170+uint64(i), 9
+		counts[i] = make([]float64, n)
+		counts[i][i], counts[i][(i*3+1)%n] = 170+float64(i), 9
 	}
 	return counts
 }
@@ -301,7 +301,7 @@ func TestRefusals(t *testing.T) {
 		&Distributions{Methods: make([]string, mostMethods+1),
 			Rows: []Compared{{"a", []float64{1}, make([][]float64, mostMethods+1)}}},
 		&Confusion{},
-		&Confusion{Classes: []string{"a", "b"}, Counts: [][]uint64{{1, 2}, {1}}},
+		&Confusion{Classes: []string{"a", "b"}, Counts: [][]float64{{1, 2}, {1}}},
 		&ColourMap{},
 		&Gains{},
 		&Gains{Thresholds: []float64{1}, Gains: []float64{1, 2}, Visited: []bool{true}},

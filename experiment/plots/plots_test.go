@@ -88,7 +88,7 @@ func TestFigures(t *testing.T) {
 	ages := evaluated(dataset.LabelType{Scale: &dataset.Scale{Low: 20}},
 		&measures.Added{Scale: &measures.OnScale{Expected: errs, Median: errs, Mode: errs}}, 30)
 	classes := evaluated(dataset.LabelType{Classes: true},
-		&measures.Added{Classes: &measures.Classes{Confusion: [][]uint64{{1, 2}, {3, 4}}}}, 2)
+		&measures.Added{Classes: &measures.Classes{Confusion: [][]float64{{1, 2}, {3, 4}}}}, 2)
 	numbers := &Evaluated{Title: "title", Type: dataset.LabelType{Scale: &dataset.Scale{}},
 		Model: &measures.Added{Number: &measures.OfNumber{Number: errs, Floored: errs}}}
 	plain := evaluated(dataset.LabelType{}, nil, 3)

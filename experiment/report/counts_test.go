@@ -347,7 +347,7 @@ func TestClassNames(t *testing.T) {
 	table := tableOf("accuracy", [][]float64{{.5}, {.7}})
 	table.Datasets[0].Classes = []string{"healthy", "ill"}
 	for i := range table.Runs {
-		table.Runs[i].Confusion = [][]uint64{{4, 1}, {2, 3}}
+		table.Runs[i].Confusion = [][]float64{{4, 1}, {2, 3}}
 	}
 	contains(t, written(t, table, "html", Options{}), []string{"healthy", "ill"}, "Classes are numbered from 0")
 	contains(t, written(t, table, "json", Options{}), []string{`"classes": [ "healthy", "ill" ]`})

@@ -281,11 +281,11 @@ func (g *grid) scored() (all []Scored) {
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
 		for _, method := range listed(g.table.Methods) {
-			var sum [][]uint64
+			var sum [][]float64
 			for _, c := range g.runs(d, method) {
 				if sum == nil {
 					for range c.Confusion {
-						sum = append(sum, make([]uint64, len(c.Confusion)))
+						sum = append(sum, make([]float64, len(c.Confusion)))
 					}
 				}
 				if len(c.Confusion) != len(sum) {
@@ -307,8 +307,8 @@ func (g *grid) confused() (all []Confused) {
 }
 
 // scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
-func scoreFigures(scored []Scored, places map[string]int) (all []Picture) {
-	for _, p := range partsOf(scored, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
+func (s *Summary) scoreFigures(places map[string]int) (all []Picture) {
+	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
 		var names []string
 		var scores [][]float64
 		var methods []int
@@ -320,7 +320,7 @@ func scoreFigures(scored []Scored, places map[string]int) (all []Picture) {
 		all = append(all, Picture{
 			Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + p.text +
 				": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A " +
-				"predicted distribution counts by its expected number.",
+				"predicted distribution counts by its expected number." + s.weights(dataset),
 			Draw: func() (*figure.Figure, error) {
 				return figure.CumulativeScores(dataset+p.text, names, scores, figure.StylesOf(methods, false))
 			},
@@ -351,7 +351,7 @@ func (s *Summary) confusionFigures() (all []Picture) {
 		all = append(all, Picture{
 			Name: c.Dataset + "-confusion", Caption: fmt.Sprintf(
 				"Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all "+
-					"folds.%s", c.Dataset, c.Method, numbered),
+					"folds.%s%s", c.Dataset, c.Method, numbered, s.weights(c.Dataset)),
 			Draw: (&figure.Confusion{Title: c.Dataset + ": " + c.Method, Classes: names, Counts: c.Counts}).Figure,
 		})
 	}

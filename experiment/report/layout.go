@@ -33,7 +33,7 @@ func (s *Summary) layout() *document {
 	}
 	d.addFigures("Learning curves", learningFigures(s.Curves, places))
 	d.addFigures("Predictions", shownFigures(s.Shown, places))
-	d.addFigures("Cumulative scores", scoreFigures(s.Scores, places))
+	d.addFigures("Cumulative scores", s.scoreFigures(places))
 	d.addFigures("Confusion", s.confusionFigures())
 	d.addChoices(s.Choices)
 	d.addHyperparameters(s)
@@ -121,12 +121,14 @@ func (d *document) addMeasures(s *Summary) {
 		text += " Probabilities are clipped before they are compared (clip: " + s.Clip + ")."
 	}
 	d.add(heading("Measures"), paragraph(text))
+	weighted := s.weighted()
 	for m, name := range s.Measures {
 		measure, _ := measures.Find(name)
 		direction := "lower is better"
 		if measure.HigherIsBetter {
 			direction = "higher is better"
 		}
+		direction += weighted
 		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"},
 			lines: s.measureLines(m), label: name}
 		for _, set := range s.Datasets {

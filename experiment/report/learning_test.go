@@ -210,7 +210,8 @@ func TestOneColour(t *testing.T) {
 	for _, p := range slices.Concat(
 		learningFigures([]Learned{curve("one", "b"), curve("two", "a"), curve("two", "b"), curve("two", "c")}, places),
 		shownFigures([]Shown{{Dataset: "one", Methods: []string{"b"}, Tested: tested}}, places),
-		scoreFigures([]Scored{{Dataset: "one", Method: "b", Within: []number{0, 1}}}, places)) {
+		(&Summary{Drawn: Drawn{Scores: []Scored{{Dataset: "one", Method: "b", Within: []number{0, 1}}}}}).
+			scoreFigures(places)) {
 		f, err := p.Draw()
 		if err != nil {
 			t.Fatal(err)

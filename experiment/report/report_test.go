@@ -144,6 +144,30 @@ func TestClip(t *testing.T) {
 	}
 }
 
+// TestWeighted: captions say which datasets have weighted measures, in every format with captions, and other reports
+// have no word of it.
+func TestWeighted(t *testing.T) {
+	table := sample()
+	table.Datasets = slices.Clone(table.Datasets)
+	first := table.Datasets[0].Name
+	for weighted := range len(table.Datasets) + 1 {
+		if weighted > 0 {
+			table.Datasets[weighted-1].WeightedMeasures = true
+		}
+		for _, format := range []string{"table", "md", "latex", "html"} {
+			var b bytes.Buffer
+			if err := Write(&b, table, format, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			text, some := b.String(), weighted > 0 && weighted < len(table.Datasets)
+			if strings.Contains(text, "weighted by the weights of the samples") != (weighted > 0) ||
+				strings.Contains(text, "weights of the samples on "+first) != some {
+				t.Errorf("%d weighted datasets, %s:\n%s", weighted, format, text)
+			}
+		}
+	}
+}
+
 // TestByHand: figures, places and tests of a table small enough to work out.
 func TestByHand(t *testing.T) {
 	table := &result.Table{

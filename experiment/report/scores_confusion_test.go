@@ -21,7 +21,7 @@ func besides() *result.Table {
 				if d == 0 {
 					c.Scores = []float64{.25 * float64(row), .5 + .5*float64(fold)}
 				} else {
-					c.Confusion = [][]uint64{{4, 1}, {uint64(row), 5}}
+					c.Confusion = [][]float64{{4, 1}, {float64(row), 5}}
 				}
 				t.Runs = append(t.Runs, c)
 			}

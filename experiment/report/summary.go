@@ -41,6 +41,33 @@ type Summary struct {
 	hyperparameters []result.Hyperparameters // by algorithm, as Hyperparameters
 }
 
+// weighted says for captions which datasets have weighted measures.
+func (s *Summary) weighted() string {
+	var names []string
+	for _, set := range s.Datasets {
+		if set.WeightedMeasures {
+			names = append(names, set.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case len(s.Datasets):
+		return "; weighted by the weights of the samples"
+	}
+	return "; weighted by the weights of the samples on " + strings.Join(names, ", ")
+}
+
+// weights says for a caption about one dataset that its measures are weighted.
+func (s *Summary) weights(dataset string) string {
+	for _, set := range s.Datasets {
+		if set.Name == dataset && set.WeightedMeasures {
+			return " Samples count by their weights."
+		}
+	}
+	return ""
+}
+
 // Options say what is in a report.
 type Options struct {
 	NoTimes bool
@@ -271,10 +298,10 @@ type Scored struct {
 
 // Confused has the confusion matrix of a method on a dataset with classes: sums over folds.
 type Confused struct {
-	Dataset string     `json:"dataset"`
-	Method  string     `json:"method"`
-	Classes []string   `json:"classes,omitempty"` // names of the classes, if they have names
-	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
+	Dataset string      `json:"dataset"`
+	Method  string      `json:"method"`
+	Classes []string    `json:"classes,omitempty"` // names of the classes, if they have names
+	Counts  [][]float64 `json:"counts"`            // by true and by predicted class
 }
 
 // Shown are test samples of a dataset with what some methods of the table predict of them.

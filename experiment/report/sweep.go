@@ -221,9 +221,10 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 			" Diamonds are values printed in papers."
 	}
 	return Picture{
-		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
-		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, published, f.same()),
-		Draw:    lines.Figure,
+		Name: r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
+		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s%s", measure.Title, r.Dataset, f[0].setting, bars, published, f.same(),
+			of.weights(r.Dataset)),
+		Draw: lines.Figure,
 	}, true
 }
 

@@ -61,6 +61,8 @@ type Dataset struct {
 	Digest   string `json:"digest"`
 	// Mask says which degrees of the training samples runs do not see; empty: they see all.
 	Mask string `json:"mask,omitempty"`
+	// WeightedMeasures is true if measures are weighted by the weights of the samples.
+	WeightedMeasures bool `json:"weighted_measures,omitempty"`
 	// Divisions numbers, for each fold of each repeat (by repeat, then by fold), which division of the
 	// rows into tested and other ones it is: folds of one number test the same rows. Empty: each fold
 	// tests other rows than all others.
@@ -144,8 +146,9 @@ type Run struct {
 	// Scores are the cumulative scores of labels on a scale: the share of the test rows for which the predicted
 	// number, of a distribution the expected one, errs by at most 0, 1, 2 and so on.
 	Scores []float64 `json:"scores,omitempty"`
-	// Confusion counts the test rows by true and by predicted class, if the labels are at most MaxConfusion classes.
-	Confusion [][]uint64 `json:"confusion,omitempty"`
+	// Confusion has the number of test rows by true and by predicted class, or the sum of their weights, if the labels are
+	// at most MaxConfusion classes.
+	Confusion [][]float64 `json:"confusion,omitempty"`
 	// Curve is the learning curve, if the experiment records it.
 	Curve *Curve `json:"curve,omitempty"`
 	// Predictions has predictions for some test rows, if the experiment records them and the method predicts
@@ -257,7 +260,8 @@ func (t *Table) SameNotes() (list []string) {
 				"test samples keep their labels. Ranks count it like any other dataset.",
 				d.Name, d.Enhance))
 		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool {
-			return d.Digest != "" && b.Digest == d.Digest && b.Mask == d.Mask // the report lists the masks
+			return d.Digest != "" && b.Digest == d.Digest && b.Mask == d.Mask && // the report lists these
+				b.WeightedMeasures == d.WeightedMeasures
 		}); b >= 0 {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another "+
 				"kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))

@@ -17,7 +17,7 @@ func table() *Table {
 		Measures: []string{"kl", "cosine"},
 		Runs: []Run{
 			{State: Done, Values: []float64{.1, math.NaN()}, Mean: []float64{.2, .9}, Rows: 5, Seconds: 1.5, Digest: "cd",
-				Scores: []float64{.25, 1}, Confusion: [][]uint64{{3, 1}, {0, 1}}},
+				Scores: []float64{.25, 1}, Confusion: [][]float64{{3, 1}, {0, 1}}},
 			{Fold: 1, State: Failed, Error: "no methods"},
 			{Method: 1, State: Missing},
 			{Method: 1, Repeat: 2, State: Running},
@@ -62,9 +62,9 @@ func TestValidate(t *testing.T) {
 			h.Methods = append(h.Methods, h.Methods[0])
 		},
 		"score 1 is 1.5":      func(t *Table) { t.Runs[0].Scores[1] = 1.5 },
-		"line 1 has 1 fields": func(t *Table) { t.Runs[0].Confusion[1] = []uint64{2} },
+		"line 1 has 1 fields": func(t *Table) { t.Runs[0].Confusion[1] = []float64{2} },
 		"run 0: the confusion matrix has 21 classes, want at most 20: the table of the experiment is not valid": func(t *Table) {
-			t.Runs[0].Confusion = make([][]uint64, 21)
+			t.Runs[0].Confusion = make([][]float64, 21)
 		},
 		"dataset 0, counted from 0, has no name: the table of the experiment is not valid": func(t *Table) {
 			t.Datasets[0].Name = ""

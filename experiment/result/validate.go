@@ -135,6 +135,11 @@ func (c *Run) checkBeside() error {
 			return fmt.Errorf("the confusion matrix has %d classes, but its line %d has %d fields", len(c.Confusion),
 				i, len(line))
 		}
+		for j, v := range line {
+			if !(v >= 0 && v <= math.MaxFloat64) {
+				return fmt.Errorf("field %d of line %d of the confusion matrix is %v, want a finite number of at least 0", j, i, v)
+			}
+		}
 	}
 	return nil
 }

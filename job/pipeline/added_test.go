@@ -116,14 +116,14 @@ func TestAddedMeasures(t *testing.T) {
 func TestAddedOfFolds(t *testing.T) {
 	w := newWork(t, classes(t), dataset.Split{Seed: 5, Folds: 3})
 	o := w.run(t, w.job)
-	total := uint64(0)
+	total := 0.0
 	for _, row := range o.Added.Model.Classes.Confusion {
 		for _, n := range row {
 			total += n
 		}
 	}
 	if total != 240 {
-		t.Errorf("the matrix counts %d rows of 240", total)
+		t.Errorf("the matrix counts %v rows of 240", total)
 	}
 	accuracies := []float64{}
 	for _, f := range o.Folds {

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/enhance"
 )
@@ -231,7 +230,7 @@ func (t *evaluation) setMean(sums []float64) (err error) {
 		t.counts[i] = uint64(sums[i])
 	}
 	if weighsMean(t.manifest, t.plan) && sums[len(sums)-1] == 0 {
-		return errtext.Errorf(errtext.WrongData, "the weights of all training samples are zero, so nothing can be learned")
+		return algorithms.ErrNoWeights
 	}
 	if incomplete(t.job, t.manifest) {
 		t.mean, err = observedMean(sums, t.manifest)

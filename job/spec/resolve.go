@@ -28,12 +28,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// DefaultAlgorithm is the algorithm of a spec that names none.
-const DefaultAlgorithm = "ldlf"
-
-// Best is a second name of the ensemble with preset best: it trains the best algorithm by validation.
-const Best = ensemble.PresetBest
-
 // DefaultSeed is the seed of a spec that gives none: never the clock.
 const DefaultSeed = 1
 
@@ -57,7 +51,7 @@ type key struct {
 var common = []key{
 	{
 		param.Param{Name: "algorithm", Kind: param.KindWord, Doc: "algorithm to train", Default: DefaultAlgorithm,
-			Words: append(registry.Names(), Best)},
+			Words: choiceNames()},
 		func(s *protocol.Spec, value any) { s.Algorithm = value.(string) },
 	},
 	{
@@ -247,9 +241,7 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 	}
 	a, err := registry.Find(algorithm)
 	if err != nil {
-		names := append(registry.Names(), Best)
-		return nil, param.Errorf("algorithm", "algorithm %q is unknown%s; the algorithms are %s", algorithm,
-			param.Suggest(algorithm, names), strings.Join(names, ", "))
+		return Choice(algorithm) // which says what there is
 	}
 	return a, nil
 }
@@ -465,9 +457,6 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	}
 	return nil
 }
-
-// presetKey is the setting that selects among the defaults of an algorithm.
-const presetKey = "preset"
 
 // Settings lists resolved settings (Job.Params) in their order. It returns nil if params are not a JSON object.
 func Settings(params json.RawMessage) (all []param.Pair) {

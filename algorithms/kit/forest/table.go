@@ -1,11 +1,11 @@
 package forest
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -268,7 +268,7 @@ func (t *Table) weigh(c *Config, weighted bool) error {
 			t.weights[i] = sum
 		}
 		if sum == 0 {
-			return errors.New("forest: the weights of all training samples are zero")
+			return fmt.Errorf("forest: %w", algorithms.ErrNoWeights)
 		}
 	}
 	t.draws = c.draws(len(t.rows))

@@ -281,7 +281,10 @@ func (t *Training) Fold(r *round.Result) error {
 // evaluated takes the sums of an evaluation.
 func (t *Training) evaluated(sum []float64) error {
 	rows := sum[0]
-	if rows == 0 {
+	switch {
+	case rows == 0 && sum[2] > 0:
+		return algorithms.ErrNoWeights
+	case rows == 0:
 		return algorithms.ErrNoRows
 	}
 	before := t.iterations()

@@ -84,7 +84,7 @@ type Descent struct {
 	Before    uint64  // steps before the refit
 	Step      uint64  // steps done, since the refit began where there is one
 	Samples   uint64  // rows processed
-	Loss      float64 // mean loss of the last rows trained on
+	Loss      float64 // mean loss of the last rows trained on; noLoss: there were none of a weight above 0
 
 	key    num.Key // of the first Θ
 	shards int
@@ -98,13 +98,16 @@ type Descent struct {
 	}
 }
 
+// noLoss is the loss before the first rows.
+const noLoss = -1
+
 // NewDescent returns the descent of a job on a dataset, with the algorithm's own vectors beside
 // Θ, whose first values come from streams of the key. It has not started.
 func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own ...[]float32) *Descent {
 	d := &Descent{
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
 		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f),
-		Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
+		Plateau: Plateau{Best: math.Inf(1)}, Loss: noLoss,
 		key: key, shards: len(m.Shards), weighted: m.HasWeights,
 	}
 	for _, v := range own {
@@ -168,9 +171,21 @@ func (d *Descent) Resume() {
 	case d.validates():
 		d.Phase = PhaseValidation
 	case d.ended() || d.Plateau.over(&d.PlateauRule):
-		d.Phase = PhaseDone
+		d.finish()
 	default:
 		d.resume()
+	}
+}
+
+// finish goes on after the last step, and its validation if there is one.
+func (d *Descent) finish() {
+	switch best := d.Stopping.Best.Any && !d.Refitting; {
+	case best && d.ChoiceKind != "":
+		d.Phase = PhaseChoice
+	case best:
+		d.Chosen()
+	default:
+		d.Phase = PhaseDone
 	}
 }
 
@@ -182,19 +197,16 @@ func (d *Descent) validates() bool {
 
 // validated goes on after a validation.
 func (d *Descent) validated() {
-	switch {
-	case !d.ended() && !d.Stopping.Over() && !d.Plateau.over(&d.PlateauRule):
+	if !d.ended() && !d.Stopping.Over() && !d.Plateau.over(&d.PlateauRule) {
 		d.resume()
-	case d.ChoiceKind != "" && d.Stopping.Best.Any:
-		d.Phase = PhaseChoice
-	default:
-		d.Chosen()
+	} else {
+		d.finish()
 	}
 }
 
-// Chosen goes on after the last validation, and the round of a choice where there is one.
+// Chosen goes on after the last validation that found a best one, and the round of a choice where there is one.
 func (d *Descent) Chosen() {
-	if d.Refit && d.Stopping.Best.Any {
+	if d.Refit {
 		d.refit()
 		return
 	}
@@ -282,13 +294,17 @@ func (d *Descent) Fold(r *round.Result) error {
 }
 
 // foldStep takes the gradient step: the mean over the rows drawn and their terms of what the
-// units summed.
+// units summed. A step whose rows all have the weight 0 counts, but moves nothing.
 func (d *Descent) foldStep(sum *round.Partial) error {
 	rows := sum.F64[0]
+	if d.FreshMoments && d.Step%d.Interval == 0 {
+		d.Optimizer.Reset()
+	}
 	switch {
 	case rows == 0 && d.weighted:
-		return fmt.Errorf("all samples of the mini-batch of step %d have the weight 0: remove samples of weight 0 from the "+
-			"data, or increase batch_size", d.Step)
+		d.Step++
+		d.stepped()
+		return nil
 	case rows == 0:
 		return algorithms.ErrNoRows
 	}
@@ -314,9 +330,6 @@ func (d *Descent) foldStep(sum *round.Partial) error {
 
 // move takes the optimiser's step; it reports whether all of Θ is finite.
 func (d *Descent) move(sum *round.Partial, share float32) (finite bool) {
-	if d.FreshMoments && d.Step%d.Interval == 0 {
-		d.Optimizer.Reset()
-	}
 	if d.Idle != nil {
 		if idle := d.Idle(d.Step); idle != nil {
 			return d.Optimizer.MoveBut(idle, d.Theta(), d.Function, sum, share, &d.input, d.Step)
@@ -331,6 +344,9 @@ func (d *Descent) Trained() ([]Vector, error) {
 	switch {
 	case d.Phase != PhaseDone:
 		return nil, fmt.Errorf("there is no model yet: the job is at step %d of %d (%s)", d.Step, d.Steps, d.phaseName())
+	case d.weighted && d.Loss == noLoss && d.Flat == nil: // otherwise, the gradient may have been zero in all steps
+		return nil, fmt.Errorf("%w: all samples of all mini-batches have the weight 0; remove samples of weight 0 from the "+
+			"data, or increase batch_size", algorithms.ErrNoWeights)
 	case d.Stopping.Best.Any && !d.Refitting:
 		return d.Stopping.Best.Vectors, nil
 	}
@@ -369,7 +385,7 @@ func (d *Descent) occurs() bool {
 	case d.Phase == PhaseValidation:
 		return d.validates()
 	case d.Phase == PhaseChoice:
-		return d.ChoiceKind != "" && d.Stopping.Best.Any && d.validates()
+		return d.ChoiceKind != "" && d.Stopping.Best.Any && !d.Refitting
 	}
 	return true
 }
@@ -386,9 +402,9 @@ func (d *Descent) Progress() round.Progress {
 	best := &d.Stopping.Best
 	p := round.Progress{
 		Step: d.Before + d.Step, Steps: d.Before + d.limit(), BestStep: best.Step, Samples: d.Samples,
-		Loss: -1, Validation: max(0, d.Stopping.Loss), ValidatedAt: d.Stopping.At, Phase: d.phaseName(),
+		Loss: noLoss, Validation: max(0, d.Stopping.Loss), ValidatedAt: d.Stopping.At, Phase: d.phaseName(),
 	}
-	if d.Samples > 0 {
+	if d.Loss != noLoss {
 		p.Loss = max(0, d.Loss)
 	}
 	if best.Any {

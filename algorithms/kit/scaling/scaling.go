@@ -123,6 +123,7 @@ const slotLimit = 1 << 20
 type Fit struct {
 	kind             string
 	features, shards int
+	nothing          error // if no row counts
 
 	stage   uint8
 	column  uint64    // minmax: columns done
@@ -136,7 +137,10 @@ type Fit struct {
 
 // NewFit returns the fit of a kind of scaling to the features of a dataset.
 func NewFit(kind string, m *dataset.Manifest) *Fit {
-	f := &Fit{kind: kind, features: m.Features, shards: len(m.Shards), stage: stageDone}
+	f := &Fit{kind: kind, features: m.Features, shards: len(m.Shards), stage: stageDone, nothing: algorithms.ErrNoRows}
+	if m.HasWeights {
+		f.nothing = algorithms.ErrNoWeights
+	}
 	if kind != None {
 		f.values = make([]float64, 2*m.Features)
 	}
@@ -210,13 +214,14 @@ func MostSums(kind string, m *dataset.Manifest) int {
 	return 1 + m.Features
 }
 
-// Fold takes the sums of the round that Next described. The error is algorithms.ErrNoRows.
+// Fold takes the sums of the round that Next described. The error is algorithms.ErrNoRows
+// or ErrNoWeights.
 func (f *Fit) Fold(sum []float64) error {
 	if f.stage == stageExtremes {
 		return f.foldExtremes(sum)
 	}
 	if sum[0] == 0 {
-		return algorithms.ErrNoRows
+		return f.nothing
 	}
 	x := f.Values()
 	if f.stage == stageSums { // the shifts are the means
@@ -253,7 +258,7 @@ func (f *Fit) foldExtremes(sum []float64) error {
 		rows += n
 	}
 	if rows == 0 {
-		return algorithms.ErrNoRows
+		return f.nothing
 	}
 	for i := range to - from {
 		least, greatest := math.Inf(1), math.Inf(-1)

@@ -462,9 +462,9 @@ type Classes struct {
 	MeanJaccard Stat `json:"mean_jaccard"`
 	// LogLoss is the mean of -ln p of the true class, p at least MinPrediction.
 	LogLoss Stat `json:"log_loss"`
-	// Confusion counts rows by true and by predicted class; nil: more than MaxConfusion.
-	// Over folds it is the sum.
-	Confusion [][]uint64 `json:"confusion,omitempty"`
+	// Confusion has the number of rows by true and by predicted class, or the sum of their weights; nil: more than
+	// MaxConfusion. Over folds it is the sum.
+	Confusion [][]float64 `json:"confusion,omitempty"`
 }
 
 // classWidth is the number of sums of C classes: the log loss and its square, rows by true
@@ -522,21 +522,17 @@ func classesFrom(sums []float64, classes int) *Classes {
 		MeanRecall: Stat{recall / present, math.NaN()}, MeanJaccard: Stat{jaccard / present, math.NaN()},
 	}
 	for c := 0; c < len(matrix); c += classes {
-		row := make([]uint64, classes)
-		for i, v := range matrix[c : c+classes] {
-			row[i] = uint64(math.Floor(v + 0.5)) // of weighted rows
-		}
-		r.Confusion = append(r.Confusion, row)
+		r.Confusion = append(r.Confusion, slices.Clone(matrix[c:c+classes]))
 	}
 	return r
 }
 
 // confusionOverFolds returns the sum of the confusion matrices.
-func confusionOverFolds(folds []*Added) (sum [][]uint64) {
+func confusionOverFolds(folds []*Added) (sum [][]float64) {
 	for _, f := range folds {
 		for t, row := range f.Classes.Confusion {
 			if len(sum) == t {
-				sum = append(sum, make([]uint64, len(row)))
+				sum = append(sum, make([]float64, len(row)))
 			}
 			for p, n := range row {
 				if p < len(sum[t]) {
@@ -578,9 +574,11 @@ type OfNumber struct {
 
 // Observed are the errors of the degrees that are not missing.
 type Observed struct {
-	MAE     Stat   `json:"mae"`
-	Degrees uint64 `json:"degrees"` // that are not missing
-	Missing uint64 `json:"missing"` // degrees
+	MAE Stat `json:"mae"`
+	// Degrees and Missing are the numbers of degrees that are not missing and that are missing. A degree of a weighted
+	// row counts by the weight.
+	Degrees float64 `json:"degrees"`
+	Missing float64 `json:"missing"`
 }
 
 // observedWidth is the number of sums of observed degrees: missing ones, others, the absolute errors of these, and the
@@ -603,7 +601,7 @@ func addObserved(sums []float64, d, p []float32) {
 
 // observedFrom reads the sums of observed degrees.
 func observedFrom(sums []float64) *Observed {
-	return &Observed{MAE: StatOf(sums[1], sums[2], sums[3]), Degrees: uint64(sums[1]), Missing: uint64(sums[0])}
+	return &Observed{MAE: StatOf(sums[1], sums[2], sums[3]), Degrees: sums[1], Missing: sums[0]}
 }
 
 // errorWidth is the number of sums of one predicted number: errors, their squares, and rows

@@ -53,7 +53,7 @@ func TestClassesByHand(t *testing.T) {
 			t.Errorf("%s is %v, want %v", f.what, f.got, f.want)
 		}
 	}
-	if d := cmp.Diff([][]uint64{{1, 1, 0, 0}, {0, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 0, 0}}, c.Confusion); d != "" {
+	if d := cmp.Diff([][]float64{{1, 1, 0, 0}, {0, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 0, 0}}, c.Confusion); d != "" {
 		t.Error(d)
 	}
 }
@@ -152,14 +152,14 @@ func TestClassesAgainstTwin(t *testing.T) {
 		}
 		for i, row := range c.Confusion {
 			for j, have := range row {
-				want := uint64(0)
+				want := 0.0
 				for k := range n {
 					if truth[k] == i && chosen[k] == j {
 						want++
 					}
 				}
 				if have != want {
-					t.Errorf("confusion of %d with %d: %d, want %d", i, j, have, want)
+					t.Errorf("confusion of %d with %d: %v, want %v", i, j, have, want)
 				}
 			}
 		}
@@ -193,7 +193,7 @@ func TestAddedOverFolds(t *testing.T) {
 	if all.Classes.Accuracy != (Stat{.75, .25}) || all.Classes.MeanRecall.Mean != .75 {
 		t.Errorf("%+v", all.Classes)
 	}
-	if d := cmp.Diff([][]uint64{{2, 0}, {1, 1}}, all.Classes.Confusion); d != "" {
+	if d := cmp.Diff([][]float64{{2, 0}, {1, 1}}, all.Classes.Confusion); d != "" {
 		t.Error(d)
 	}
 	s := &Plan{Labels: 2, Type: dataset.LabelType{Scale: &dataset.Scale{True: dataset.TrueMode}}}

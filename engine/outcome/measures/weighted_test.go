@@ -59,3 +59,32 @@ func TestScaleOfWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestWeightedConfusion: a confusion matrix has the sums of weights as they are. If these are whole, its JSON has whole
+// numbers.
+func TestWeightedConfusion(t *testing.T) {
+	p := &measures.Plan{Labels: 2, Type: dataset.LabelType{Classes: true}}
+	for want, weights := range map[string][]float64{
+		"[[0.75,0.125],[0,1.5]]": {0.25, 1.5, 0.125, 0.5},
+		"[[3,40000000],[0,1]]":   {1, 1, 4e7, 2},
+	} {
+		r := &dataset.Rows{N: 4, Features: 1, Labels: 2, D: []float32{1, 0, 0, 1, 1, 0, 1, 0}, Weight: weights}
+		sums, one := make([]float64, p.Width()), make([]float64, p.Width())
+		for i, row := range [][]float32{{0.75, 0.25}, {0, 1}, {0.25, 0.75}, {1, 0}} {
+			p.AddWeighted(sums, one, r, i, row)
+		}
+		_, added := p.Read(sums)
+		text, err := json.Marshal(added.Classes.Confusion)
+		if err != nil || string(text) != want {
+			t.Errorf("the matrix is %s (%v), want %s", text, err, want)
+		}
+		both := measures.AddedOverFolds([]*measures.Added{added, added})
+		for i, line := range both.Classes.Confusion {
+			for j, v := range line {
+				if v != 2*added.Classes.Confusion[i][j] {
+					t.Errorf("over two equal folds, field %d of line %d is %v", j, i, v)
+				}
+			}
+		}
+	}
+}
