@@ -79,7 +79,7 @@ func OpenFolder(dir string) (_ *Folder, err error) {
 	return f, nil
 }
 
-// own refuses a folder with files of others and none of an experiment, and one that has a link in place of a file of an
+// own returns an error if a folder has files but none of an experiment, or a symbolic link in place of a file of an
 // experiment.
 func own(dir string) error {
 	entries, err := os.ReadDir(dir)

@@ -26,7 +26,7 @@ type recent struct {
 	bytes int // of all of them
 }
 
-// viewKey says which view it is, and who sees it.
+// viewKey identifies a view and its caller.
 type viewKey struct {
 	caller access.Caller // without From
 	path   string
@@ -50,7 +50,7 @@ type rendering struct {
 	host  string
 }
 
-// find returns a rendering that is still right, or nil.
+// find returns the rendering of a view if it is less than freshFor old and nothing was edited since, or nil.
 func (c *recent) find(key viewKey, edits uint64) *rendering {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	s.write(w, r, cmp.Or(f.Status, http.StatusOK), text, err)
 }
 
-// make makes a view, or returns one that was made just now for the same caller. After an error there is none.
+// make makes a view, or returns the rendering that was made for the same caller less than freshFor ago.
 func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
 	if s.Edits != nil {
 		if r := s.live.recent.find(keyOf(v.Request), s.Edits()); r != nil {
@@ -100,7 +100,7 @@ func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
 	return s.makeNow(v, build)
 }
 
-// makeNow makes a view, whatever was made before.
+// makeNow makes a view and keeps it for later visits.
 func (s *site) makeNow(v *visit, build viewFunc) (*rendering, error) {
 	r := &rendering{began: time.Now()}
 	if s.Edits != nil {

@@ -91,6 +91,6 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 	add(1, maxRecent, 0)
 	if len(c.made) != 1 {
-		t.Errorf("%d views beside a large one", len(c.made))
+		t.Errorf("%d views are kept with a large one", len(c.made))
 	}
 }

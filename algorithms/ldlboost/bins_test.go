@@ -99,7 +99,7 @@ func (w *slowBins) isolate() bool {
 	return true
 }
 
-// bins returns the bins.
+// bins returns the bins as the slow program makes them.
 func (w *slowBins) bins() (bins [][]value) {
 	w.alone = make(map[float32]bool)
 	if len(w.all) <= w.most {
@@ -140,8 +140,8 @@ func (w *slowBins) bins() (bins [][]value) {
 	return bins
 }
 
-// TestCutsOfAnyValues: the bins are those of the slow program. There are as many as may be. The heaviest value has its
-// own if it has more rows than a share, and a bin of several values has less than a share and its heaviest value.
+// TestCutsOfAnyValues: the bins equal the slow program's, and there are as many as allowed. The heaviest value has a bin
+// of its own if it has more rows than a share. A bin of several values has less than a share and its heaviest value.
 func TestCutsOfAnyValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []value

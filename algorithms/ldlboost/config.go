@@ -151,7 +151,7 @@ func (c *Config) fits(m *dataset.Manifest) error {
 }
 
 // width is how many sums a bin has: its rows, then G by label, then, with hessian diagonal, H by label. With hessian
-// bound, H is half of the weight: that of rows with weights is the last sum.
+// bound, H is half of the weight. If rows have weights, the last sum is their weight.
 func (c *Config) width(labels int, weighted bool) int {
 	switch {
 	case c.Hessian == hessianDiagonal:

@@ -39,8 +39,8 @@ func pack(words []int64, numbers []int32) {
 	}
 }
 
-// weigh sets words to the numbers of a row of so many units of weight: the first is not multiplied. A last word without
-// a number is the weight.
+// weigh multiplies the numbers of a row by its weight in units, and puts the products into words. The first number, the
+// count of the row, is not multiplied. If words is longer than numbers, the last word is the weight.
 func weigh(words []int64, numbers []int32, units int64) {
 	words[0], words[len(words)-1] = int64(numbers[0]), units
 	for i, x := range numbers[1:] {

@@ -13,7 +13,7 @@ type search struct {
 	diagonal    bool
 	leafRows    float64
 	l2, minGain float64
-	weight      int     // of sums, the one that is the weight of rows
+	weight      int     // index of the sum of the rows' weights
 	gradient    float64 // what a unit of G is
 	hessian     float64 // what a unit of H is, or of the weight
 	least       float64 // least H, in these units

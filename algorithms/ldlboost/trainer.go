@@ -74,8 +74,8 @@ func (t *trainer) starts() int {
 	return t.Starts()
 }
 
-// foldStart takes the sums of the first round. Degrees that are missing are as if they were the mean of the others of
-// their label.
+// foldStart takes the sums of the first round. A missing degree counts as the mean of the known degrees of its
+// label.
 func (t *trainer) foldStart(sums []float64) error {
 	degrees, weight := sums[1:1+t.manifest.Labels], sums[0]
 	if t.Weighted {

@@ -263,7 +263,7 @@ func TestScaleOfWeights(t *testing.T) {
 	}
 }
 
-// TestBatchesWithoutWeight: mini-batches of one sample, of which most have the weight 0. Such samples change nothing,
+// TestBatchesWithoutWeight: mini-batches have one sample, and most samples have the weight 0. They change nothing,
 // whatever their features and labels are, and the number of executors changes nothing either.
 func TestBatchesWithoutWeight(t *testing.T) {
 	for name, set := range map[string]param.Values{

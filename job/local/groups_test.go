@@ -16,7 +16,7 @@ import (
 )
 
 // people is a dataset with a planted leak: each person has features and a label distribution of their own, and nothing
-// connects the two. So whoever saw a sample of a person predicts the others well, and nobody predicts a new person.
+// connects the two. A model that has seen a sample of a person predicts the others well, and no model predicts a new person.
 type people struct {
 	persons, each int
 	grouped       bool // true if the dataset says which samples are of one person
@@ -43,7 +43,7 @@ func (p people) Scan(f func(*dataset.Row) error) error {
 	return nil
 }
 
-// built returns the dataset. Two of its folds are of persons, whom nobody saw.
+// built returns the dataset. Two of its folds have persons that the other folds lack.
 func (p people) built(t *testing.T) *Data {
 	t.Helper()
 	d := new(Data)
