@@ -16,7 +16,8 @@ import (
 )
 
 // people is a dataset with a planted leak: each person has features and a label distribution of their own, and nothing
-// connects the two. A model that has seen a sample of a person predicts the others well, and no model predicts a new person.
+// connects the two. A model that has seen a sample of a person predicts the others well, and no model predicts a new
+// person.
 type people struct {
 	persons, each int
 	grouped       bool // true if the dataset says which samples are of one person
