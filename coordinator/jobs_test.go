@@ -336,13 +336,14 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	// Beside the trees there are two rounds over all shards, means and measures, and a task
 	// for the predictions.
 	once := float64(trees + 2*len(d.Manifest.Shards) + 1)
-	if got := c.counter("coppice_tasks_dispatched_total"); got != once {
-		t.Errorf("%v units were dispatched, want %v", got, once)
+	first, lost := c.counter("coppice_tasks_dispatched_total"), c.counter("coppice_tasks_retried_total")
+	if first < once || first > once+lost { // a busy machine may lose an answer
+		t.Errorf("%v units were dispatched, and %v retried, want %v", first, lost, once)
 	}
 	c.startWorker("w1")
 	c.startWorker("w2")
 	c.watchTrees(s, trees/4, func() { c.stop("w1") }, want)
-	again, retried := c.counter("coppice_tasks_dispatched_total")-once, c.counter("coppice_tasks_retried_total")
+	again, retried := c.counter("coppice_tasks_dispatched_total")-first, c.counter("coppice_tasks_retried_total")-lost
 	if again > once+retried+2 {
 		t.Errorf("%v units were dispatched for a forest of %v, and %v retried: finished trees were grown again", again,
 			once, retried)
