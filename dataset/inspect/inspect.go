@@ -207,28 +207,28 @@ func inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 }
 
 type inspector struct {
-	info        dataset.Info
-	o           *importer.Options
-	features    *featurestats.Stats
-	labels      []featurestats.Column
-	single      featurestats.Column // the values of the only label, before they are divided by their sum
-	sums        SumSummary
-	rows        int      // with labels
-	summed      int      // rows in the range of sums
-	below       rowTally // rows with a negative label
-	empty       rowTally // rows whose labels are all 0
-	uneven      rowTally // rows whose labels do not sum to 1
-	turned      int      // images
-	read        int
-	missing     missingCount
-	nonFinite   nonFiniteValues
-	limit       float64          // distance from 1 of a sum that passes
-	singleLabel bool             // labels are made from one age or class
-	groups      *identity.Groups // nil: rows have no groups
-	groupsError error
-	rescaled    int   // rows whose labels sum to 1 within the tolerance only
-	beside      int   // rows with an exact number, interval, group or weight that an import refuses
-	firstBeside error // of the first of them
+	info         dataset.Info
+	o            *importer.Options
+	features     *featurestats.Stats
+	labels       []featurestats.Column
+	single       featurestats.Column // the values of the only label, before they are divided by their sum
+	sums         SumSummary
+	rows         int      // with labels
+	summed       int      // rows in the range of sums
+	below        rowTally // rows with a negative label
+	empty        rowTally // rows whose labels are all 0
+	uneven       rowTally // rows whose labels do not sum to 1
+	turned       int      // images
+	read         int
+	missing      missingCount
+	nonFinite    nonFiniteValues
+	limit        float64          // distance from 1 of a sum that passes
+	singleLabel  bool             // labels are made from one age or class
+	groups       *identity.Groups // nil: rows have no groups
+	groupsError  error
+	rescaled     int   // rows whose labels sum to 1 within the tolerance only
+	refused      int   // rows with an exact number, interval, group or weight that an import refuses
+	firstRefused error // of the first of them
 }
 
 func newInspector(info dataset.Info, o *importer.Options) *inspector {
@@ -261,8 +261,8 @@ func (s *inspector) add(r *dataset.Row) error {
 	} else {
 		s.addLabels(r)
 		if err := importer.CheckBeside(&s.info, r); err != nil {
-			if s.beside++; s.beside == 1 {
-				s.firstBeside = err
+			if s.refused++; s.refused == 1 {
+				s.firstRefused = err
 			}
 		} else if s.groups != nil && s.groupsError == nil {
 			s.groupsError = s.groups.Add(r)
@@ -456,9 +456,9 @@ func (s *inspector) faults() (lines []string) {
 				f.first, f.hint))
 		}
 	}
-	if s.beside > 0 {
+	if s.refused > 0 {
 		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v",
-			dataset.Counted(s.beside, "sample"), s.firstBeside))
+			dataset.Counted(s.refused, "sample"), s.firstRefused))
 	}
 	if n := s.nonFinite.count; n > 0 {
 		lines = append(lines, fmt.Sprintf("%v (%s)", s.nonFinite.first, dataset.Counted(n, "such value")))

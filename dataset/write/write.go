@@ -345,7 +345,7 @@ func WriteNPZ(w io.Writer, src dataset.Source, o importer.Options, how NPZOption
 		err = n.writeLabels()
 	}
 	if err == nil {
-		err = n.beside()
+		err = n.columnsOfSamples()
 	}
 	if err == nil {
 		err = n.names()
@@ -488,8 +488,8 @@ func (n *npzWriter) writeTexts(name string, value func(*dataset.Row, *importer.C
 	})
 }
 
-// beside writes the exact numbers, the intervals, the weights and the groups of samples.
-func (n *npzWriter) beside() (err error) {
+// columnsOfSamples writes the exact numbers, the intervals, the weights and the groups of samples.
+func (n *npzWriter) columnsOfSamples() (err error) {
 	if n.info.HasWeights {
 		err = n.doubles(weightColumn, func(r *dataset.Row) float64 { return r.Weight })
 	}

@@ -31,7 +31,7 @@ func Choices() []algorithms.Algorithm {
 	return all
 }
 
-// Choice returns the one of Choices of a name. The error is about the key algorithm.
+// Choice returns the algorithm of Choices that has a name. The error is about the key algorithm.
 func Choice(name string) (algorithms.Algorithm, error) {
 	for _, a := range Choices() {
 		if a.Name() == name {
