@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -56,10 +57,10 @@ func (r *request) decode(b []byte) error {
 
 // check refuses a request with nodes, columns or bins that there are not, or for other than so many numbers, given how
 // many a node has.
-func (r *request) check(b *binning, numbers, size int) error {
+func (r *request) check(b *binning.Bins, numbers, size int) error {
 	nodes := 1
 	for _, s := range r.splits {
-		if s.node >= nodes || s.column >= len(b.columns) || s.bin >= len(b.columns[s.column].cuts) {
+		if s.node >= nodes || s.column >= len(b.Columns) || s.bin >= len(b.Columns[s.column].Cuts) {
 			return fmt.Errorf("%w: no split of node %d, column %d, bin %d is possible", errRequest, s.node, s.column, s.bin)
 		}
 		nodes += 2

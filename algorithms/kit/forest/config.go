@@ -35,6 +35,9 @@ const (
 
 	stepExhaustive = "exhaustive"
 	stepAdaptive   = "adaptive"
+
+	splitExact     = "exact"
+	splitHistogram = "histogram"
 )
 
 // maxDepth bounds the depth of trees: a node's path fits a uint64.
@@ -52,6 +55,8 @@ type Config struct {
 	Step          string  // exhaustive or adaptive
 	Alpha         float64 // α of Eq. 5
 	Beta          float64 // β of Eq. 5
+	Split         string  // exact or histogram; structrf has exact
+	Bins          int     // of a feature, with histogram
 }
 
 // draws is the size of the sample of a tree on n training rows.
@@ -167,6 +172,8 @@ type Variant struct {
 	RowValue func(label []float32) float64
 	// NewLabeller makes the labeller of one grower.
 	NewLabeller func(seed uint64) Labeller
+	// Counted, if set, permits trees that are grown by histograms.
+	Counted *CountedParts
 	// OfTargets, if set, replaces Classes, RowValue and NewLabeller if the labels are targets in bounds; nil: the
 	// algorithm cannot learn targets.
 	OfTargets *TargetParts

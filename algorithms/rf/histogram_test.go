@@ -1,0 +1,297 @@
+package rf
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// fataler is a test of either kind.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// problem is a small dataset in float32, dense, row-major.
+type problem struct {
+	rows, features, labels int
+	x, d                   []float32
+}
+
+func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
+func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.labels] }
+
+// makeProblem draws columns of two values, of a few values, some negative, mostly zeros, of values that differ in their
+// last bits, and constant ones. Values of a column are at most 200.
+func makeProblem(seed uint64, rows, features, labels int) *problem {
+	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),
+		d: make([]float32, rows*labels)}
+	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
+	for i := range rows {
+		for j := range p.row(i) {
+			p.row(i)[j] = [...]func() float32{
+				func() float32 { return float32(s.Uint64n(2)) },
+				func() float32 { return float32(s.Uint64n(150)) - 70 },
+				func() float32 { return float32(max(5, s.Uint64n(9)) - 5) },
+				func() float32 { return 1 + float32(s.Uint64n(50))*0x1p-23 },
+				func() float32 { return 3 },
+				func() float32 { return -float32(max(4, s.Uint64n(7)) - 4) / 3 },
+			}[j%6]()
+		}
+		for c := range p.label(i) {
+			p.label(i)[c] = float32(s.Uint64n(3)) + 0.5
+			if p.row(i)[c%features] > 1 {
+				p.label(i)[c] += 2
+			}
+		}
+	}
+	return p
+}
+
+// data cuts the problem into shards of different sizes, in dense or sparse storage.
+func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: p.rows, Features: p.features, Labels: p.labels,
+		Sparse: sparse, Shards: make([]dataset.ShardRef, shards)}
+	for _, x := range p.x {
+		if x != 0 {
+			m.NonZeros++
+		}
+	}
+	roles, err := split.Assign(p.rows, nil)
+	if err != nil {
+		panic(err)
+	}
+	d := dataset.NewData(m, roles)
+	for i := range shards {
+		r := &dataset.Rows{Features: p.features, Labels: p.labels, Sparse: sparse}
+		if sparse {
+			r.Start = []uint32{0}
+		}
+		for row := p.rows - 1; row >= 0; row-- {
+			if (row*row+row/3)%shards != i {
+				continue
+			}
+			r.N++
+			r.Row = append(r.Row, uint32(row))
+			r.D = append(r.D, p.label(row)...)
+			if !sparse {
+				r.X = append(r.X, p.row(row)...)
+				continue
+			}
+			for j, v := range p.row(row) {
+				if v != 0 {
+					r.X, r.Index = append(r.X, v), append(r.Index, uint32(j))
+				}
+			}
+			r.Start = append(r.Start, uint32(len(r.X)))
+		}
+		d.SetShard(i, r)
+	}
+	return d
+}
+
+func jobOf(t fataler, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
+	t.Helper()
+	r, err := New().Resolve(set, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
+		Split: split}
+}
+
+func kernelOf(t fataler, j *round.Job, d *dataset.Data) round.Kernel {
+	t.Helper()
+	k, err := New().NewKernel(j, d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// train trains on some lanes and returns the trainer.
+func train(t fataler, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
+	t.Helper()
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := func(uint64, round.Trainer) error { return nil }
+	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(kernelOf(t, j, d), d, lanes, nil), none); err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func tensors(t fataler, tr algorithms.Trainer) []algorithms.Tensor {
+	t.Helper()
+	m, err := tr.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Tensors()
+}
+
+func digest(t fataler, tr algorithms.Trainer) string {
+	t.Helper()
+	return modelfile.Digest(Name, tensors(t, tr))
+}
+
+// TestExactTrees: if each value has a bin, trees by histograms are exact trees, bit for bit, if all rows are in each
+// tree: nodes, thresholds, gains, leaves, loss and gain evaluations.
+func TestExactTrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := makeProblem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(20, 400).Draw(t, "rows"),
+			rapid.IntRange(1, 13).Draw(t, "features"), rapid.IntRange(2, 6).Draw(t, "labels"))
+		set := param.Values{"trees": int64(rapid.IntRange(1, 11).Draw(t, "trees")), "bootstrap": false,
+			"min_samples": int64(rapid.IntRange(2, 20).Draw(t, "min samples")),
+			"max_depth":   int64(rapid.IntRange(1, 12).Draw(t, "depth")),
+			"features":    rapid.SampledFrom([]string{"all", "sqrt", "0.5"}).Draw(t, "features"),
+			"step":        rapid.SampledFrom([]string{"exhaustive", "adaptive"}).Draw(t, "step")}
+		split := dataset.Split{Seed: 3, TestFraction: 0.1}
+		exact := p.data(2, false, split)
+		want := train(t, jobOf(t, exact.Manifest, set, split), exact, 1)
+		set["split"], set["bins"] = "histogram", int64(256)
+		d := p.data(rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), rapid.Bool().Draw(t, "sparse"), split)
+		got := train(t, jobOf(t, d.Manifest, set, split), d, rapid.IntRange(1, 2).Draw(t, "lanes"))
+		if digest(t, got) != digest(t, want) {
+			a, b := tensors(t, got), tensors(t, want)
+			for i := range a {
+				t.Logf("%s: %v, want %v", a[i].Name, a[i], b[i])
+			}
+			t.Fatal("the trees differ")
+		}
+		if a, b := got.Counters()["gain_evaluations"], want.Counters()["gain_evaluations"]; a != b {
+			t.Fatalf("%d gain evaluations, want %d", a, b)
+		}
+		if a, b := got.Progress().Loss, want.Progress().Loss; a != b {
+			t.Fatalf("the loss is %v, want %v", a, b)
+		}
+	})
+}
+
+// TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others every
+// time, make the same forest, also where a worker dies and forgets everything, or the leader does, in the middle of a
+// tree; so do dense and sparse shards of any number.
+func TestWorkers(t *testing.T) {
+	p := makeProblem(4, 700, 11, 4)
+	split := dataset.Split{Seed: 1, TestFraction: 0.1}
+	for _, set := range []param.Values{
+		{"trees": int64(11), "min_samples": int64(5), "split": "histogram", "bins": int64(20)},
+		{"trees": int64(9), "min_samples": int64(2), "split": "histogram", "features": "sqrt"},
+	} {
+		j := jobOf(t, p.data(16, true, split).Manifest, set, split)
+		want := digest(t, train(t, j, p.data(1, false, split), 1))
+		for _, workers := range []int{1, 2, 5} {
+			got, most := distributed(t, j, p.data(16, workers == 2, split), workers)
+			if got != want || most < 8 {
+				t.Errorf("%v, %d workers, %d tasks: digest %s, want %s", set, workers, most, got, want)
+			}
+		}
+	}
+}
+
+// distributed trains with some workers, and returns the digest of the model and the greatest number of tasks of a round of
+// trees.
+func distributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (string, int) {
+	t.Helper()
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels := make([]round.Kernel, workers)
+	for i := range kernels {
+		kernels[i] = kernelOf(t, j, d)
+	}
+	most := 0
+	for n := 0; ; n++ {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			return digest(t, tr), most
+		}
+		if r.Kind != "bins" {
+			most = max(most, r.Tasks)
+		}
+		if n%3 == 1 {
+			kernels[n%workers] = kernelOf(t, j, d)
+		}
+		if n%2 == 1 {
+			state, err := tr.AppendState(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tr, err = New().NewTrainer(j, d.Manifest, state); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = tr.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tr.Fold(result(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// result computes a round, each task with the kernel of(task).
+func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
+	t.Helper()
+	var tree engine.Tree
+	if how := r.Reduce(); how != nil {
+		tree.Reset(r.Tasks, how.Shape)
+	}
+	res := new(round.Result)
+	for id := range r.Tasks {
+		k := of(id)
+		if r.Gather() != nil {
+			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Gathered = append(res.Gathered, part)
+			continue
+		}
+		p := tree.Partial()
+		if err := engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.PutTask(id, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Reduce() != nil {
+		res.Sum = tree.Root()
+	}
+	return res
+}
+
+// TestRefusedByHistograms: what histograms cannot learn from is refused by name.
+func TestRefusedByHistograms(t *testing.T) {
+	m := makeProblem(1, 100, 3, 2).data(1, false, dataset.Split{}).Manifest
+	m.HasWeights = true
+	targets := *m
+	targets.HasWeights, targets.LabelType.Bounds = false, []dataset.Bound{{}, {}}
+	for name, m := range map[string]*dataset.Manifest{"weights": m, "targets": &targets} {
+		_, err := New().Resolve(param.Values{"split": "histogram"}, m)
+		if wrong := (*param.Error)(nil); err == nil || !errors.As(err, &wrong) || wrong.Name != "split" {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if !slices.ContainsFunc(New().Params(), func(p param.Param) bool { return p.Name == "split" }) {
+		t.Error("the setting split is missing")
+	}
+}
