@@ -41,6 +41,7 @@ type growth struct {
 	layouts *layouts
 	search  *countedSearch
 	rowSize int64 // bytes of an encoded row, about
+	limits  growthLimits
 
 	trees       []growingTree
 	open, small []ask
@@ -48,16 +49,19 @@ type growth struct {
 	waiting     int64 // bytes of the rows of small, about
 }
 
-// How much a round asks for, about.
-const (
-	roundNumbers = 1 << 22 // counts of nodes
-	roundBytes   = 1 << 25 // rows of nodes
-	// heldNumbers bounds the counts that are kept to be subtracted from.
-	heldNumbers = 1 << 22
-	// smallShare is the ratio of the bytes of a node's rows to those of its counts up to which rows are asked for: the
-	// nodes below need counts, too.
-	smallShare = 4
-)
+// growthLimits say how much a round asks for, about. No tree depends on them.
+type growthLimits struct {
+	trees   int   // at work: workers keep the node of each row for each of them
+	numbers int   // counts of nodes
+	bytes   int64 // rows of nodes
+	held    int   // numbers that are kept to be subtracted from
+	// small is the ratio of the bytes of a node's rows to those of its counts up to which rows are asked for: the nodes
+	// below need counts, too.
+	small int64
+}
+
+// usualLimits are the limits of jobs.
+var usualLimits = growthLimits{trees: 8, numbers: 1 << 22, bytes: 1 << 25, held: 1 << 22, small: 4}
 
 // begin begins trees, of the numbers from first on.
 func (g *growth) begin(first, trees int) {
@@ -96,17 +100,17 @@ func (g *growth) sizeOf(a *ask) int {
 // isSmall reports whether the rows of a node are asked for.
 func (g *growth) isSmall(a ask) bool {
 	rows := int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize
-	return rows <= min(roundBytes, smallShare*8*int64(g.sizeOf(&a)))
+	return rows <= min(g.limits.bytes, g.limits.small*8*int64(g.sizeOf(&a)))
 }
 
 // next returns the nodes that the next round is about, and how many numbers their counts are, or 0 if their rows are
 // asked for.
 func (g *growth) next() (asks []ask, numbers int) {
-	if len(g.open) == 0 || g.waiting >= roundBytes {
+	if len(g.open) == 0 || g.waiting >= g.limits.bytes {
 		n, bytes := 0, int64(0)
 		for n < len(g.small) {
 			a := &g.small[len(g.small)-1-n]
-			if bytes += int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize; n > 0 && bytes > roundBytes {
+			if bytes += int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize; n > 0 && bytes > g.limits.bytes {
 				break
 			}
 			n++
@@ -116,7 +120,7 @@ func (g *growth) next() (asks []ask, numbers int) {
 	n := 0
 	for n < len(g.open) {
 		size := g.sizeOf(&g.open[len(g.open)-1-n])
-		if n > 0 && numbers+size > roundNumbers {
+		if n > 0 && numbers+size > g.limits.numbers {
 			break
 		}
 		numbers, n = numbers+size, n+1
@@ -189,7 +193,7 @@ func (g *growth) examine(tree, node int, counts []float64, l *layout) {
 			children = append(children, a)
 		}
 	}
-	if n := len(counts); len(children) == 2 && g.layouts.sampler.everyFeature && g.held+n <= heldNumbers {
+	if n := len(counts); len(children) == 2 && g.layouts.sampler.everyFeature && g.held+n <= g.limits.held {
 		if t.nodes[left+1].copies < t.nodes[left].copies {
 			children[0] = children[1]
 		}

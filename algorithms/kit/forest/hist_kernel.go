@@ -278,7 +278,7 @@ func (k *countedKernel) Gather(_ context.Context, u round.Task, d *dataset.Data,
 // countedKept estimates the memory of what a kernel keeps of all samples: their bins, classes, numbers, and of each tree
 // at work their copies and rows.
 func countedKept(c *Config, m *dataset.Manifest) int64 {
-	trees := int64(min(c.Trees, treesAtWork))
+	trees := int64(min(c.Trees, usualLimits.trees))
 	return binning.CodesBytes(m) + int64(m.Rows)*(8+8+5*trees)
 }
 

@@ -35,9 +35,6 @@ type CountedParts struct {
 	Leaf func(dst []float32, counts []uint32, copies int) float64
 }
 
-// treesAtWork is how many trees are grown at a time, at most: workers keep the node of each row for each of them.
-const treesAtWork = 8
-
 // countedTrainer implements round.Trainer: it grows trees by the counts of their nodes' bins, which rounds sum over all
 // shards.
 type countedTrainer struct {
@@ -60,7 +57,8 @@ func newCountedTrainer(v Variant, c *Config, m *dataset.Manifest, seed uint64) *
 	classes := v.Classes(m.Labels)
 	return &countedTrainer{
 		variant: v, cfg: c, manifest: m, key: num.NewKey(seed, v.Name+"/features"),
-		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c, classes)},
+		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c, classes),
+			limits: usualLimits},
 	}
 }
 
@@ -81,7 +79,7 @@ func (t *countedTrainer) setEdges(e *edges) {
 // begin begins the next trees.
 func (t *countedTrainer) begin() {
 	size := t.growth.layouts.size(&t.growth.layouts.all)
-	t.growth.begin(len(t.trees), min(t.cfg.Trees-len(t.trees), treesAtWork, max(1, roundNumbers/size)))
+	t.growth.begin(len(t.trees), min(t.cfg.Trees-len(t.trees), t.growth.limits.trees, max(1, t.growth.limits.numbers/size)))
 }
 
 // tasks is the number of tasks of a round. No tree depends on it. All tasks of a round of roots together send at most
@@ -235,12 +233,12 @@ func (t *countedTrainer) State(l *fields.List) {
 func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footprint {
 	f := memory(c, m)
 	size := c.countsAtMost(m, classes)
-	trees := int64(min(c.Trees, treesAtWork))
+	trees := int64(min(c.Trees, usualLimits.trees))
 	nodes := 2 * min(int64(m.Rows), max(1, int64(m.Rows)/int64(max(1, c.MinSamples)))) * trees
 	work := nodes*int64(96+16*classes) + trees*int64(8*classes+256)
-	held := min(nodes+1, heldNumbers/size+1) * size
-	partial := max(size, min(roundNumbers, nodes*size))
+	held := min(nodes+1, int64(usualLimits.held)/size+1) * size
+	partial := max(size, min(int64(usualLimits.numbers), nodes*size))
 	bins := 16*binning.AtMost(m, c.Bins) + 32*int64(m.Features)
 	return algorithms.Footprint{State: f.State + 2*work + 8*held + bins + 64, Model: f.Model, Node: 8 * partial,
-		Nodes: int64(len(m.Shards)), Working: max(binning.ValuesBytes(m), 8*size+min(4*roundBytes, int64(m.Rows)*16))}
+		Nodes: int64(len(m.Shards)), Working: max(binning.ValuesBytes(m), 8*size+min(4*usualLimits.bytes, int64(m.Rows)*16))}
 }

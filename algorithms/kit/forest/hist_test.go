@@ -1,4 +1,4 @@
-package rf
+package forest
 
 import (
 	"context"
@@ -17,25 +17,48 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// fataler is a test of either kind.
-type fataler interface {
-	Helper()
-	Fatal(args ...any)
+// oneHot is a variant whose classes are the labels of the highest degree, and whose leaves have their shares.
+var oneHot = Variant{
+	Name: "counted", Auto: small, Classes: func(labels int) int { return max(2, labels) },
+	NewLabeller: func(uint64) Labeller { return new(oneHotLabeller) },
+	Counted:     &CountedParts{Class: greatest, Leaf: sharesOf},
+	OfTargets:   new(TargetParts),
 }
 
-// problem is a small dataset in float32, dense, row-major.
-type problem struct {
+func greatest(label []float32) uint32 { return uint32(slices.Index(label, slices.Max(label))) }
+
+func sharesOf(dst []float32, counts []uint32, copies int) (loss float64) {
+	for c := range dst {
+		dst[c] = float32(float64(counts[c]) / float64(copies))
+		loss += float64(counts[c]) * float64(counts[c]) / 3
+	}
+	return loss
+}
+
+type oneHotLabeller struct{ argmaxLabeller }
+
+// Leaf implements Labeller.
+func (oneHotLabeller) Leaf(dst []float32, s *BootstrapSample, n *Node) float64 {
+	counts := make([]uint32, s.Width)
+	for _, row := range n.Rows {
+		counts[greatest(s.Label(row))] += s.Weight[row]
+	}
+	return sharesOf(dst, counts, n.Copies)
+}
+
+// countedProblem is a small dataset in float32, dense, row-major.
+type countedProblem struct {
 	rows, features, labels int
 	x, d                   []float32
 }
 
-func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
-func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.labels] }
+func (p *countedProblem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
+func (p *countedProblem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.labels] }
 
-// makeProblem draws columns of two values, of a few values, some negative, mostly zeros, of values that differ in their
+// makeCountedProblem draws columns of two values, of a few values, some negative, mostly zeros, of values that differ in their
 // last bits, and constant ones. Values of a column are at most 200.
-func makeProblem(seed uint64, rows, features, labels int) *problem {
-	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),
+func makeCountedProblem(seed uint64, rows, features, labels int) *countedProblem {
+	p := &countedProblem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),
 		d: make([]float32, rows*labels)}
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	for i := range rows {
@@ -46,7 +69,7 @@ func makeProblem(seed uint64, rows, features, labels int) *problem {
 				func() float32 { return float32(max(5, s.Uint64n(9)) - 5) },
 				func() float32 { return 1 + float32(s.Uint64n(50))*0x1p-23 },
 				func() float32 { return 3 },
-				func() float32 { return -float32(max(4, s.Uint64n(7)) - 4) / 3 },
+				func() float32 { return -float32(max(4, s.Uint64n(7))-4) / 3 },
 			}[j%6]()
 		}
 		for c := range p.label(i) {
@@ -59,8 +82,8 @@ func makeProblem(seed uint64, rows, features, labels int) *problem {
 	return p
 }
 
-// data cuts the problem into shards of different sizes, in dense or sparse storage.
-func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
+// data cuts the countedProblem into shards of different sizes, in dense or sparse storage.
+func (p *countedProblem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
 	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: p.rows, Features: p.features, Labels: p.labels,
 		Sparse: sparse, Shards: make([]dataset.ShardRef, shards)}
 	for _, x := range p.x {
@@ -101,72 +124,86 @@ func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Da
 	return d
 }
 
-func jobOf(t fataler, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
+func countedJob(t fataler, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
 	t.Helper()
-	r, err := New().Resolve(set, m)
+	r, err := oneHot.New().Resolve(set, m)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
-	return &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
+	return &round.Job{Algorithm: "counted", Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
 		Split: split}
 }
 
-func kernelOf(t fataler, j *round.Job, d *dataset.Data) round.Kernel {
+func countedKernelOf(t fataler, j *round.Job, d *dataset.Data) round.Kernel {
 	t.Helper()
-	k, err := New().NewKernel(j, d.Manifest)
+	k, err := oneHot.New().NewKernel(j, d.Manifest)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return k
 }
 
-// train trains on some lanes and returns the trainer.
-func train(t fataler, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
+// testedLimits are limits under which small jobs have many rounds of each kind.
+var testedLimits = growthLimits{trees: 3, numbers: 9000, bytes: 4000, held: 9000, small: 0}
+
+func countedTrainerOf(t fataler, j *round.Job, m *dataset.Manifest, state []byte) algorithms.Trainer {
 	t.Helper()
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	limits := usualLimits
+	defer func() { usualLimits = limits }()
+	usualLimits = testedLimits
+	tr, err := oneHot.New().NewTrainer(j, m, state)
 	if err != nil {
-		t.Fatal(err)
-	}
-	none := func(uint64, round.Trainer) error { return nil }
-	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(kernelOf(t, j, d), d, lanes, nil), none); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return tr
 }
 
-func tensors(t fataler, tr algorithms.Trainer) []algorithms.Tensor {
+// growCounted trains on some lanes and returns the trainer.
+func growCounted(t fataler, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
+	t.Helper()
+	tr := countedTrainerOf(t, j, d.Manifest, nil)
+	none := func(uint64, round.Trainer) error { return nil }
+	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(countedKernelOf(t, j, d), d, lanes, nil), none); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return tr
+}
+
+func countedTensors(t fataler, tr algorithms.Trainer) []algorithms.Tensor {
 	t.Helper()
 	m, err := tr.Model()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return m.Tensors()
 }
 
-func digest(t fataler, tr algorithms.Trainer) string {
+func countedDigest(t fataler, tr algorithms.Trainer) string {
 	t.Helper()
-	return modelfile.Digest(Name, tensors(t, tr))
+	return modelfile.Digest("counted", countedTensors(t, tr))
 }
 
 // TestExactTrees: if each value has a bin, trees by histograms are exact trees, bit for bit, if all rows are in each
 // tree: nodes, thresholds, gains, leaves, loss and gain evaluations.
 func TestExactTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := makeProblem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(20, 400).Draw(t, "rows"),
+		p := makeCountedProblem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(30, 400).Draw(t, "rows"),
 			rapid.IntRange(1, 13).Draw(t, "features"), rapid.IntRange(2, 6).Draw(t, "labels"))
 		set := param.Values{"trees": int64(rapid.IntRange(1, 11).Draw(t, "trees")), "bootstrap": false,
 			"min_samples": int64(rapid.IntRange(2, 20).Draw(t, "min samples")),
 			"max_depth":   int64(rapid.IntRange(1, 12).Draw(t, "depth")),
 			"features":    rapid.SampledFrom([]string{"all", "sqrt", "0.5"}).Draw(t, "features"),
 			"step":        rapid.SampledFrom([]string{"exhaustive", "adaptive"}).Draw(t, "step")}
+		testedLimits.small = rapid.SampledFrom([]int64{0, 1, 4}).Draw(t, "small")
+		testedLimits.held = rapid.SampledFrom([]int{0, 9000}).Draw(t, "held")
 		split := dataset.Split{Seed: 3, TestFraction: 0.1}
 		exact := p.data(2, false, split)
-		want := train(t, jobOf(t, exact.Manifest, set, split), exact, 1)
+		want := growCounted(t, countedJob(t, exact.Manifest, set, split), exact, 1)
 		set["split"], set["bins"] = "histogram", int64(256)
 		d := p.data(rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), rapid.Bool().Draw(t, "sparse"), split)
-		got := train(t, jobOf(t, d.Manifest, set, split), d, rapid.IntRange(1, 2).Draw(t, "lanes"))
-		if digest(t, got) != digest(t, want) {
-			a, b := tensors(t, got), tensors(t, want)
+		got := growCounted(t, countedJob(t, d.Manifest, set, split), d, rapid.IntRange(1, 2).Draw(t, "lanes"))
+		if countedDigest(t, got) != countedDigest(t, want) {
+			a, b := countedTensors(t, got), countedTensors(t, want)
 			for i := range a {
 				t.Logf("%s: %v, want %v", a[i].Name, a[i], b[i])
 			}
@@ -184,35 +221,32 @@ func TestExactTrees(t *testing.T) {
 // TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others every
 // time, make the same forest, also where a worker dies and forgets everything, or the leader does, in the middle of a
 // tree; so do dense and sparse shards of any number.
-func TestWorkers(t *testing.T) {
-	p := makeProblem(4, 700, 11, 4)
+func TestCountedWorkers(t *testing.T) {
+	p := makeCountedProblem(4, 700, 11, 4)
 	split := dataset.Split{Seed: 1, TestFraction: 0.1}
 	for _, set := range []param.Values{
 		{"trees": int64(11), "min_samples": int64(5), "split": "histogram", "bins": int64(20)},
 		{"trees": int64(9), "min_samples": int64(2), "split": "histogram", "features": "sqrt"},
 	} {
-		j := jobOf(t, p.data(16, true, split).Manifest, set, split)
-		want := digest(t, train(t, j, p.data(1, false, split), 1))
+		j := countedJob(t, p.data(16, true, split).Manifest, set, split)
+		want := countedDigest(t, growCounted(t, j, p.data(1, false, split), 1))
 		for _, workers := range []int{1, 2, 5} {
-			got, most := distributed(t, j, p.data(16, workers == 2, split), workers)
+			got, most := growDistributed(t, j, p.data(16, workers == 2, split), workers)
 			if got != want || most < 8 {
-				t.Errorf("%v, %d workers, %d tasks: digest %s, want %s", set, workers, most, got, want)
+				t.Errorf("%v, %d workers, %d tasks: countedDigest %s, want %s", set, workers, most, got, want)
 			}
 		}
 	}
 }
 
-// distributed trains with some workers, and returns the digest of the model and the greatest number of tasks of a round of
+// growDistributed trains with some workers, and returns the countedDigest of the model and the greatest number of tasks of a round of
 // trees.
-func distributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (string, int) {
+func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (string, int) {
 	t.Helper()
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := countedTrainerOf(t, j, d.Manifest, nil)
 	kernels := make([]round.Kernel, workers)
 	for i := range kernels {
-		kernels[i] = kernelOf(t, j, d)
+		kernels[i] = countedKernelOf(t, j, d)
 	}
 	most := 0
 	for n := 0; ; n++ {
@@ -221,34 +255,32 @@ func distributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (stri
 			t.Fatal(err)
 		}
 		if r == nil {
-			return digest(t, tr), most
+			return countedDigest(t, tr), most
 		}
 		if r.Kind != "bins" {
 			most = max(most, r.Tasks)
 		}
 		if n%3 == 1 {
-			kernels[n%workers] = kernelOf(t, j, d)
+			kernels[n%workers] = countedKernelOf(t, j, d)
 		}
 		if n%2 == 1 {
 			state, err := tr.AppendState(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tr, err = New().NewTrainer(j, d.Manifest, state); err != nil {
-				t.Fatal(err)
-			}
+			tr = countedTrainerOf(t, j, d.Manifest, state)
 			if r, err = tr.Next(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := tr.Fold(result(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
+		if err := tr.Fold(countedResult(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// result computes a round, each task with the kernel of(task).
-func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
+// countedResult computes a round, each task with the kernel of(task).
+func countedResult(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
 	if how := r.Reduce(); how != nil {
@@ -281,17 +313,17 @@ func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) rou
 
 // TestRefusedByHistograms: what histograms cannot learn from is refused by name.
 func TestRefusedByHistograms(t *testing.T) {
-	m := makeProblem(1, 100, 3, 2).data(1, false, dataset.Split{}).Manifest
+	m := makeCountedProblem(1, 100, 3, 2).data(1, false, dataset.Split{}).Manifest
 	m.HasWeights = true
 	targets := *m
-	targets.HasWeights, targets.LabelType.Bounds = false, []dataset.Bound{{}, {}}
+	targets.HasWeights, targets.LabelType.Bounds = false, new(dataset.Bounds)
 	for name, m := range map[string]*dataset.Manifest{"weights": m, "targets": &targets} {
-		_, err := New().Resolve(param.Values{"split": "histogram"}, m)
+		_, err := oneHot.New().Resolve(param.Values{"split": "histogram"}, m)
 		if wrong := (*param.Error)(nil); err == nil || !errors.As(err, &wrong) || wrong.Name != "split" {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	if !slices.ContainsFunc(New().Params(), func(p param.Param) bool { return p.Name == "split" }) {
+	if !slices.ContainsFunc(oneHot.New().Params(), func(p param.Param) bool { return p.Name == "split" }) {
 		t.Error("the setting split is missing")
 	}
 }
