@@ -94,6 +94,7 @@ var (
 	_ round.GatherKernel   = (*countedKernel)(nil)
 	_ round.MemoryReleaser = (*countedKernel)(nil)
 	_ round.Demanding      = (*countedKernel)(nil)
+	_ RootExaminer         = (*countedKernel)(nil)
 )
 
 // countedKernel computes the rounds of countedTrainer. It is safe for concurrent use.
@@ -141,6 +142,11 @@ func (k *countedKernel) NewScratch() any { return new(countedScratch) }
 // Demand implements round.Demanding.
 func (k *countedKernel) Demand() (bytes int64, what string) {
 	return k.needs, "bins and nodes of all samples; fewer bins need less"
+}
+
+// ExamineRoot implements RootExaminer.
+func (k *countedKernel) ExamineRoot(*dataset.Data) (*RootGains, error) {
+	return nil, errors.New("a root that is divided by histograms cannot be examined: use split exact")
 }
 
 // ReleaseMemory implements round.MemoryReleaser. A later task makes everything again.

@@ -35,8 +35,13 @@ func (v Variant) New() algorithms.Algorithm {
 			if j.Config.Split == splitHistogram {
 				return newCountedKernel(v, j.Config, j.Manifest, j.Seed), nil
 			}
-			return &kernel{variant: v.on(j.Manifest), cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features,
-				labels: j.Manifest.Labels}, nil
+			k := &kernel{variant: v.on(j.Manifest), cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features,
+				labels: j.Manifest.Labels}
+			counted := *j.Config
+			if counted.Split = splitHistogram; v.Counted != nil && j.Folds == 0 && v.fits(&counted, j.Manifest) == nil {
+				k.otherwise = "with --set split=histogram, no worker needs the whole dataset"
+			}
+			return k, nil
 		},
 		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint {
