@@ -1,10 +1,15 @@
 package binning
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
 // cutsOf returns what is half way between the bins of values.
@@ -181,5 +186,27 @@ func TestCutsOfAnyValues(t *testing.T) {
 				t.Fatalf("%d bins of %v: the bin %v has %d rows, a share is %v", w.most, all, bin, own, w.share())
 			}
 		}
+	})
+}
+
+// FuzzMake: no bytes make Make panic or take memory out of proportion. Gaps of what it accepts ascend.
+func FuzzMake(f *testing.F) {
+	good := []byte{3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 128, 63, 2, 0, 0, 0, 0, 0, 0, 0}
+	f.Add(good)
+	f.Add(good[:len(good)-1])
+	f.Add(bytes.Repeat([]byte{0xff}, 24))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		allocs.AtMost(t, 64*len(b)+64<<10, "the bins of two features", func() {
+			err := Make([][]byte{b}, 2, 4, func(feature uint32, _ bool, gaps []Gap) {
+				for i, g := range gaps {
+					if feature > 1 || len(gaps) > 3 || !(g.Lower < g.Upper) || i > 0 && g.Lower < gaps[i-1].Upper {
+						t.Fatalf("feature %d has the gaps %v", feature, gaps)
+					}
+				}
+			})
+			if err != nil && !errors.Is(err, ErrBins) && !errors.Is(err, algorithms.ErrNoRows) {
+				t.Fatalf("error %v", err)
+			}
+		})
 	})
 }

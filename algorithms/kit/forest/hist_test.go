@@ -223,6 +223,7 @@ func TestExactTrees(t *testing.T) {
 // tree; so do dense and sparse shards of any number.
 func TestCountedWorkers(t *testing.T) {
 	p := makeCountedProblem(4, 700, 11, 4)
+	testedLimits.small, testedLimits.held = 1, 9000
 	split := dataset.Split{Seed: 1, TestFraction: 0.1}
 	for _, set := range []param.Values{
 		{"trees": int64(11), "min_samples": int64(5), "split": "histogram", "bins": int64(20)},
@@ -248,16 +249,19 @@ func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (
 	for i := range kernels {
 		kernels[i] = countedKernelOf(t, j, d)
 	}
-	most := 0
+	most, kinds := 0, make(map[string]int)
 	for n := 0; ; n++ {
 		r, err := tr.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r == nil {
+			if kinds["bins"] != 1 || kinds["histogram"] < 9 || kinds["samples"] < 9 {
+				t.Errorf("the rounds are %v: one of the others is missing", kinds)
+			}
 			return countedDigest(t, tr), most
 		}
-		if r.Kind != "bins" {
+		if kinds[r.Kind]++; r.Kind != "bins" {
 			most = max(most, r.Tasks)
 		}
 		if n%3 == 1 {
@@ -325,5 +329,89 @@ func TestRefusedByHistograms(t *testing.T) {
 	}
 	if !slices.ContainsFunc(oneHot.New().Params(), func(p param.Param) bool { return p.Name == "split" }) {
 		t.Error("the setting split is missing")
+	}
+}
+
+// TestDamagedNodes: a kernel refuses requests for nodes that are none, or for other numbers than the task has.
+func TestDamagedNodes(t *testing.T) {
+	p := makeCountedProblem(7, 200, 5, 3)
+	testedLimits.small = 0
+	j := countedJob(t, p.data(2, false, dataset.Split{}).Manifest, param.Values{"trees": int64(1), "split": "histogram"},
+		dataset.Split{})
+	d := p.data(2, false, dataset.Split{})
+	tr := countedTrainerOf(t, j, d.Manifest, nil)
+	k := countedKernelOf(t, j, d)
+	for range 2 {
+		r, err := tr.Next()
+		if err == nil {
+			err = tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k }))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := tr.Next()
+	if err != nil || r.Kind != "histogram" {
+		t.Fatal(r, err)
+	}
+	good := r.Vars[1].Data
+	for name, b := range map[string][]byte{
+		"none": nil, "cut": good[:len(good)-1], "no node": good[:8], "a word": good[:12],
+		"another tree": num.BytesU32([]uint32{0, 1, 1, 0}), "deep": num.BytesU32([]uint32{0, 1, 0, 61}),
+		"column": num.BytesU32([]uint32{0, 1, 0, 1, 99, 0}), "bin": num.BytesU32([]uint32{0, 1, 0, 1, 0, 600}),
+		"two nodes": num.BytesU32([]uint32{0, 1, 0, 0, 0, 0, 0, 0, 0, 0}),
+	} {
+		vars := slices.Clone(r.Vars)
+		vars[1].Data = b
+		var tree engine.Tree
+		tree.Reset(r.Tasks, r.Reduce().Shape)
+		err := engine.RunTask(tree.Partial(), k, r.Task(0), d, vars, engine.NewDerivedCache(0), k.NewScratch())
+		if !errors.Is(err, errNodes) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	countedResult(t, r, d, func(int) round.Kernel { return k })
+}
+
+// TestDamagedRows: what tasks tell of the rows of a node is checked.
+func TestDamagedRows(t *testing.T) {
+	p := makeCountedProblem(8, 90, 9, 3)
+	testedLimits.small = 1 << 20
+	set := param.Values{"trees": int64(1), "split": "histogram", "min_samples": int64(2)}
+	d := p.data(2, true, dataset.Split{})
+	j := countedJob(t, d.Manifest, set, dataset.Split{})
+	tr := countedTrainerOf(t, j, d.Manifest, nil)
+	k := countedKernelOf(t, j, d)
+	r, err := tr.Next()
+	for ; err == nil && r.Kind != "samples"; r, err = tr.Next() {
+		if err := tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k })); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := countedResult(t, r, d, func(int) round.Kernel { return k }).Gathered
+	change := func(at int, by byte) [][]byte {
+		b := slices.Clone(good[0])
+		b[at] += by
+		return [][]byte{b, good[1]}
+	}
+	for name, parts := range map[string][][]byte{
+		"one part": good[:1], "cut": {good[0][:len(good[0])-1], good[1]}, "class": change(4, 3), "copies": change(8, 1),
+		"more": {append(slices.Clone(good[0]), 0), good[1]}, "number": change(0, 1), "list": change(11, 1),
+		"bin": change(4+rowHead, 255),
+	} {
+		state, err := tr.AppendState(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := countedTrainerOf(t, j, d.Manifest, state)
+		if err := other.Fold(&round.Result{Gathered: parts}); !errors.Is(err, errRows) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if err := tr.Fold(&round.Result{Gathered: good}); err != nil {
+		t.Error(err)
 	}
 }
