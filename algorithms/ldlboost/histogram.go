@@ -123,12 +123,12 @@ func (a *adder) addBlock(rows []uint32, p *part, b *binning.Bins, l *layout) {
 				a.addColumn(chunk, own, p.codes.Dense[c.At:], b.Dense, l.first[i], l.words)
 			}
 		}
-		if len(p.codes.List) == 0 {
+		if len(p.codes.Listed) == 0 {
 			continue
 		}
 		for i, row := range chunk {
 			words := own[i*l.words:][:l.words]
-			for _, bin := range p.codes.List[p.codes.Start[row]:p.codes.Start[row+1]] {
+			for _, bin := range p.codes.Listed[p.codes.Start[row]:p.codes.Start[row+1]] {
 				if to := a.to[bin]; to >= 0 {
 					addWords(a.block[int(to)*l.words:], words)
 				}

@@ -166,9 +166,9 @@ func TestFlush(t *testing.T) {
 		all[i] = uint32(i)
 		p.codes.Dense[i] = uint8(i % 2)
 		if i%2 == 1 {
-			p.codes.List = append(p.codes.List, 3)
+			p.codes.Listed = append(p.codes.Listed, 3)
 		}
-		p.codes.Start[i+1] = uint32(len(p.codes.List))
+		p.codes.Start[i+1] = uint32(len(p.codes.Listed))
 		pack(p.words[i*l.words:(i+1)*l.words], one)
 	}
 	a := new(adder)
@@ -309,11 +309,11 @@ func TestDamagedRequests(t *testing.T) {
 		"none":      nil,
 		"cut":       good[:len(good)-1],
 		"no nodes":  good[:8],
-		"two nodes": (&request{build: []int{0, 0}}).append(nil),
-		"node":      (&request{build: []int{1}}).append(nil),
-		"split":     (&request{splits: []division{{node: 1}}, build: root}).append(nil),
-		"column":    (&request{splits: []division{{column: 99}}, build: root}).append(nil),
-		"bin":       (&request{splits: []division{{bin: 255}}, build: root}).append(nil),
+		"two nodes": (&request{build: []int{0, 0}}).encode(nil),
+		"node":      (&request{build: []int{1}}).encode(nil),
+		"split":     (&request{splits: []division{{node: 1}}, build: root}).encode(nil),
+		"column":    (&request{splits: []division{{column: 99}}, build: root}).encode(nil),
+		"bin":       (&request{splits: []division{{bin: 255}}, build: root}).encode(nil),
 	} {
 		vars := slices.Clone(r.Vars)
 		vars[at].Data = b

@@ -19,8 +19,8 @@ type request struct {
 	build  []int
 }
 
-// append appends the encoded request.
-func (r *request) append(dst []byte) []byte {
+// encode appends the encoded request.
+func (r *request) encode(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.tree))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r.splits)))
 	for _, s := range r.splits {
@@ -34,7 +34,7 @@ func (r *request) append(dst []byte) []byte {
 	return dst
 }
 
-// decode reads what append wrote.
+// decode reads what encode wrote.
 func (r *request) decode(b []byte) error {
 	if len(b)%4 != 0 {
 		return errRequest

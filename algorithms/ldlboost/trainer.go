@@ -117,7 +117,7 @@ func (t *trainer) appendWeight(vars []round.Var) []round.Var {
 func (t *trainer) nextHistogram(r *round.Round) {
 	t.request.tree = t.number()
 	t.tree.ask(&t.request)
-	t.encoded.request = t.request.append(t.encoded.request[:0])
+	t.encoded.request = t.request.encode(t.encoded.request[:0])
 	t.vars = append(t.appendWeight(t.AppendVars(t.vars[:0])), round.Var{ID: varBins, Version: 1, Data: t.encoded.bins},
 		round.Var{ID: varRequest, Version: t.request.tree*(maxLeaves+1) + t.tree.step + 1, Data: t.encoded.request})
 	r.Op, r.Kind, r.Tasks, r.Vars = opHistogram, "histogram", t.tasks(), t.vars

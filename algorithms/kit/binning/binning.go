@@ -1,9 +1,9 @@
-// Package binning divides the values of features into bins, evenly by the training samples, of data that no worker needs
-// to hold. The tasks of a gather round tell the distinct values of their samples (AppendValues). Make divides them. Find
-// gives the bins of the samples of a task.
+// Package binning divides the values of features into bins, evenly by the training samples, of data that no worker
+// needs to hold. The tasks of a gather round tell the distinct values of their samples (AppendValues). Make divides
+// them. Find gives the bins of the samples of a task.
 //
-// A value that has more samples than a share has a bin of its own. The bins of a feature do not depend on shards, nor on
-// dense or sparse storage.
+// A value that has more samples than a share has a bin of its own. The bins of a feature do not depend on shards, nor
+// on dense or sparse storage.
 package binning
 
 import (
@@ -175,8 +175,8 @@ func (v *values) next(dst []value) ([]value, error) {
 	return dst, nil
 }
 
-// Make makes the bins of what all tasks told, most for a feature at most. It calls add for each feature with at least two
-// bins, with the gaps between them.
+// Make makes the bins of what all tasks told, most for a feature at most. It calls add for each feature with at least
+// two bins, with the gaps between them.
 func Make(parts [][]byte, features, most int, add func(feature uint32, sparse bool, gaps []Gap)) error {
 	lists := make([]values, len(parts))
 	rows := uint64(0)
@@ -234,9 +234,9 @@ func joined(all []value) []value {
 	return all[:n]
 }
 
-// divide returns the gaps between at most so many bins of distinct values, ascending. Each value has a bin if there are
-// enough. Otherwise heavy values have bins of their own (see heavy), and the other values are divided: a bin ends where
-// it has its share of the rows that no bin before has.
+// divide returns the gaps between at most so many bins of distinct values, ascending. Each value has a bin if there
+// are enough. Otherwise heavy values have bins of their own (see heavy), and the other values are divided: a bin ends
+// where it has its share of the rows that no bin before has.
 func divide(all []value, most int) (gaps []Gap) {
 	alone, rest, shares := heavy(all, most)
 	left, own, open := most, uint64(0), 0 // of the other values: bins, rows of the bin at work, and values to come

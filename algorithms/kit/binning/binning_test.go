@@ -149,8 +149,8 @@ func (w *slowBins) bins() (bins [][]value) {
 }
 
 // TestCutsOfAnyValues: the bins equal the slow program's, and there are as many as allowed. The heaviest value has a
-// bin of its own if it has more rows than a share. A bin of several values has fewer rows than a share and its heaviest
-// value together.
+// bin of its own if it has more rows than a share. A bin of several values has fewer rows than a share and its
+// heaviest value together.
 func TestCutsOfAnyValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []value

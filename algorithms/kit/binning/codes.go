@@ -9,9 +9,9 @@ import (
 
 // Codes are the bins of samples.
 type Codes struct {
-	Dense []uint8  // samples×dense columns
-	Start []uint32 // by sample: where its list begins, and the end
-	List  []uint32 // of each sample, its bins of sparse columns but for zero bins, numbered over all columns
+	Dense  []uint8  // samples×dense columns
+	Start  []uint32 // by sample: where its list begins, and the end
+	Listed []uint32 // of each sample, its bins of sparse columns but for zero bins, numbered over all columns
 }
 
 // Find finds the bins of samples.
@@ -38,7 +38,7 @@ func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 			if !column.Sparse {
 				codes[column.At] = uint8(bin)
 			} else if bin != column.Zero {
-				c.List = append(c.List, uint32(column.Base+bin))
+				c.Listed = append(c.Listed, uint32(column.Base+bin))
 			}
 		}
 		shard := d.Shard(int(ref.Shard))
@@ -53,14 +53,14 @@ func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 				set(feature, x)
 			}
 		}
-		c.Start = append(c.Start, uint32(len(c.List)))
+		c.Start = append(c.Start, uint32(len(c.Listed)))
 	}
-	c.List = slices.Clip(c.List)
+	c.Listed = slices.Clip(c.Listed)
 	return c
 }
 
-// Divide moves the samples up to a bin of a column to the front, both sides in order, and returns their number. dense is
-// the number of dense columns, and spare has room for all rows.
+// Divide moves the samples up to a bin of a column to the front, both sides in order, and returns their number. dense
+// is the number of dense columns, and spare has room for all rows.
 func (c *Codes) Divide(rows, spare []uint32, column *Column, bin, dense int) int {
 	left, right := 0, 0
 	for _, row := range rows {
@@ -68,8 +68,9 @@ func (c *Codes) Divide(rows, spare []uint32, column *Column, bin, dense int) int
 		if !column.Sparse {
 			own = int(c.Dense[int(row)*dense+column.At])
 		} else {
-			list := c.List[c.Start[row]:c.Start[row+1]]
-			if i, _ := slices.BinarySearch(list, uint32(column.Base)); i < len(list) && int(list[i]) < column.Base+column.Bins() {
+			list := c.Listed[c.Start[row]:c.Start[row+1]]
+			i, _ := slices.BinarySearch(list, uint32(column.Base))
+			if i < len(list) && int(list[i]) < column.Base+column.Bins() {
 				own = int(list[i]) - column.Base
 			}
 		}
@@ -94,8 +95,8 @@ func AtMost(m *dataset.Manifest, most int) int64 {
 	return bins
 }
 
-// CodesBytes estimates the memory of the codes of all samples. Lists grow by a quarter at a time, so a number of a list
-// takes up to 9 bytes while its list is moved.
+// CodesBytes estimates the memory of the codes of all samples. Lists grow by a quarter at a time, so a number of a
+// list takes up to 9 bytes while its list is moved.
 func CodesBytes(m *dataset.Manifest) int64 {
 	rows := int64(m.Rows)
 	dense := rows * int64(m.Features)

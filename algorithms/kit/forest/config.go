@@ -112,8 +112,8 @@ func (c *Config) checkDraws(rows int) error {
 	return nil
 }
 
-// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from 0,
-// in the order of the dataset's row numbers.
+// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from
+// 0, in the order of the dataset's row numbers.
 type BootstrapSample struct {
 	Tree      uint32
 	Width     int       // labels of a row
@@ -177,6 +177,15 @@ type Variant struct {
 	// OfTargets, if set, replaces Classes, RowValue and NewLabeller if the labels are targets in bounds; nil: the
 	// algorithm cannot learn targets.
 	OfTargets *TargetParts
+}
+
+// CountedParts are the parts of a Variant whose trees can be grown by histograms: the classes of rows are the same in
+// all nodes, and a leaf depends on the numbers of rows by class alone.
+type CountedParts struct {
+	// Class returns the class of a row.
+	Class func(label []float32) uint32
+	// Leaf is Labeller.Leaf, given the copies by class and their sum, which is above 0.
+	Leaf func(dst []float32, counts []uint32, copies int) float64
 }
 
 // TargetParts are the parts of a Variant for targets in bounds. Leaves predict the mean targets of their rows.

@@ -50,8 +50,8 @@ func (e *edges) threshold(column, lower, upper int) float64 {
 	return Between(float64(gaps[lower].Lower), float64(gaps[upper-1].Upper))
 }
 
-// append appends the encoded columns: for each its feature, 1 if it is sparse, the number of gaps, and the two values of
-// each gap.
+// append appends the encoded columns: for each its feature, 1 if it is sparse, the number of gaps, and the two values
+// of each gap.
 func (e *edges) append(dst []byte) []byte {
 	for i := range e.Columns {
 		c := &e.Columns[i]
@@ -99,7 +99,8 @@ func decodeEdges(b []byte, features, most int) (*edges, error) {
 	return e, nil
 }
 
-// layout says where the counts of a node are: its copies by class, then those of each bin of the columns that it tries.
+// layout says where the counts of a node are: its copies by class, then those of each bin of the columns that it
+// tries.
 type layout struct {
 	columns []int // ascending
 	first   []int // of each of these, the place of its first bin; place 0 is the node's
@@ -131,8 +132,8 @@ func (l *layout) add(column int, e *edges) {
 	l.places += e.Columns[column].Bins()
 }
 
-// of returns the layout of a node, given its tree and its path. It is valid until the next call.
-func (l *layouts) of(tree uint32, path uint64) *layout {
+// layoutOf returns the layout of a node, given its tree and its path. It is valid until the next call.
+func (l *layouts) layoutOf(tree uint32, path uint64) *layout {
 	if l.sampler.everyFeature {
 		return &l.all
 	}
@@ -148,8 +149,8 @@ func (l *layouts) of(tree uint32, path uint64) *layout {
 	return d
 }
 
-// size is how many numbers a node of a layout has.
-func (l *layouts) size(of *layout) int { return of.places * l.classes }
+// numbersOf is how many numbers a node of a layout has.
+func (l *layouts) numbersOf(of *layout) int { return of.places * l.classes }
 
 // complete sets the zero bins of sparse columns, which rows do not list: what the other bins lack of the node.
 func (l *layouts) complete(counts []float64, of *layout) {

@@ -33,8 +33,8 @@ type ask struct {
 	parent []float64
 }
 
-// growth is the trees at work. They wait for the counts of the nodes in open, the last ones first. Nodes in small have so
-// few rows that these are asked for, and the trainer grows what is below them.
+// growth is the trees at work. They wait for the counts of the nodes in open, the last ones first. Nodes in small have
+// so few rows that these are asked for, and the trainer grows what is below them.
 type growth struct {
 	cfg     *Config
 	classes int
@@ -94,7 +94,7 @@ func (g *growth) splittable(t *growingTree, node int) bool {
 // sizeOf is how many numbers the counts of a node are.
 func (g *growth) sizeOf(a *ask) int {
 	t := &g.trees[a.tree]
-	return g.layouts.size(g.layouts.of(t.number, t.nodes[a.node].path))
+	return g.layouts.numbersOf(g.layouts.layoutOf(t.number, t.nodes[a.node].path))
 }
 
 // isSmall reports whether the rows of a node are asked for.
@@ -140,8 +140,8 @@ func (g *growth) foldCounts(sums []float64) {
 		a := &asks[i]
 		g.held -= len(a.parent)
 		t := &g.trees[a.tree]
-		l := g.layouts.of(t.number, t.nodes[a.node].path)
-		own := sums[:g.layouts.size(l)]
+		l := g.layouts.layoutOf(t.number, t.nodes[a.node].path)
+		own := sums[:g.layouts.numbersOf(l)]
 		sums = sums[len(own):]
 		g.layouts.complete(own, l)
 		if a.node == 0 {
@@ -180,7 +180,7 @@ func (g *growth) examine(tree, node int, counts []float64, l *layout) {
 	if t.evaluations, g.search.evaluations = t.evaluations+g.search.evaluations, 0; !ok {
 		return
 	}
-	t.split(node, best)
+	t.splitNode(node, best)
 	left := t.nodes[node].left
 	var children []ask
 	for _, child := range []int{left, left + 1} {
@@ -204,8 +204,8 @@ func (g *growth) examine(tree, node int, counts []float64, l *layout) {
 	g.open = append(g.open, children...)
 }
 
-// split splits a node.
-func (t *growingTree) split(node int, s *countedSplit) {
+// splitNode splits a node.
+func (t *growingTree) splitNode(node int, s *countedSplit) {
 	classes := len(s.left)
 	n := &t.nodes[node]
 	n.left, n.column, n.lower, n.upper, n.total = len(t.nodes), s.column, s.lower, s.upper, s.total
@@ -218,12 +218,6 @@ func (t *growingTree) split(node int, s *countedSplit) {
 		t.counts = append(t.counts, k-s.left[c])
 	}
 	t.nodes = append(t.nodes, left, right)
-}
-
-// step is a split on the way to a node.
-type step struct {
-	column, bin int
-	right       bool
 }
 
 // stepsTo appends the steps from the root to a node.
@@ -254,8 +248,8 @@ func (b *below) grow(node int, rows []uint32) {
 	if !b.splittable(t, node) {
 		return
 	}
-	l := b.layouts.of(t.number, t.nodes[node].path)
-	if n := b.layouts.size(l); cap(b.counts) < n {
+	l := b.layouts.layoutOf(t.number, t.nodes[node].path)
+	if n := b.layouts.numbersOf(l); cap(b.counts) < n {
 		b.counts = make([]float64, n)
 	} else {
 		b.counts = b.counts[:n]
@@ -267,7 +261,7 @@ func (b *below) grow(node int, rows []uint32) {
 	if t.evaluations, b.search.evaluations = t.evaluations+b.search.evaluations, 0; !ok {
 		return
 	}
-	t.split(node, best)
+	t.splitNode(node, best)
 	e := b.layouts.edges
 	middle := b.rows.codes.Divide(rows, b.counter.spareFor(len(rows)), &e.Columns[best.column], best.lower, e.Dense)
 	left := t.nodes[node].left
@@ -313,13 +307,14 @@ func (g *growth) foldRows(parts [][]byte) error {
 	return nil
 }
 
-// finish appends the complete trees in the form that exact trees have: nodes in the order in which a grower makes them.
-func (g *growth) finish(trees []*Tree, leaf func(dst []float32, counts []uint32, copies int) float64, labels int) []*Tree {
+// finish appends the complete trees in the form that exact trees have: nodes in the order in which a grower makes
+// them.
+func (g *growth) finish(trees []*Tree, parts *CountedParts, labels int) []*Tree {
 	for i := range g.trees {
-		f := finished{growingTree: &g.trees[i], edges: g.layouts.edges, classes: g.classes, leaf: leaf, tree: new(Tree)}
+		f := finished{growingTree: &g.trees[i], edges: g.layouts.edges, classes: g.classes, of: parts, tree: new(Tree)}
 		f.tree.Reset(labels)
 		f.tree.Evaluations = f.evaluations
-		f.node(0, 0)
+		f.emit(0, 0)
 		if copies := f.nodes[0].copies; copies > 0 {
 			f.tree.Loss /= float64(copies)
 		}
@@ -333,12 +328,12 @@ type finished struct {
 	*growingTree
 	edges   *edges
 	classes int
-	leaf    func(dst []float32, counts []uint32, copies int) float64
+	of      *CountedParts
 	tree    *Tree
 }
 
-// node makes node at of the tree of a node, and all below it.
-func (f *finished) node(at, node int) {
+// emit makes node at of the tree of a node, and all below it.
+func (f *finished) emit(at, node int) {
 	n := &f.nodes[node]
 	f.tree.samples[at] = n.copies
 	if n.left == 0 {
@@ -347,12 +342,12 @@ func (f *finished) node(at, node int) {
 			num.Fill(dst, 1/float32(len(dst)))
 			return
 		}
-		f.tree.Loss += f.leaf(dst, f.countsOf(node, f.classes), int(n.copies))
+		f.tree.Loss += f.of.Leaf(dst, f.countsOf(node, f.classes), int(n.copies))
 		return
 	}
 	f.tree.Split(at, f.edges.Columns[n.column].Feature, f.edges.threshold(n.column, n.lower, n.upper),
 		(&split{total: n.total}).gain(int(n.copies)))
 	left := int(f.tree.left[at])
-	f.node(left, n.left)
-	f.node(left+1, n.left+1)
+	f.emit(left, n.left)
+	f.emit(left+1, n.left+1)
 }

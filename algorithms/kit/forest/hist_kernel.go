@@ -3,9 +3,7 @@ package forest
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"math/bits"
 	"runtime"
 	"sync"
 
@@ -15,9 +13,22 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
+// The operations of the rounds of histograms.
+const (
+	opBins   uint8 = iota + 2 // the values of the training rows by column
+	opCounts                  // the counts of some nodes
+	opRows                    // the rows of some nodes
+)
+
+// The variables of these rounds: the bins, and the nodes that a round is about.
+const (
+	varBins  = 1
+	varNodes = 2
+)
+
 // appendNodes appends the encoded nodes that a round is about: the first tree at work and the number of these, then of
-// each node its tree, its depth, and of each step to it the column and the bin, the latter twice, plus 1 if the node is on
-// the right.
+// each node its tree, its depth, and of each step to it the column and the bin, the latter twice, plus 1 if the node
+// is on the right.
 func (g *growth) appendNodes(dst []byte, asks []ask) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, g.trees[0].number)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(g.trees)))
@@ -46,7 +57,7 @@ type wantedNode struct {
 	steps []step
 }
 
-var errNodes = errors.New("forest: the request for nodes is damaged")
+var errNodes = fmt.Errorf("forest: the request for nodes: %w", binning.ErrBins)
 
 // wantedNodes reads what appendNodes wrote.
 type wantedNodes struct {
@@ -94,7 +105,6 @@ var (
 	_ round.GatherKernel   = (*countedKernel)(nil)
 	_ round.MemoryReleaser = (*countedKernel)(nil)
 	_ round.Demanding      = (*countedKernel)(nil)
-	_ RootExaminer         = (*countedKernel)(nil)
 )
 
 // countedKernel computes the rounds of countedTrainer. It is safe for concurrent use.
@@ -110,7 +120,7 @@ type countedKernel struct {
 	mu    sync.Mutex // guards all that follows
 	data  *dataset.Data
 	edges *edges
-	parts map[[2]int]*countedPart // by range of shards
+	known map[[2]int]*countedPart // by range of shards
 }
 
 // countedPart is what a kernel keeps of the rows of a task. Another kernel makes all of it again.
@@ -144,11 +154,6 @@ func (k *countedKernel) Demand() (bytes int64, what string) {
 	return k.needs, "bins and nodes of all samples; fewer bins need less"
 }
 
-// ExamineRoot implements RootExaminer.
-func (k *countedKernel) ExamineRoot(*dataset.Data) (*RootGains, error) {
-	return nil, errors.New("a root that is divided by histograms cannot be examined: use split exact")
-}
-
 // ReleaseMemory implements round.MemoryReleaser. A later task makes everything again.
 func (k *countedKernel) ReleaseMemory() {
 	k.mu.Lock()
@@ -156,7 +161,7 @@ func (k *countedKernel) ReleaseMemory() {
 	if k.data == nil {
 		return
 	}
-	k.data, k.edges, k.parts = nil, nil, nil
+	k.data, k.edges, k.known = nil, nil, nil
 	runtime.GC()
 }
 
@@ -165,7 +170,7 @@ func (k *countedKernel) part(u round.Task, d *dataset.Data, v round.Vars) (*coun
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data != d {
-		k.data, k.edges, k.parts = d, nil, make(map[[2]int]*countedPart)
+		k.data, k.edges, k.known = d, nil, make(map[[2]int]*countedPart)
 	}
 	if k.edges == nil {
 		e, err := decodeEdges(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
@@ -175,10 +180,10 @@ func (k *countedKernel) part(u round.Task, d *dataset.Data, v round.Vars) (*coun
 		k.edges = e
 	}
 	lo, hi := u.Shards(len(d.Manifest.Shards))
-	p := k.parts[[2]int{lo, hi}]
+	p := k.known[[2]int{lo, hi}]
 	if p == nil {
 		p = &countedPart{trees: make(map[uint32]*countedTree)}
-		k.parts[[2]int{lo, hi}] = p
+		k.known[[2]int{lo, hi}] = p
 	}
 	return p, k.edges, nil
 }
@@ -247,8 +252,8 @@ func (k *countedKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v
 	}
 	s, rest := scratch.(*countedScratch), dst.F64
 	err := k.wanted(u, d, v, s, func(p *countedPart, t *countedTree, rows []uint32) error {
-		l := s.counter.layouts.of(s.wanted.node.tree, s.wanted.node.path)
-		n := s.counter.layouts.size(l)
+		l := s.counter.layouts.layoutOf(s.wanted.node.tree, s.wanted.node.path)
+		n := s.counter.layouts.numbersOf(l)
 		if n > len(rest) {
 			return errNodes
 		}
@@ -279,18 +284,4 @@ func (k *countedKernel) Gather(_ context.Context, u round.Task, d *dataset.Data,
 		return nil
 	})
 	return encoded, err
-}
-
-// countedKept estimates the memory of what a kernel keeps of all samples: their bins, classes, numbers, and of each tree
-// at work their copies and rows.
-func countedKept(c *Config, m *dataset.Manifest) int64 {
-	trees := int64(min(c.Trees, usualLimits.trees))
-	return binning.CodesBytes(m) + int64(m.Rows)*(8+8+5*trees)
-}
-
-// countedDemand estimates the memory of a task that trains on the whole dataset, such as a fold: the trainer's, the
-// kernel's, and the partials of a round.
-func countedDemand(c *Config, m *dataset.Manifest, classes int) int64 {
-	f := countedMemory(c, m, classes)
-	return countedKept(c, m) + 4*int64(m.Rows) + f.State + f.Working + f.Node*int64(1+bits.Len64(uint64(f.Nodes)))
 }

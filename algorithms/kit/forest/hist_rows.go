@@ -2,7 +2,6 @@ package forest
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
@@ -25,6 +24,12 @@ type countedTree struct {
 // rowSpan is the rows of a node.
 type rowSpan struct{ from, to int }
 
+// step is a split on the way to a node.
+type step struct {
+	column, bin int
+	right       bool
+}
+
 // poisson draws how often a tree has a row: the draws of a row follow the Poisson distribution, whose mean is the
 // sampling ratio. The count is a function of seed, tree and row, so no list of drawn rows travels.
 type poisson struct {
@@ -44,8 +49,8 @@ func newPoisson(c *Config, key num.Key) *poisson {
 	return p
 }
 
-// copies returns how often a tree has a row, given the row's number in the dataset.
-func (p *poisson) copies(tree, row uint32) uint8 {
+// howOften returns how often a tree has a row, given the row's number in the dataset.
+func (p *poisson) howOften(tree, row uint32) uint8 {
 	if p.every {
 		return 1
 	}
@@ -63,7 +68,7 @@ func newCountedTree(p *poisson, tree uint32, numbers []uint32) *countedTree {
 	t := &countedTree{copies: make([]uint8, len(numbers)), rows: make([]uint32, 0, len(numbers)),
 		nodes: make(map[uint64]rowSpan)}
 	for i, number := range numbers {
-		if t.copies[i] = p.copies(tree, number); t.copies[i] > 0 {
+		if t.copies[i] = p.howOften(tree, number); t.copies[i] > 0 {
 			t.rows = append(t.rows, uint32(i))
 		}
 	}
@@ -145,11 +150,11 @@ func (a *rowCounter) add(dst []float64, rows []uint32, r *countedRows, copies []
 				block[int(codes[int(row)*e.Dense])*classes+a.at[k]] += a.weight[k]
 			}
 		}
-		if len(r.codes.List) == 0 {
+		if len(r.codes.Listed) == 0 {
 			continue
 		}
 		for k, row := range chunk {
-			for _, bin := range r.codes.List[r.codes.Start[row]:r.codes.Start[row+1]] {
+			for _, bin := range r.codes.Listed[r.codes.Start[row]:r.codes.Start[row+1]] {
 				if to := a.to[bin]; to >= 0 {
 					dst[int(to)*classes+a.at[k]] += a.weight[k]
 				}
@@ -173,7 +178,7 @@ func (r *countedRows) appendRows(dst []byte, rows []uint32, copies []uint8, dens
 	for _, row := range rows {
 		dst = binary.LittleEndian.AppendUint32(dst, r.class[row])
 		dst = append(dst, copies[row])
-		list := r.codes.List[r.codes.Start[row]:r.codes.Start[row+1]]
+		list := r.codes.Listed[r.codes.Start[row]:r.codes.Start[row+1]]
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(list)))
 		dst = append(dst, r.codes.Dense[int(row)*dense:][:dense]...)
 		dst = append(dst, num.BytesU32(list)...)
@@ -184,7 +189,7 @@ func (r *countedRows) appendRows(dst []byte, rows []uint32, copies []uint8, dens
 // rowHead is how many bytes of an encoded row come before its bins.
 const rowHead = 4 + 1 + 4
 
-var errRows = errors.New("forest: the samples of a node are damaged")
+var errRows = fmt.Errorf("forest: the samples of a node: %w", binning.ErrBins)
 
 // readRows adds the rows of a node, which b begins with, to rows of one tree. It returns what follows.
 func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, classes int) (rest []byte, err error) {
@@ -213,10 +218,10 @@ func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, classes int)
 			if bin >= uint32(e.All) {
 				return nil, fmt.Errorf("%w: bin %d of %d", errRows, bin, e.All)
 			}
-			r.codes.List = append(r.codes.List, bin)
+			r.codes.Listed = append(r.codes.Listed, bin)
 		}
 		b = b[4*listed:]
-		r.codes.Start = append(r.codes.Start, uint32(len(r.codes.List)))
+		r.codes.Start = append(r.codes.Start, uint32(len(r.codes.Listed)))
 	}
 	return b, nil
 }

@@ -2,8 +2,8 @@ package forest
 
 import "github.com/coppice-ldl/coppice/algorithms/kit/binning"
 
-// countedSplit is the best split of a node: rows up to the bin lower of a column go left, and those from the bin upper on
-// go right. No row of the node has a bin between.
+// countedSplit is the best split of a node: rows up to the bin lower of a column go left, and those from the bin upper
+// on go right. No row of the node has a bin between.
 type countedSplit struct {
 	column       int
 	lower, upper int
@@ -37,7 +37,7 @@ func (s *countedSearch) knows(copies int) {
 	}
 }
 
-func (s *countedSearch) xlogx(n uint32) int64 {
+func (s *countedSearch) term(n uint32) int64 {
 	if int(n) < len(s.known) {
 		return s.known[n]
 	}
@@ -51,10 +51,10 @@ func (s *countedSearch) find(counts []float64, l *layout, e *edges) (*countedSpl
 	whole := int64(0)
 	for _, n := range counts[:classes] {
 		copies += uint32(n)
-		whole += s.xlogx(uint32(n))
+		whole += s.term(uint32(n))
 	}
 	s.n, s.found = copies, false
-	s.nodeEntropy = s.xlogx(copies) - whole
+	s.nodeEntropy = s.term(copies) - whole
 	s.search.best = s.nodeEntropy - minGain
 	s.stride = float64(s.alpha * float64(copies))
 	if s.search.best <= 0 {
@@ -62,13 +62,13 @@ func (s *countedSearch) find(counts []float64, l *layout, e *edges) (*countedSpl
 	}
 	for i, column := range l.columns {
 		s.sum = whole
-		s.column(counts, l.first[i], column, &e.Columns[column])
+		s.tryBins(counts, l.first[i], column, &e.Columns[column])
 	}
 	return &s.best, s.found
 }
 
-// column tries the thresholds of a column, whose first bin has place first. s.sum is Σ xlogx over the node.
-func (s *countedSearch) column(counts []float64, first, column int, c *binning.Column) {
+// tryBins tries the thresholds of a column, whose first bin has place first. s.sum is Σ xlogx over the node.
+func (s *countedSearch) tryBins(counts []float64, first, column int, c *binning.Column) {
 	classes := len(s.left)
 	clear(s.left)
 	for k, n := range counts[:classes] {
@@ -103,7 +103,7 @@ func (s *countedSearch) pass(own []float64) {
 			continue
 		}
 		w, l, r := uint32(n), s.left[k], s.right[k]
-		s.sum += s.xlogx(l+w) - s.xlogx(l) + s.xlogx(r-w) - s.xlogx(r)
+		s.sum += s.term(l+w) - s.term(l) + s.term(r-w) - s.term(r)
 		s.left[k], s.right[k] = l+w, r-w
 	}
 }
@@ -114,7 +114,7 @@ func (s *countedSearch) try(passed uint32, column, lower, upper int) {
 		return
 	}
 	s.evaluations++
-	sum := s.xlogx(passed) + s.xlogx(s.n-passed) - s.sum
+	sum := s.term(passed) + s.term(s.n-passed) - s.sum
 	if sum < s.search.best {
 		s.search.best, s.found = sum, true
 		s.best.column, s.best.lower, s.best.upper, s.best.total = column, lower, upper, s.nodeEntropy-sum

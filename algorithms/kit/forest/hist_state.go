@@ -2,7 +2,6 @@ package forest
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
@@ -10,12 +9,10 @@ import (
 )
 
 // The trees at work are encoded in three parts, all numbers little-endian. First, of each tree: its gain evaluations
-// (u64), the copies of its root by class (u32), the number of its splits (u32), and of each its node, column, lower and
-// upper bin (u32), its gain (u64), and the copies on the left by class (u32). Then the open nodes, after their number
-// (u32), the last ones last: tree and node (u32), 1 if the counts of the parent follow (u32), and these (f64). Then the
-// small nodes: their number, tree and node (u32).
-
-var errGrowth = errors.New("the trees at work are damaged")
+// (u64), the copies of its root by class (u32), the number of its splits (u32), and of each its node, column, lower
+// and upper bin (u32), its gain (u64), and the copies on the left by class (u32). Then the open nodes, after their
+// number (u32), the last ones last: tree and node (u32), 1 if the counts of the parent follow (u32), and these (f64).
+// Then the small nodes: their number, tree and node (u32).
 
 // append appends the encoded trees.
 func (g *growth) append(dst []byte) []byte {
@@ -61,7 +58,7 @@ type growthReader struct {
 
 func (r *growthReader) take(n int) []byte {
 	if r.err == nil && n > len(r.b) {
-		r.err = fmt.Errorf("%w: they are truncated", errGrowth)
+		r.err = fmt.Errorf("the trees at work are truncated: %d bytes are left, want %d", len(r.b), n)
 	}
 	if r.err != nil {
 		return nil
@@ -88,7 +85,7 @@ func (r *growthReader) long() uint64 {
 // check refuses the bytes unless ok.
 func (r *growthReader) check(ok bool, format string, args ...any) bool {
 	if r.err == nil && !ok {
-		r.err = fmt.Errorf("%w: %w", errGrowth, fmt.Errorf(format, args...))
+		r.err = fmt.Errorf("the trees at work: %w", fmt.Errorf(format, args...))
 	}
 	return r.err == nil
 }
@@ -148,11 +145,11 @@ func (g *growth) lawful(a ask, kept bool) bool {
 	return g.splittable(t, a.node)
 }
 
-// lawfulCounts reports whether the counts of a node's parent are whole numbers, of each column as many as the parent has
-// copies.
+// lawfulCounts reports whether the counts of a node's parent are whole numbers, of each column as many as the parent
+// has copies.
 func (g *growth) lawfulCounts(a *ask) bool {
 	t := &g.trees[a.tree]
-	if len(a.parent) != g.layouts.size(&g.layouts.all) {
+	if len(a.parent) != g.layouts.numbersOf(&g.layouts.all) {
 		return false
 	}
 	of := t.countsOf(t.nodes[a.node].parent, g.classes)
@@ -210,6 +207,6 @@ func (g *growth) readTree(r *growthReader, t *growingTree) {
 		if !r.check(possible && left > 0 && left < t.nodes[node].copies, "the sides of node %d are not possible", node) {
 			return
 		}
-		t.split(node, &s)
+		t.splitNode(node, &s)
 	}
 }

@@ -55,8 +55,8 @@ type countedProblem struct {
 func (p *countedProblem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
 func (p *countedProblem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.labels] }
 
-// makeCountedProblem draws columns of two values, of a few values, some negative, mostly zeros, of values that differ in their
-// last bits, and constant ones. Values of a column are at most 200.
+// makeCountedProblem draws columns of two values, of a few values, some negative, mostly zeros, of values that differ
+// in their last bits, and constant ones. Values of a column are at most 200.
 func makeCountedProblem(seed uint64, rows, features, labels int) *countedProblem {
 	p := &countedProblem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),
 		d: make([]float32, rows*labels)}
@@ -163,7 +163,8 @@ func growCounted(t fataler, j *round.Job, d *dataset.Data, lanes int) algorithms
 	t.Helper()
 	tr := countedTrainerOf(t, j, d.Manifest, nil)
 	none := func(uint64, round.Trainer) error { return nil }
-	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(countedKernelOf(t, j, d), d, lanes, nil), none); err != nil {
+	x := engine.NewLocal(countedKernelOf(t, j, d), d, lanes, nil)
+	if err := engine.Drive(context.Background(), tr, 0, x, none); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return tr
@@ -218,9 +219,9 @@ func TestExactTrees(t *testing.T) {
 	})
 }
 
-// TestWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, others every
-// time, make the same forest, also where a worker dies and forgets everything, or the leader does, in the middle of a
-// tree; so do dense and sparse shards of any number.
+// TestCountedWorkers: one, two and five workers, each with a kernel of its own that sees some tasks of each round, make
+// the same forest, also where a worker dies and forgets everything, or the leader does, in the middle of a tree; so do
+// dense and sparse shards of any number.
 func TestCountedWorkers(t *testing.T) {
 	p := makeCountedProblem(4, 700, 11, 4)
 	testedLimits.small, testedLimits.held = 1, 9000
@@ -240,8 +241,8 @@ func TestCountedWorkers(t *testing.T) {
 	}
 }
 
-// growDistributed trains with some workers, and returns the countedDigest of the model and the greatest number of tasks of a round of
-// trees.
+// growDistributed trains with some workers, and returns the digest of the model and the greatest number of
+// tasks of a round of trees.
 func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (string, int) {
 	t.Helper()
 	tr := countedTrainerOf(t, j, d.Manifest, nil)
@@ -277,7 +278,8 @@ func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (
 				t.Fatal(err)
 			}
 		}
-		if err := tr.Fold(countedResult(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
+		res := countedResult(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })
+		if err := tr.Fold(res); err != nil {
 			t.Fatal(err)
 		}
 	}

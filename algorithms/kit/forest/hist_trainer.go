@@ -1,7 +1,6 @@
 package forest
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -13,30 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The operations of the rounds of histograms.
-const (
-	opBins   uint8 = iota + 2 // the values of the training rows by column
-	opCounts                  // the counts of some nodes
-	opRows                    // the rows of some nodes
-)
-
-// The variables of these rounds: the bins, and the nodes that a round is about.
-const (
-	varBins  = 1
-	varNodes = 2
-)
-
-// CountedParts are the parts of a Variant whose trees can be grown by histograms: the classes of rows are the same in all
-// nodes, and a leaf depends on the numbers of rows by class alone.
-type CountedParts struct {
-	// Class returns the class of a row.
-	Class func(label []float32) uint32
-	// Leaf is Labeller.Leaf, given the copies by class and their sum, which is above 0.
-	Leaf func(dst []float32, counts []uint32, copies int) float64
-}
-
-// countedTrainer implements round.Trainer: it grows trees by the counts of their nodes' bins, which rounds sum over all
-// shards.
+// countedTrainer implements round.Trainer: it grows trees by the counts of their nodes' bins, which rounds sum over
+// all shards.
 type countedTrainer struct {
 	learner.Base
 	variant  Variant
@@ -78,15 +55,16 @@ func (t *countedTrainer) setEdges(e *edges) {
 
 // begin begins the next trees.
 func (t *countedTrainer) begin() {
-	size := t.growth.layouts.size(&t.growth.layouts.all)
-	t.growth.begin(len(t.trees), min(t.cfg.Trees-len(t.trees), t.growth.limits.trees, max(1, t.growth.limits.numbers/size)))
+	g := &t.growth
+	roots := max(1, g.limits.numbers/g.layouts.numbersOf(&g.layouts.all))
+	g.begin(len(t.trees), min(t.cfg.Trees-len(t.trees), g.limits.trees, roots))
 }
 
 // tasks is the number of tasks of a round. No tree depends on it. All tasks of a round of roots together send at most
 // smallSums numbers for a root, or one for each value of the data.
 func (t *countedTrainer) tasks() int {
 	const smallSums = 1 << 16
-	most := max(smallSums, t.manifest.NonZeros) / int64(t.growth.layouts.size(&t.growth.layouts.all))
+	most := max(smallSums, t.manifest.NonZeros) / int64(t.growth.layouts.numbersOf(&t.growth.layouts.all))
 	tasks := len(t.manifest.Shards)
 	for tasks > 1 && int64(tasks) > most {
 		tasks /= 2
@@ -127,7 +105,7 @@ func (t *countedTrainer) Fold(res *round.Result) error {
 		return nil
 	}
 	if len(t.trees) == t.cfg.Trees {
-		return errors.New("training is over: results can no longer be added")
+		return fmt.Errorf("all %d trees are grown: results can no longer be added", len(t.trees))
 	}
 	if _, numbers := t.growth.next(); numbers > 0 {
 		t.growth.foldCounts(res.Sum.F64)
@@ -135,7 +113,7 @@ func (t *countedTrainer) Fold(res *round.Result) error {
 		return err
 	}
 	if t.rounds++; t.growth.done() {
-		t.trees = t.growth.finish(t.trees, t.variant.Counted.Leaf, t.manifest.Labels)
+		t.trees = t.growth.finish(t.trees, t.variant.Counted, t.manifest.Labels)
 		if t.growth.trees = nil; len(t.trees) < t.cfg.Trees {
 			t.begin()
 		}
@@ -227,18 +205,4 @@ func (t *countedTrainer) State(l *fields.List) {
 		work = t.growth.append(nil)
 	}
 	l.Part(len(work), func(dst []byte) []byte { return append(dst, work...) }, t.growth.decode)
-}
-
-// countedMemory estimates the memory of a trainer that grows trees by histograms.
-func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footprint {
-	f := memory(c, m)
-	size := c.countsAtMost(m, classes)
-	trees := int64(min(c.Trees, usualLimits.trees))
-	nodes := 2 * min(int64(m.Rows), max(1, int64(m.Rows)/int64(max(1, c.MinSamples)))) * trees
-	work := nodes*int64(96+16*classes) + trees*int64(8*classes+256)
-	held := min(nodes+1, int64(usualLimits.held)/size+1) * size
-	partial := max(size, min(int64(usualLimits.numbers), nodes*size))
-	bins := 16*binning.AtMost(m, c.Bins) + 32*int64(m.Features)
-	return algorithms.Footprint{State: f.State + 2*work + 8*held + bins + 64, Model: f.Model, Node: 8 * partial,
-		Nodes: int64(len(m.Shards)), Working: max(binning.ValuesBytes(m), 8*size+min(4*usualLimits.bytes, int64(m.Rows)*16))}
 }

@@ -108,7 +108,7 @@ func (k *kernel) Compose(pieces []round.Chunk) (algorithms.Model, error) {
 	return newModel(trees, k.features, k.labels), nil
 }
 
-// Demand implements round.Demanding: a tree needs no more memory than other tasks, but the whole dataset.
+// Demand implements round.Demanding: a tree needs the memory of any task on the whole dataset.
 func (k *kernel) Demand() (bytes int64, what string) { return 0, k.otherwise }
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the

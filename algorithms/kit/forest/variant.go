@@ -132,9 +132,8 @@ func settingsOf(v *Variant) param.Table[Config] {
 		return table
 	}
 	return append(table,
-		param.Word("split", "how trees are grown: exact tries a threshold between any two values, and grows each tree on a "+
-			"worker with memory for the dataset; histogram tries thresholds between bins of values, and all workers grow "+
-			"each tree together, so none needs memory for the dataset",
+		param.Word("split", "thresholds that trees try: exact (between any two values, by one worker with the whole dataset) "+
+			"or histogram (between bins of values, by all workers together)",
 			func(c *Config) *string { return &c.Split }, splitExact, splitHistogram).DefaultLeftOut(),
 		param.Int("bins", "maximum number of bins of a feature, with split histogram: thresholds lie between bins", 2,
 			binning.Most, 64, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
@@ -159,15 +158,4 @@ func (v *Variant) fits(c *Config, m *dataset.Manifest) error {
 			"%d: use fewer bins", c.Bins, m.Features, m.Labels, n, maxCounts-1)
 	}
 	return c.checkDraws(m.Rows)
-}
-
-// memory estimates the memory of a trainer. A node is split while min_samples or more
-// reach it, so a tree has about 2·draws/min_samples leaves, at most one for each draw
-// and 2^max_depth. The state is all trees, encoded and decoded; nothing is reduced.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	draws := int64(max(1, c.draws(m.Rows)))
-	leaves := min(draws, max(1, 2*draws/int64(max(1, c.MinSamples))), int64(1)<<c.MaxDepth)
-	tree := treeHead + 2*leaves*nodeSize + 4*leaves*int64(m.Labels)
-	model := int64(c.Trees) * tree
-	return algorithms.Footprint{State: 2 * model, Model: model}
 }
