@@ -4,21 +4,36 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestOneTree: all workers grow one tree of ldlboost together. The model is the same in this process and on one, two
-// and five workers, and when a worker or the leader is killed in the middle.
+// TestOneTree: all workers grow one tree of ldlboost together, or of rf by histograms. The model is the same in this
+// process and on one, two and five workers, and when a worker or the leader is killed in the middle.
 func TestOneTree(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	args := func(rounds int, more ...string) []string {
-		return append([]string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "ldlboost",
-			"--set", fmt.Sprintf("rounds=%d", rounds), "--set", "patience=1000", "--set", "refit=false", "-o", "json"}, more...)
-	}
-	const short, long = 5, 120
 	c := cmdtest.Start(t, 3, 1)
+	t.Run("ldlboost", func(t *testing.T) {
+		testOneTree(t, c, func(rounds int) []string {
+			return []string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "ldlboost", "--set",
+				fmt.Sprintf("rounds=%d", rounds), "--set", "patience=1000", "--set", "refit=false", "-o", "json"}
+		}, 120)
+	})
+	t.Run("rf", func(t *testing.T) {
+		testOneTree(t, c, func(trees int) []string {
+			return []string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "rf", "--set",
+				"split=histogram", "--set", fmt.Sprintf("trees=%d", trees), "--set", "min_samples=4", "-o", "json"}
+		}, 400)
+	})
+}
+
+// testOneTree trains on the cluster with the arguments of a short job, and of a long one of so many trees.
+func testOneTree(t *testing.T, c *proc.Cluster, of func(trees int) []string, long int) {
+	t.Helper()
+	args := func(trees int, more ...string) []string { return append(of(trees), more...) }
+	const short = 5
 	check := func(what, want string, e cmdtest.Ended) {
 		t.Helper()
 		if got := cmdtest.ModelDigest(t, e); got != want || len(got) != 64 {
@@ -31,8 +46,10 @@ func TestOneTree(t *testing.T) {
 		check(fmt.Sprintf("%d workers", n), want, cmdtest.Run(t, args(short, "--server", c.Servers())...))
 	}
 	want = cmdtest.ModelDigest(t, cmdtest.Run(t, args(long, "--local")...))
-	check("a killed worker", want, cmdtest.MidWay(t, c, "killed-worker", args(long), func() {
+	check("a killed worker", want, cmdtest.MidWay(t, c, fmt.Sprintf("killed-worker-%d", long), args(long), func() {
 		cmdtest.Kill(t, c.Workers[1])
 	}))
-	check("a killed leader", want, cmdtest.MidWay(t, c, "killed-leader", args(long), func() { cmdtest.KillLeader(t, c) }))
+	check("a killed leader", want, cmdtest.MidWay(t, c, fmt.Sprintf("killed-leader-%d", long), args(long), func() {
+		cmdtest.KillLeader(t, c)
+	}))
 }

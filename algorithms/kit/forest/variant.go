@@ -132,8 +132,8 @@ func settingsOf(v *Variant) param.Table[Config] {
 		return table
 	}
 	return append(table,
-		param.Word("split", "thresholds that trees try: exact (between any two values, by one worker with the whole dataset) "+
-			"or histogram (between bins of values, by all workers together)",
+		param.Word("split", "thresholds that trees try: exact (between any two values, by one worker with the whole "+
+			"dataset) or histogram (between bins of values, by all workers together)",
 			func(c *Config) *string { return &c.Split }, splitExact, splitHistogram).DefaultLeftOut(),
 		param.Int("bins", "maximum number of bins of a feature, with split histogram: thresholds lie between bins", 2,
 			binning.Most, 64, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
