@@ -3,6 +3,7 @@ package forest
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -416,4 +418,45 @@ func TestDamagedRows(t *testing.T) {
 	if err := tr.Fold(&round.Result{Gathered: good}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestCountedMemory holds the estimate of what a kernel keeps of samples against what rounds leave allocated.
+func TestCountedMemory(t *testing.T) {
+	testkit.WithoutRace(t)
+	p := makeCountedProblem(9, 20_000, 24, 3)
+	d := p.data(4, false, dataset.Split{})
+	set := param.Values{"trees": int64(6), "split": "histogram", "min_samples": int64(500)}
+	j := countedJob(t, d.Manifest, set, dataset.Split{})
+	k := countedKernelOf(t, j, d)
+	tr, err := oneHot.New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r, err := tr.Next()
+		if err == nil {
+			err = tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k }))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	kept := heap()
+	k.(round.MemoryReleaser).ReleaseMemory()
+	kept -= heap()
+	c := k.(*countedKernel).cfg
+	if estimate := countedKept(c, d.Manifest); estimate < kept || estimate > 2*kept {
+		t.Errorf("the estimate is %d bytes, the kernel keeps %d", estimate, kept)
+	}
+	if bytes, what := k.(round.Demanding).Demand(); bytes < kept || what == "" {
+		t.Errorf("a task demands %d bytes for %q, and keeps %d", bytes, what, kept)
+	}
+	runtime.KeepAlive(tr)
+	runtime.KeepAlive(d)
 }
