@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -14,24 +13,24 @@ import (
 func TestOneTree(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	c := cmdtest.Start(t, 3, 1)
 	t.Run("ldlboost", func(t *testing.T) {
-		testOneTree(t, c, func(rounds int) []string {
+		testOneTree(t, func(rounds int) []string {
 			return []string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "ldlboost", "--set",
 				fmt.Sprintf("rounds=%d", rounds), "--set", "patience=1000", "--set", "refit=false", "-o", "json"}
 		}, 120)
 	})
 	t.Run("rf", func(t *testing.T) {
-		testOneTree(t, c, func(trees int) []string {
+		testOneTree(t, func(trees int) []string {
 			return []string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "rf", "--set",
 				"split=histogram", "--set", fmt.Sprintf("trees=%d", trees), "--set", "min_samples=4", "-o", "json"}
-		}, 400)
+		}, 200)
 	})
 }
 
-// testOneTree trains on the cluster with the arguments of a short job, and of a long one of so many trees.
-func testOneTree(t *testing.T, c *proc.Cluster, of func(trees int) []string, long int) {
+// testOneTree trains on a cluster with the arguments of a short job, and of a long one of so many trees.
+func testOneTree(t *testing.T, of func(trees int) []string, long int) {
 	t.Helper()
+	c := cmdtest.Start(t, 3, 1)
 	args := func(trees int, more ...string) []string { return append(of(trees), more...) }
 	const short = 5
 	check := func(what, want string, e cmdtest.Ended) {
@@ -46,10 +45,10 @@ func testOneTree(t *testing.T, c *proc.Cluster, of func(trees int) []string, lon
 		check(fmt.Sprintf("%d workers", n), want, cmdtest.Run(t, args(short, "--server", c.Servers())...))
 	}
 	want = cmdtest.ModelDigest(t, cmdtest.Run(t, args(long, "--local")...))
-	check("a killed worker", want, cmdtest.MidWay(t, c, fmt.Sprintf("killed-worker-%d", long), args(long), func() {
+	check("a killed worker", want, cmdtest.MidWay(t, c, "killed-worker", args(long), func() {
 		cmdtest.Kill(t, c.Workers[1])
 	}))
-	check("a killed leader", want, cmdtest.MidWay(t, c, fmt.Sprintf("killed-leader-%d", long), args(long), func() {
+	check("a killed leader", want, cmdtest.MidWay(t, c, "killed-leader", args(long), func() {
 		cmdtest.KillLeader(t, c)
 	}))
 }
