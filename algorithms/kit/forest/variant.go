@@ -39,7 +39,7 @@ func (v Variant) New() algorithms.Algorithm {
 				labels: j.Manifest.Labels}
 			counted := *j.Config
 			if counted.Split = splitHistogram; v.Counted != nil && j.Folds == 0 && v.fits(&counted, j.Manifest) == nil {
-				k.otherwise = "with --set split=histogram, no worker needs the whole dataset"
+				k.otherwise = "with split: histogram, no worker needs the whole dataset"
 			}
 			return k, nil
 		},
