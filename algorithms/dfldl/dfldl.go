@@ -7,6 +7,9 @@
 // The gate is q(x), the mean label distribution of the k training rows that are nearest to x (package aaknn). Each pair
 // predicts by the model of the side that q_a >= q_b chooses. p(x) is the mean of these c(c-1)/2 predictions.
 //
+// The weight of a row is a factor of its loss in each model. The gate only selects models: rows of weight 0 are no
+// neighbours, and all others count alike.
+//
 // The trainer first has the gate trained. Then one gather round trains all models: task 2i trains the first side of
 // pair i, and task 2i+1 the second side. A task trains its model to the end, since its rows are few and its rounds are
 // many.
@@ -37,6 +40,7 @@ func New() algorithms.Algorithm {
 			"probable as the second. Nearest neighbours select one model of each pair, and the predictions of the selected " +
 			"models are averaged",
 		Predicts: algorithms.Distribution,
+		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Check:    func(c *Config) error { return c.Check(&c.Search) },

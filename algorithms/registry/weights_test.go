@@ -229,7 +229,8 @@ func TestWeightedBootstrap(t *testing.T) {
 
 // TestScaleOfWeights: models do not depend on the sum of the weights, and neither does when training ends.
 func TestScaleOfWeights(t *testing.T) {
-	for _, name := range registry.Weighted() {
+	use, _ := registry.Weighted()
+	for _, name := range use {
 		set, kind := param.Values{"steps": int64(60), "validation_fraction": 0.25}, ""
 		switch name {
 		case "structrf", "rf":

@@ -38,6 +38,8 @@ type Definition[C any] struct {
 	Incomplete bool
 	// Weighted is true if the algorithm uses the weights of samples (dataset.Rows.Weight).
 	Weighted bool
+	// Unweighted says why the algorithm does not, as a clause.
+	Unweighted string
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
 	// Targets is true if it can also learn targets in bounds: see algorithms.TargetReader.
@@ -169,6 +171,9 @@ func (a *algorithm[C]) LearnsFromIncomplete() bool { return a.d.Incomplete }
 
 // UsesWeights implements algorithms.Weigher.
 func (a *algorithm[C]) UsesWeights() bool { return a.d.Weighted }
+
+// WhyUnweighted implements algorithms.Weigher.
+func (a *algorithm[C]) WhyUnweighted() string { return a.d.Unweighted }
 
 // ReadsTargets implements algorithms.TargetReader.
 func (a *algorithm[C]) ReadsTargets() bool { return a.d.Targets || a.d.Predicts == algorithms.Targets }
