@@ -138,7 +138,7 @@ func (k kin) resolve(text string, m *dataset.Manifest) ([]member, error) {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
 		}
 		if m.HasWeights {
-			if err := algorithms.WeightsError(own); err != nil {
+			if err := algorithms.WeightsError(own.Algorithm); err != nil {
 				return nil, param.Errorf("members", "%v", err)
 			}
 		}
