@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -136,7 +135,7 @@ const binUnits = 64
 func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data, unit float64) []byte {
 	columns := make([][]value, d.Manifest.Features)
 	rows := uint32(0)
-	for _, ref := range boost.WeightedRows(u, d) {
+	for _, ref := range d.WithWeight(u.Rows(d)) {
 		shard := d.Shard(int(ref.Shard))
 		if !sampled(key, shard.Row[ref.Pos], d.Manifest) {
 			continue
