@@ -74,22 +74,20 @@ type Partial interface{ LearnsFromIncomplete() bool }
 // Weigher is implemented by algorithms that may use the weights of samples: a weight is a factor of the loss of its
 // sample, so that a sample of weight 2 counts as two samples.
 type Weigher interface {
-	UsesWeights() bool
-	// WhyUnweighted returns why the algorithm cannot use weights, as a clause; "": it uses them.
-	WhyUnweighted() string
+	// Unweighted returns why the algorithm cannot use weights, as a clause; "": it uses them.
+	Unweighted() string
 }
 
 // WeightsError returns an error if an algorithm cannot use the weights of samples.
 func WeightsError(a Algorithm) error {
-	w, ok := a.(Weigher)
-	if ok && w.UsesWeights() {
+	why := "it has no notion of them"
+	if w, ok := a.(Weigher); ok {
+		why = w.Unweighted()
+	}
+	if why == "" {
 		return nil
 	}
-	why := ""
-	if ok && w.WhyUnweighted() != "" {
-		why = ", because " + w.WhyUnweighted()
-	}
-	return fmt.Errorf("%s cannot use the weights of samples%s", a.Name(), why)
+	return fmt.Errorf("%s cannot use the weights of samples, because %s", a.Name(), why)
 }
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.

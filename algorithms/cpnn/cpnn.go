@@ -40,7 +40,6 @@ func New() algorithms.Algorithm {
 		Doc: "the conditional probability neural network of Geng et al. 2013: its inputs are a sample and a label, " +
 			"and Rprop fits it on all training samples",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Fits:     checkSize,

@@ -40,7 +40,6 @@ func New() algorithms.Algorithm {
 			"probable as the second. Nearest neighbours select one model of each pair, and the predictions of the selected " +
 			"models are averaged",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Check:    func(c *Config) error { return c.Check(&c.Search) },

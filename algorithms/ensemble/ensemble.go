@@ -1,8 +1,8 @@
 // Package ensemble trains several algorithms and predicts p = Σ_m w_m p_m, the weighted sum of
 // what its members predict. The weights are not negative, sum to 1, and have the least
 // K-L divergence on out-of-fold predictions of the training rows: each row is predicted by
-// models whose training did not see the row. If the rows have weights, the divergence is a weighted mean, and all members
-// use weights. DESIGN.md tells how the jobs run.
+// models whose training did not see the row. If the rows have weights, the divergence is a
+// weighted mean, and all members use weights. DESIGN.md tells how the jobs run.
 package ensemble
 
 import (
@@ -27,7 +27,6 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 		},
 		Doc:      "the weighted sum of the predictions of other algorithms; these members are trained as sub-jobs",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: k.settings(),
 		Fill:     k.fill,
 		Divide:   divide,

@@ -12,8 +12,8 @@ import (
 var errRows = errors.New("ensemble: the members predicted different samples of a fold")
 
 // errWeightless says that no weights of members follow from the weights of samples.
-var errWeightless error = param.Errorf("weights", "cannot be fitted, because all samples that the members predicted have "+
-	"the weight 0; with mean, all members have the same weight")
+var errWeightless error = param.Errorf("weights", "cannot be fitted, because all samples that the members predicted "+
+	"have the weight 0; with mean, all members have the same weight")
 
 // sample gathers the predictions of all inner folds: of at most Config.WeightRows rows, drawn by
 // the job's seed.

@@ -79,7 +79,8 @@ func without(w []float64) []float64 {
 }
 
 // fit returns the weights w on the simplex that minimise f(w) = (1/N) Σ_i K-L(d_i ‖ Σ_m w_m p_im),
-// which is convex, over the members with a weight in w. If rows have weights, all means over rows are weighted. From these weights, an iteration is
+// which is convex, over the members with a weight in w. If rows have weights, all means over rows are
+// weighted. From these weights, an iteration is
 //
 //	w_m ← w_m g_m^η / Σ_m' w_m' g_m'^η,  g_m = (1/N) Σ_i Σ_c d_ic p_imc / Σ_m' w_m' p_im'c = -∂f/∂w_m
 //

@@ -10,8 +10,8 @@
 //	Ω = a·C⁻¹ + (1 - a)·I, a = 0.2 in the second stage, 0.4 in the third
 //	C = b·μ·I + (1 - b)·S, μ = tr S / labels, b = min(1, (mean ‖e - ē‖⁴ - ‖S‖²) / (samples·‖S - μI‖²))
 //
-// S is the covariance of the errors, a mean over samples. Of samples with weights, the means are weighted, and the number
-// of samples is the sum of the weights. The paper's text was not at hand: PyLDL, a public program,
+// S is the covariance of the errors, a mean over samples. Of samples with weights, the means are weighted, and the
+// number of samples is the sum of the weights. The paper's text was not at hand: PyLDL, a public program,
 // gives the model and the mixture, but changes Ω within searches along a line. Here Ω changes between stages only, so
 // each stage minimises one function.
 //
@@ -40,7 +40,6 @@ func New() algorithms.Algorithm {
 		Doc: "GLD-BFGS of Wu et al. 2026, for targets in bounds: the hyperbolic tangent of a linear function, fitted by " +
 			"L-BFGS",
 		Predicts:     algorithms.Targets,
-		Weighted:     true,
 		Settings:     settings,
 		Fill:         func(c *Config, given param.Values, m *dataset.Manifest) { c.Fit.Fill(given, m) },
 		Check:        (*Config).check,

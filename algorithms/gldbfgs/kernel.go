@@ -112,8 +112,8 @@ func (k *kernel) each(d *dataset.Data, v round.Vars, s *scratch, moments []float
 	return rows, loss
 }
 
-// row replaces the scores of a row by the derivatives of its loss, and returns the loss, both weighted. targets are from
-// 0 to 1.
+// row replaces the scores of a row by the derivatives of its loss, and returns the loss, both weighted. targets are
+// from 0 to 1.
 func (s *scratch) row(scores []float64, targets []float32, weight float64, metric []float64) (loss float64) {
 	for c, f := range scores {
 		scores[c] = tanh(f)

@@ -6,8 +6,8 @@
 // label's column of D, or of D_g, from the other columns. A row of cluster g so gains pᵀ·M_g·p with
 // M_g = l2·(I - Z⁰)(I - Z⁰)ᵀ + l3·(I - Z^g)(I - Z^g)ᵀ.
 //
-// The weight of a sample is a factor of all its terms, and of its products of labels in K-means and Z. A sample of weight
-// 0 is no first centre.
+// The weight of a sample is a factor of all its terms, and of its products of labels in K-means and Z. A sample of
+// weight 0 is no first centre.
 //
 // Three kinds of rounds come before the fit: one that draws the first centres, k-means, and one that
 // sums the products of labels from which each Z follows.
@@ -37,7 +37,6 @@ func New() algorithms.Algorithm {
 		Doc: "LDL-LDM of Wang and Geng 2021: a maximum-entropy model whose predictions are kept near the manifold " +
 			"of label distributions",
 		Predicts:     algorithms.Distribution,
-		Weighted:     true,
 		Settings:     settings,
 		Fill:         (*Config).fill,
 		Check:        func(c *Config) error { return c.Check(&c.Search) },

@@ -50,7 +50,8 @@ func TestDigests(t *testing.T) {
 type point struct{ weights, shared, logs [][]float64 }
 
 // objective is the objective by plain loops, without the weight decay, as a sum over samples, with the weight of each.
-func objective(x, d [][]float64, weights []float64, p point, centres [][]float64, lambda1, lambda2 float64) (sum float64) {
+func objective(x, d [][]float64, weights []float64, p point, centres [][]float64, lambda1,
+	lambda2 float64) (sum float64) {
 	for i, row := range x {
 		own := 0.0
 		all, matrix := slices.Clone(row), slices.Clone(p.weights)
@@ -228,7 +229,8 @@ func whole(d *dataset.Data, weights, own, centres []float64, lambda1, lambda2, l
 	for _, v := range own[:k*n] {
 		decay += v * v
 	}
-	return objective(x, labels, slices.Repeat([]float64{1}, len(x)), p, fittest.Matrix(centres, n), lambda1, lambda2)/float64(len(x)) + lambda3/2*decay
+	ones := slices.Repeat([]float64{1}, len(x))
+	return objective(x, labels, ones, p, fittest.Matrix(centres, n), lambda1, lambda2)/float64(len(x)) + lambda3/2*decay
 }
 
 // TestBounds: too many codes are refused by name.

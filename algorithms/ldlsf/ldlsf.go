@@ -42,7 +42,6 @@ func New() algorithms.Algorithm {
 		Doc: "LDLSF of Ren et al. 2019: a linear function by least squares, with features of single labels and features " +
 			"that all labels share",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Fits:     func(_ *Config, m *dataset.Manifest) error { return fits(m) },

@@ -36,7 +36,6 @@ func New() algorithms.Algorithm {
 			"with Gaussian functions of distances. " +
 			"Above 2,000 samples it has 512 landmarks, unless the spec says otherwise",
 		Predicts:     algorithms.Distribution,
-		Weighted:     true,
 		Settings:     settings,
 		Fill:         (*Config).fill,
 		Fits:         (*Config).fits,

@@ -53,7 +53,6 @@ func New() algorithms.Algorithm {
 			"networks, " +
 			"each trained on the samples that reach it",
 		Predicts:     algorithms.Distribution,
-		Weighted:     true,
 		Settings:     settings,
 		Fits:         func(c *Config, m *dataset.Manifest) error { return c.checkSizes(m) },
 		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j.Config, j.Manifest), nil },

@@ -172,7 +172,7 @@ func newTable(c *Config, u round.Task, d *dataset.Data) (*table, error) {
 	t.class = classesOf(&t.Rows)
 	var err error
 	if t.weights, err = t.WeightSums(d.Manifest); err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
+		return nil, fmt.Errorf("ndf: %w", err)
 	}
 	return t, nil
 }

@@ -41,7 +41,6 @@ func New() algorithms.Algorithm {
 		Doc: "PT-Bayes of Geng 2016: a naive Bayes classifier with normal distributions, in which each sample " +
 			"counts for every label by its degree",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill: func(c *Config, given param.Values, _ *dataset.Manifest) {
 			if c.Smoothing > 0 {

@@ -42,7 +42,6 @@ func New() algorithms.Algorithm {
 		Doc: "PT-SVM of Geng 2016: a linear support vector machine for each pair of labels, in which each sample counts " +
 			"for both labels by its degrees",
 		Predicts:   algorithms.Distribution,
-		Weighted:   true,
 		Settings:   settings,
 		Fill:       (*Config).fill,
 		Check:      (*Config).check,

@@ -158,8 +158,8 @@ func CheckWeights(name string) error {
 	}
 	if err := algorithms.WeightsError(a); err != nil {
 		_, refuse := Weighted()
-		return errtext.Errorf(errtext.WrongData, "%w; all algorithms but %s use weights; without {weights}, all samples count "+
-			"alike", err, strings.Join(refuse, ", "))
+		return errtext.Errorf(errtext.WrongData, "%w; all algorithms but %s use weights; without {weights}, all samples "+
+			"count alike", err, strings.Join(refuse, ", "))
 	}
 	return nil
 }

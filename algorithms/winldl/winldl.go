@@ -43,7 +43,6 @@ func New() algorithms.Algorithm {
 		Doc:        "WInLDL of Li and Chen 2024: a linear function by weighted least squares, without a penalty",
 		Predicts:   algorithms.Distribution,
 		Incomplete: true,
-		Weighted:   true,
 		Settings:   settings,
 		Fill:       (*Config).fill,
 		Fits:       fits,

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// TestKernelRefusesWeights: the kernel of an algorithm that cannot use weights refuses a dataset with weights, so that a
+// TestKernelRefusesWeights: the kernel of an algorithm that cannot use weights refuses a dataset with weights. So a
 // worker of a version without weights computes no task of such a job.
 func TestKernelRefusesWeights(t *testing.T) {
 	w := artificial(t)

@@ -18,7 +18,6 @@ func (v Variant) New() algorithms.Algorithm {
 		About:    v.About,
 		Predicts: algorithms.Distribution,
 		Targets:  v.OfTargets != nil,
-		Weighted: true,
 		Settings: settingsOf(v.Auto),
 		Fill:     v.fill,
 		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },

@@ -36,9 +36,8 @@ type Definition[C any] struct {
 	About algorithms.About
 	// Incomplete is true if the algorithm learns from labels in which degrees are missing: see Job.Incomplete.
 	Incomplete bool
-	// Weighted is true if the algorithm uses the weights of samples (dataset.Rows.Weight).
-	Weighted bool
-	// Unweighted says why the algorithm does not, as a clause.
+	// Unweighted says why the algorithm cannot use the weights of samples (dataset.Rows.Weight), as a clause; "": it uses
+	// them.
 	Unweighted string
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
@@ -169,11 +168,8 @@ func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
 // LearnsFromIncomplete implements algorithms.Partial.
 func (a *algorithm[C]) LearnsFromIncomplete() bool { return a.d.Incomplete }
 
-// UsesWeights implements algorithms.Weigher.
-func (a *algorithm[C]) UsesWeights() bool { return a.d.Weighted }
-
-// WhyUnweighted implements algorithms.Weigher.
-func (a *algorithm[C]) WhyUnweighted() string { return a.d.Unweighted }
+// Unweighted implements algorithms.Weigher.
+func (a *algorithm[C]) Unweighted() string { return a.d.Unweighted }
 
 // ReadsTargets implements algorithms.TargetReader.
 func (a *algorithm[C]) ReadsTargets() bool { return a.d.Targets || a.d.Predicts == algorithms.Targets }
