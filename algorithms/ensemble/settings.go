@@ -59,8 +59,7 @@ func (k kin) settings() param.Table[Config] {
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(param.Paper, paperMembers).
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
 				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
-				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], in both without " + neighbours[1:] +
-				" if samples have weights, else [" + manyMembers + "]; paper: [" + paperMembers +
+				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers +
 				"]; best: the algorithms that fit the budget, with their defaults"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
