@@ -5,6 +5,7 @@ package algorithms
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -72,7 +73,22 @@ type Partial interface{ LearnsFromIncomplete() bool }
 
 // Weigher is implemented by algorithms that may use the weights of samples: a weight is a factor of the loss of its
 // sample, so that a sample of weight 2 counts as two samples.
-type Weigher interface{ UsesWeights() bool }
+type Weigher interface {
+	// Unweighted returns why the algorithm cannot use weights, as a clause; "": it uses them.
+	Unweighted() string
+}
+
+// WeightsError returns an error if an algorithm cannot use the weights of samples.
+func WeightsError(a Algorithm) error {
+	why := "it has no notion of them"
+	if w, ok := a.(Weigher); ok {
+		why = w.Unweighted()
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%s cannot use the weights of samples, because %s", a.Name(), why)
+}
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
@@ -212,6 +228,15 @@ type Mixer interface {
 
 // ErrNoRows says that a split leaves nothing to train on.
 var ErrNoRows = errors.New("there are no training samples")
+
+// Nothing returns the error of a training whose samples have no weight: ErrNoWeights if the samples of the dataset have
+// weights, else ErrNoRows.
+func Nothing(m *dataset.Manifest) error {
+	if m.HasWeights {
+		return ErrNoWeights
+	}
+	return ErrNoRows
+}
 
 // ErrNoWeights says that all samples to train on have the weight 0.
 var ErrNoWeights = errtext.Errorf(errtext.WrongData, "the weights of all training samples are zero, so nothing can be "+

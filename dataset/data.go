@@ -165,6 +165,20 @@ func (d *Data) Shard(i int) *Rows {
 // Role returns the role of an original row number.
 func (d *Data) Role(row uint32) Roles { return d.roles[row] }
 
+// WithWeight returns refs without rows of weight 0.
+func (d *Data) WithWeight(refs []RowRef) []RowRef {
+	if !d.Manifest.HasWeights {
+		return refs
+	}
+	var some []RowRef
+	for _, ref := range refs {
+		if d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)) > 0 {
+			some = append(some, ref)
+		}
+	}
+	return some
+}
+
 // Select lists the rows of shards [lo, hi) whose role is in roles, in the order
 // of shard and position. The result is shared: do not write to it. It is
 // computed once for each argument list.

@@ -31,7 +31,6 @@ func New() algorithms.Algorithm {
 		Doc:      "the network AA-BP of Geng 2016 has one hidden layer and a softmax, and is trained by back-propagation",
 		Predicts: algorithms.Distribution,
 		Targets:  true,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Check:    (*Config).check,

@@ -49,15 +49,16 @@ type Variant struct {
 // Make returns the algorithm.
 func (v Variant) Make() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
-		Name:     v.Name,
-		About:    v.About,
-		Doc:      v.Doc,
-		Predicts: v.Predicts,
-		Targets:  true,
-		Settings: settingsOf(v.Paper, v.Loss),
-		Fill:     (*Config).fill,
-		Fits:     (*Config).fits,
-		Trainer:  func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
+		Name:       v.Name,
+		About:      v.About,
+		Doc:        v.Doc,
+		Predicts:   v.Predicts,
+		Targets:    true,
+		Unweighted: "it has no loss: it predicts the mean of the nearest samples",
+		Settings:   settingsOf(v.Paper, v.Loss),
+		Fill:       (*Config).fill,
+		Fits:       (*Config).fits,
+		Trainer:    func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return &kernel{config: j.Config, labels: j.Manifest.Labels, targets: j.Manifest.LabelType.Bounds != nil}, nil
 		},

@@ -60,33 +60,36 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	return nil
 }
 
-// validate sums the unit's rows: F64 holds their number and their K-L divergences.
+// validate sums the unit's rows: F64 holds their number and their K-L divergences, both weighted.
 func (s *scratch) validate(dst *round.Partial, d *dataset.Data, w *weights) {
 	s.eachBlock(d, w, func(b *blocks.Block) {
 		for i := range b.Refs {
 			s.score(i, w.output)
 			kl, _ := s.loss(b.Label(i))
-			dst.F64[0]++
-			dst.F64[1] += kl
+			weight := b.Weight(i)
+			dst.F64[0] += weight
+			dst.F64[1] += float64(weight * kl)
 		}
 	})
 }
 
-// evaluate sums the unit's rows: F64 holds their number, their K-L divergences and the gradient by the effective
-// weights.
+// evaluate sums the unit's rows: F64 holds what fullbatch.OpEvaluate says, and the gradient by the effective weights.
 func (s *scratch) evaluate(dst *round.Partial, d *dataset.Data, w *weights) {
 	g := s.split(dst.F64[fullbatch.SumsAt:])
 	clear(s.own)
+	if d.Manifest.HasWeights {
+		dst.F64[2] = float64(len(s.unit.Rows(d)))
+	}
 	s.eachBlock(d, w, func(b *blocks.Block) {
 		deltas := s.deltas[:len(b.Refs)*s.hidden]
 		clear(deltas)
 		for i := range b.Refs {
 			s.score(i, w.output)
-			label := b.Label(i)
+			label, weight := b.Label(i), b.Weight(i)
 			kl, mass := s.loss(label)
-			dst.F64[0]++
-			dst.F64[1] += kl
-			s.back(deltas[i*s.hidden:][:s.hidden], g.output, label, mass, w.output)
+			dst.F64[0] += weight
+			dst.F64[1] += float64(weight * kl)
+			s.back(deltas[i*s.hidden:][:s.hidden], g.output, label, weight, mass, w.output)
 		}
 		s.multiply.AddProductT(g.features, b, deltas, s.hidden)
 	})
@@ -95,9 +98,9 @@ func (s *scratch) evaluate(dst *round.Partial, d *dataset.Data, w *weights) {
 
 // back adds the derivatives of the row that score and loss have just had: by W₁x to delta, by w₂
 // to output, and by what each label adds to s.own.
-func (s *scratch) back(delta, output []float64, label []float32, mass float64, w2 []float64) {
+func (s *scratch) back(delta, output []float64, label []float32, weight, mass float64, w2 []float64) {
 	for c, p := range s.scores {
-		r := float64(mass*p) - float64(label[c])
+		r := weight * (float64(mass*p) - float64(label[c]))
 		h := s.units[c*s.hidden:][:s.hidden]
 		num.AddScaled64(output, r, h)
 		for j, x := range h {

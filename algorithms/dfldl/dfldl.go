@@ -7,6 +7,9 @@
 // The gate is q(x), the mean label distribution of the k training rows that are nearest to x (package aaknn). Each pair
 // predicts by the model of the side that q_a >= q_b chooses. p(x) is the mean of these c(c-1)/2 predictions.
 //
+// The weight of a row is a factor of its loss in each model. The gate only selects models: rows of weight 0 are no
+// neighbours, and all others count alike.
+//
 // The trainer first has the gate trained. Then one gather round trains all models: task 2i trains the first side of
 // pair i, and task 2i+1 the second side. A task trains its model to the end, since its rows are few and its rounds are
 // many.

@@ -109,11 +109,12 @@ func (k *kernel) Demand() (bytes int64, what string) {
 const validationMin = 20
 
 // roles returns the roles of all rows for the model of a task: training and validation rows are the training rows on
-// its side, or all training rows if these are fewer than MinSamples. The seed and the task draw the validation rows.
+// its side, or all training rows if these are fewer than MinSamples. Rows of weight 0 are on no side. The seed and the
+// task draw the validation rows.
 func (c *Config) roles(u round.Task, d *dataset.Data, seed uint64) ([]dataset.Roles, error) {
-	refs := u.Rows(d)
+	refs := d.WithWeight(u.Rows(d))
 	if len(refs) == 0 {
-		return nil, algorithms.ErrNoRows
+		return nil, algorithms.Nothing(d.Manifest)
 	}
 	a, b, less := pairOf(u.ID, d.Manifest.Labels)
 	roles := slices.Repeat([]dataset.Roles{dataset.Outside}, d.Manifest.Rows)

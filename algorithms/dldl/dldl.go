@@ -28,7 +28,6 @@ func New() algorithms.Algorithm {
 		Doc: "the deep label distribution learning of Gao et al. 2017: a network with hidden layers or convolutions, " +
 			"and a softmax",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Check:    (*Config).check,

@@ -45,10 +45,11 @@ func New() algorithms.Algorithm {
 		},
 		Doc: "EDL-LRL of Jia et al. 2019: a maximum-entropy model by least squares, whose predictions in groups of " +
 			"similar samples have a low rank",
-		Predicts: algorithms.Distribution,
-		Settings: settings,
-		Fill:     (*Config).fill,
-		Fits:     (*Config).fits,
+		Unweighted: "the rank of the predictions of many samples is in its loss, which is no sum over samples",
+		Predicts:   algorithms.Distribution,
+		Settings:   settings,
+		Fill:       (*Config).fill,
+		Fits:       (*Config).fits,
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			return newTrainer(j.Config, j.Manifest), nil
 		},

@@ -156,7 +156,7 @@ func (k *kernel) products(sums []float64, d *dataset.Data, v round.Vars, s *scra
 			row[c] = p[c] + x.lambdas[i*n+c]/k.rho
 		}
 		of := simplex.Triangle(n)
-		simplex.AddGram(sums[x.group[i]*of:][:of], row)
+		simplex.AddGram(sums[x.group[i]*of:][:of], row, 1)
 	})
 }
 

@@ -1,10 +1,13 @@
 // Package ensemble trains several algorithms and predicts p = Σ_m w_m p_m, the weighted sum of
 // what its members predict. The weights are not negative, sum to 1, and have the least
 // K-L divergence on out-of-fold predictions of the training rows: each row is predicted by
-// models whose training did not see the row. DESIGN.md tells how the jobs run.
+// models whose training did not see the row. If the rows have weights, the divergence is a
+// weighted mean, and all members use weights. DESIGN.md tells how the jobs run.
 package ensemble
 
 import (
+	"strings"
+
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -55,10 +58,13 @@ func (kernel) NewScratch() any { return nil }
 // fill resolves the settings of the members; what is wrong with them fits reports.
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	if c.Preset == param.Auto && m.Rows <= fewRows {
-		members := fewMembers
+		members, more := fewMembers, pairMembers
+		if m.HasWeights {
+			members, more = strings.Replace(members, neighbours, "", 1), strings.Replace(more, neighbours, "", 1)
+		}
 		if m.Rows >= pairRows && m.Labels <= pairLabels {
-			if _, err := k.resolve(pairMembers, m); err == nil { // df-ldl refuses one label, and very many features
-				members = pairMembers
+			if _, err := k.resolve(more, m); err == nil { // df-ldl refuses one label, and very many features
+				members = more
 			}
 		}
 		param.StandIn(given, "members", &c.Members, members)

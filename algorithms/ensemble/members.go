@@ -137,6 +137,11 @@ func (k kin) resolve(text string, m *dataset.Manifest) ([]member, error) {
 		if own.resolved, err = own.Resolve(own.values, m); err != nil {
 			return nil, param.Errorf("members", "%s: %v", own.label, err)
 		}
+		if m.HasWeights {
+			if err := algorithms.WeightsError(own.Algorithm); err != nil {
+				return nil, param.Errorf("members", "%v", err)
+			}
+		}
 		if own.resolved.Weights != "" {
 			return nil, param.Errorf("members", "%s: init_from: a member of an ensemble cannot start from given weights",
 				own.label)

@@ -115,6 +115,9 @@ func (t *trainer) predicted(b []byte) (*predictions.Set, error) {
 		return nil, fmt.Errorf("got predictions of %d samples and %d labels, want predictions of %d labels", len(s.Row),
 			s.Labels, t.job.Manifest.Labels)
 	}
+	if (s.Weight != nil) != t.job.Manifest.HasWeights {
+		return nil, errors.New("the predictions have weights although the dataset has none, or the other way round")
+	}
 	return s, nil
 }
 

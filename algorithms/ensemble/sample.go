@@ -4,11 +4,16 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 var errRows = errors.New("ensemble: the members predicted different samples of a fold")
+
+// errWeightless says that no weights of members follow from the weights of samples.
+var errWeightless error = param.Errorf("weights", "cannot be fitted, because all samples that the members predicted "+
+	"have the weight 0; with mean, all members have the same weight")
 
 // sample gathers the predictions of all inner folds: of at most Config.WeightRows rows, drawn by
 // the job's seed.
@@ -34,13 +39,21 @@ func (t *trainer) sample() (*sample, error) {
 	for _, sets := range folds {
 		for i := range sets[0].Row {
 			if drawn == nil || drawn[at] {
+				weight := 1.0
+				if t.job.Manifest.HasWeights {
+					weight = sets[0].Weight[i]
+					s.weights = append(s.weights, weight)
+				}
 				for m, set := range sets {
 					row[m] = set.PredictedOf(i)
 				}
-				s.add(sets[0].TruthOf(i), row)
+				s.add(sets[0].TruthOf(i), row, weight)
 			}
 			at++
 		}
+	}
+	if s.total == 0 {
+		return nil, errWeightless
 	}
 	return s, nil
 }

@@ -92,8 +92,9 @@ func (k kin) settings() param.Table[Config] {
 const (
 	manyMembers = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost:refit=false"
 	// up to fewRows rows: neighbours help where there are hundreds
-	fewMembers   = "structrf:trees=200:min_samples=5,ldlf,aa-knn"
+	fewMembers   = "structrf:trees=200:min_samples=5,ldlf" + neighbours
 	pairMembers  = fewMembers + ",df-ldl:preset=paper:iterations=50" // up to fewRows rows of few labels
+	neighbours   = ",aa-knn"                                         // not of samples with weights
 	paperMembers = "structrf:preset=paper,ldlf:preset=paper"
 
 	fewRows = 2000

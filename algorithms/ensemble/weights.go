@@ -22,13 +22,16 @@ type sample struct {
 	members, labels int
 	truth           []float32 // rows×labels
 	predicted       []float32 // rows×members×labels, at least leastDegree
+	weights         []float64 // of the rows; nil: each is 1
+	total           float64   // of the weights, or the number of rows
 }
 
 func (s *sample) rows() int { return len(s.truth) / s.labels }
 
-// add appends a row: its true degrees, and what each member predicts of them.
-func (s *sample) add(truth []float32, predicted [][]float32) {
+// add appends a row: its true degrees, and what each member predicts of them. The weight is 1 unless rows have weights.
+func (s *sample) add(truth []float32, predicted [][]float32, weight float64) {
 	s.truth = append(s.truth, truth...)
+	s.total += weight
 	for _, p := range predicted {
 		for _, degree := range p {
 			s.predicted = append(s.predicted, max(degree, leastDegree))
@@ -76,7 +79,8 @@ func without(w []float64) []float64 {
 }
 
 // fit returns the weights w on the simplex that minimise f(w) = (1/N) Σ_i K-L(d_i ‖ Σ_m w_m p_im),
-// which is convex, over the members with a weight in w. From these weights, an iteration is
+// which is convex, over the members with a weight in w. If rows have weights, all means over rows are
+// weighted. From these weights, an iteration is
 //
 //	w_m ← w_m g_m^η / Σ_m' w_m' g_m'^η,  g_m = (1/N) Σ_i Σ_c d_ic p_imc / Σ_m' w_m' p_im'c = -∂f/∂w_m
 //
@@ -135,17 +139,20 @@ func (s *sample) evaluate(g, w []float64) (f float64) {
 				v[m] = float64(p[m*s.labels+c])
 			}
 			d, mix := float64(degree), mixed(w, v)
-			f += float64(d * (num.Log(d) - num.Log(mix)))
+			weighted := d
+			if s.weights != nil {
+				weighted = float64(s.weights[i] * d)
+			}
+			f += float64(weighted * (num.Log(d) - num.Log(mix)))
 			for m := range g {
-				g[m] += float64(d / mix * v[m])
+				g[m] += float64(weighted / mix * v[m])
 			}
 		}
 	}
-	n := float64(s.rows())
 	for m := range g {
-		g[m] /= n
+		g[m] /= s.total
 	}
-	return f / n
+	return f / s.total
 }
 
 // mixed returns Σ_m w_m v_m.

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
-// drawSample draws rows with degrees that sum to 1; members may be alike, and predict zeros.
+// drawSample draws rows with degrees that sum to 1; members may be alike, and predict zeros. The rows may have weights.
 func drawSample(t *rapid.T) *sample {
 	s := &sample{members: rapid.IntRange(2, 4).Draw(t, "members"), labels: rapid.IntRange(2, 4).Draw(t, "labels")}
 	distribution := func(name string, least float64) []float32 {
@@ -28,14 +28,32 @@ func drawSample(t *rapid.T) *sample {
 		return p
 	}
 	near := rapid.SampledFrom([]float64{0, 0.05, 5, 500}).Draw(t, "near") // how alike members are
-	for range rapid.IntRange(1, 30).Draw(t, "rows") {
+	weighted := rapid.Bool().Draw(t, "weighted")
+	for i := range rapid.IntRange(1, 30).Draw(t, "rows") {
 		var p [][]float32
 		for range s.members {
 			p = append(p, distribution("predicted", near))
 		}
-		s.add(distribution("truth", 0), p)
+		weight := 1.0
+		if weighted {
+			weight = float64((i*5+3)%4) / 2
+			s.weights = append(s.weights, weight)
+		}
+		s.add(distribution("truth", 0), p, weight)
 	}
 	return s
+}
+
+// part returns the weight of a row over that of all rows.
+func (s *sample) part(i int) float64 {
+	if s.weights == nil {
+		return 1 / float64(s.rows())
+	}
+	sum := 0.0
+	for _, w := range s.weights {
+		sum += w
+	}
+	return s.weights[i] / sum
 }
 
 // naive is f by definition, in a loop of its own.
@@ -47,7 +65,7 @@ func naive(s *sample, w []float64) (f float64) {
 				mix += w[m] * math.Max(float64(s.predicted[(i*s.members+m)*s.labels+c]), float64(float32(1e-12)))
 			}
 			if d := float64(s.truth[i*s.labels+c]); d > 0 {
-				f += d * math.Log(d/mix) / float64(s.rows())
+				f += d * math.Log(d/mix) * s.part(i)
 			}
 		}
 	}
@@ -66,8 +84,8 @@ func plain(s *sample, iterations int) []float64 {
 					mix += w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c])
 				}
 				for m := range w {
-					next[m] += float64(s.truth[i*s.labels+c]) * w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c]) / mix /
-						float64(s.rows())
+					next[m] += float64(s.truth[i*s.labels+c]) * w[m] * float64(s.predicted[(i*s.members+m)*s.labels+c]) / mix *
+						s.part(i)
 				}
 			}
 		}
@@ -129,7 +147,7 @@ func TestAlikeMembers(t *testing.T) {
 	s := &sample{members: 2, labels: 2}
 	for i := range 200 {
 		d := float32(0.4 + 0.001*float64(i%100))
-		s.add([]float32{d, 1 - d}, [][]float32{{d + 0.004, 1 - d - 0.004}, {d + 0.03, 1 - d - 0.03}})
+		s.add([]float32{d, 1 - d}, [][]float32{{d + 0.004, 1 - d - 0.004}, {d + 0.03, 1 - d - 0.03}}, 1)
 	}
 	if w := plain(s, 500); w[1] < 0.01 {
 		t.Fatalf("plain iterations end at %v: the example is too easy", w)
@@ -169,9 +187,9 @@ func TestChooseByHand(t *testing.T) {
 	for i := range 200 {
 		d := float32(0.4 + 0.001*float64(i%100))
 		hair.add([]float32{d, 1 - d}, [][]float32{{d + 0.1, 0.9 - d},
-			{d + 0.1 - 0.0001*float32(i%5), 0.9 - d + 0.0001*float32(i%5)}})
+			{d + 0.1 - 0.0001*float32(i%5), 0.9 - d + 0.0001*float32(i%5)}}, 1)
 		wrong := d + 0.3*float32(i%2)
-		apart.add([]float32{d, 1 - d}, [][]float32{{wrong, 1 - wrong}, {d + 0.3 - (wrong - d), 0.7 - d + (wrong - d)}})
+		apart.add([]float32{d, 1 - d}, [][]float32{{wrong, 1 - wrong}, {d + 0.3 - (wrong - d), 0.7 - d + (wrong - d)}}, 1)
 	}
 	if w := hair.choose(); w[0] != 0 || w[1] != 1 {
 		t.Errorf("weights %v, want 0 and 1", w)

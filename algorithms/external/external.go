@@ -54,7 +54,6 @@ func New() algorithms.Algorithm {
 			return &trainer{job: j, table: t}, err
 		},
 		Incomplete:   true, // its predictions are there, whatever they were learned from
-		Weighted:     true,
 		StateVersion: 1,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			t, err := tableOf(j)

@@ -10,7 +10,8 @@
 //	Ω = a·C⁻¹ + (1 - a)·I, a = 0.2 in the second stage, 0.4 in the third
 //	C = b·μ·I + (1 - b)·S, μ = tr S / labels, b = min(1, (mean ‖e - ē‖⁴ - ‖S‖²) / (samples·‖S - μI‖²))
 //
-// S is the covariance of the errors, a mean over samples. The paper's text was not at hand: PyLDL, a public program,
+// S is the covariance of the errors, a mean over samples. Of samples with weights, the means are weighted, and the
+// number of samples is the sum of the weights. The paper's text was not at hand: PyLDL, a public program,
 // gives the model and the mixture, but changes Ω within searches along a line. Here Ω changes between stages only, so
 // each stage minimises one function.
 //

@@ -178,7 +178,7 @@ func TestLedoitWolf(t *testing.T) {
 		e := []float64{s.Normal() + 0.3, 0.2 * s.Normal(), 0}
 		e[2] = 0.5*e[0] + 0.1*s.Normal()
 		all = append(all, e)
-		addMoments(moments, e)
+		addMoments(moments, e, 1)
 	}
 	mean := make([]float64, labels)
 	for _, e := range all {

@@ -46,8 +46,9 @@ func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deriv
 	return nil, nil
 }
 
-// Run implements round.ReduceKernel. F64 of an evaluation holds the number of rows, Σ eᵀΩe, Σ x rᵀ, Σ r and the moments
-// of the errors, with r = 2·Ωe∘(1 - g²). A validation has the first two, with Ω = I.
+// Run implements round.ReduceKernel. F64 of an evaluation holds what fullbatch.OpEvaluate says of the losses eᵀΩe, then
+// Σ x rᵀ, Σ r and the moments of the errors, all weighted, with r = 2·Ωe∘(1 - g²). A validation has the rows and the
+// losses, with Ω = I.
 func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.Vars, _ round.Derived, own any) error {
 	s := own.(*scratch)
 	s.unit = u
@@ -67,6 +68,9 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 func (k *kernel) evaluate(dst []float64, d *dataset.Data, v round.Vars, s *scratch) {
 	n := k.features * k.labels
 	sums := dst[fullbatch.SumsAt:]
+	if d.Manifest.HasWeights {
+		dst[2] = float64(len(s.unit.Rows(d)))
+	}
 	outers, total, moments := sums[:n], sums[n:][:k.labels], sums[n+k.labels:]
 	dst[0], dst[1] = k.each(d, v, s, moments, func(b *blocks.Block, derivatives []float64) {
 		for at := 0; at < len(derivatives); at += k.labels {
@@ -77,7 +81,8 @@ func (k *kernel) evaluate(dst []float64, d *dataset.Data, v round.Vars, s *scrat
 }
 
 // each computes the errors of a unit's rows, and returns the number of rows and the sum of their losses. It calls do,
-// if not nil, with each block and the derivatives of its losses by its scores (rows×labels), and adds to moments.
+// if not nil, with each block and the derivatives of its losses by its scores (rows×labels), and adds to moments. All
+// sums and derivatives are weighted.
 func (k *kernel) each(d *dataset.Data, v round.Vars, s *scratch, moments []float64,
 	do func(b *blocks.Block, derivatives []float64)) (rows, loss float64) {
 	weights, metric := maxent.Weights(v), metricOf(v)
@@ -93,20 +98,23 @@ func (k *kernel) each(d *dataset.Data, v round.Vars, s *scratch, moments []float
 		}
 		s.space.AddProduct(values, b, matrix, n)
 		for i := range b.Refs {
-			loss += s.row(values[i*n:][:n], b.Label(i), metric)
+			weight := b.Weight(i)
+			rows += weight
+			loss += s.row(values[i*n:][:n], b.Label(i), weight, metric)
 			if len(moments) > 0 {
-				addMoments(moments, s.errors)
+				addMoments(moments, s.errors, weight)
 			}
 		}
-		if rows += float64(len(b.Refs)); do != nil {
+		if do != nil {
 			do(b, values)
 		}
 	}
 	return rows, loss
 }
 
-// row replaces the scores of a row by the derivatives of its loss, and returns the loss. targets are from 0 to 1.
-func (s *scratch) row(scores []float64, targets []float32, metric []float64) (loss float64) {
+// row replaces the scores of a row by the derivatives of its loss, and returns the loss, both weighted. targets are
+// from 0 to 1.
+func (s *scratch) row(scores []float64, targets []float32, weight float64, metric []float64) (loss float64) {
 	for c, f := range scores {
 		scores[c] = tanh(f)
 		s.errors[c] = scores[c] - (float64(2*float64(targets[c])) - 1)
@@ -120,9 +128,9 @@ func (s *scratch) row(scores []float64, targets []float32, metric []float64) (lo
 	}
 	for c, g := range scores {
 		loss += float64(s.errors[c] * weighed[c])
-		scores[c] = float64(2*weighed[c]) * (1 - float64(g*g))
+		scores[c] = weight * (float64(2*weighed[c]) * (1 - float64(g*g)))
 	}
-	return loss
+	return float64(weight * loss)
 }
 
 // metricOf returns Ω, nil for the identity.
@@ -149,16 +157,16 @@ func tanh(x float64) float64 {
 // Σ ‖e‖⁴ and the lower triangle of Σ e eᵀ, row by row.
 func momentSums(labels int) int { return 1 + 2*labels + 1 + labels*(labels+1)/2 }
 
-// addMoments adds the errors of a row.
-func addMoments(sums, e []float64) {
+// addMoments adds the errors of a row of a weight.
+func addMoments(sums, e []float64, weight float64) {
 	n := len(e)
 	square := num.Dot64(e, e)
 	first, third, products := sums[1:][:n], sums[1+n:][:n], sums[2+2*n:]
-	num.Add64(first, e)
-	num.AddScaled64(third, square, e)
-	sums[1+2*n] += float64(square * square)
+	num.AddScaled64(first, weight, e)
+	num.AddScaled64(third, float64(weight*square), e)
+	sums[1+2*n] += float64(weight * float64(square*square))
 	for c, x := range e {
-		num.AddScaled64(products[:c+1], x, e[:c+1])
+		num.AddScaled64(products[:c+1], float64(weight*x), e[:c+1])
 		products = products[c+1:]
 	}
 }

@@ -44,6 +44,7 @@ func New() algorithms.Algorithm {
 		Doc:        "IncomLDL of Xu and Zhou 2017: a linear function by least squares, whose predictions have a low rank",
 		Predicts:   algorithms.Distribution,
 		Incomplete: true,
+		Unweighted: "the rank of the predictions of all samples is in its loss, which is no sum over samples",
 		Settings:   settings,
 		Fill:       (*Config).fill,
 		Fits:       func(_ *Config, m *dataset.Manifest) error { return simplex.Fits(m) },

@@ -70,12 +70,12 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		k.columns.Read(s.row, rows, pos, &scale)
 		if u.Op == opGram {
 			n := len(dst.F64) - 1
-			simplex.AddGram(dst.F64[:n], s.row)
+			simplex.AddGram(dst.F64[:n], s.row, 1)
 			dst.F64[n]++
 			continue
 		}
 		k.step(s, rows.Label(pos), target)
-		simplex.AddOuter(dst.F64, s.row, s.m)
+		simplex.AddOuter(dst.F64, s.row, s.m, 1)
 	}
 	return nil
 }

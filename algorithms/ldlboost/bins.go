@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
-	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -68,7 +67,7 @@ func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data, unit f
 	if d.Manifest.HasWeights {
 		weigh = func(shard *dataset.Rows, pos int) uint32 { return uint32(unitsOf(shard.WeightOf(pos), binUnits*unit)) }
 	}
-	return binning.AppendValues(dst, key, boost.WeightedRows(u, d), d, weigh)
+	return binning.AppendValues(dst, key, d.WithWeight(u.Rows(d)), d, weigh)
 }
 
 // makeBins makes the bins of what all tasks told. A cut is half way between the values of two bins.

@@ -43,7 +43,6 @@ func New() algorithms.Algorithm {
 			Paper:   `Zhang and Jung 2021, "GBDT-MO: Gradient-boosted decision trees for multiple outputs"`,
 		},
 		Incomplete: true,
-		Weighted:   true,
 		Predicts:   algorithms.Distribution,
 		Settings:   settings,
 		Fill:       (*Config).fill,

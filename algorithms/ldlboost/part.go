@@ -173,6 +173,6 @@ func sumKnown(dst []float64, u round.Task, d *dataset.Data) {
 
 // newPart returns the part of a task, which knows nothing of its rows yet.
 func newPart(j *job, u round.Task, d *dataset.Data) *part {
-	return &part{job: j, sums: boost.NewRowSums(boost.WeightedRows(u, d), j.labels), f: make([]float64, j.labels),
+	return &part{job: j, sums: boost.NewRowSums(d.WithWeight(u.Rows(d)), j.labels), f: make([]float64, j.labels),
 		label: make([]float32, j.labels)}
 }

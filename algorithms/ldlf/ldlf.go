@@ -39,7 +39,6 @@ func New() algorithms.Algorithm {
 		Doc: "the label distribution learning forests of Shen et al. 2017: differentiable trees whose splits are " +
 			"computed by a linear function or a network",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Check:    (*Config).check,

@@ -15,8 +15,8 @@ import (
 // The operations (Round.Op) of the rounds before the fit.
 const (
 	opStart uint8 = iota + 1 // collected: rows that may be the first centres
-	opMeans                  // for each cluster: rows, and Σ d
-	opGram                   // Σ d dᵀ of all rows, then of each cluster
+	opMeans                  // for each cluster: rows, and Σ d, both weighted
+	opGram                   // Σ d dᵀ of all rows, then of each cluster, weighted
 )
 
 // The values that rounds carry (Var.ID), beside maxent's.
@@ -101,11 +101,12 @@ func nearest(centres []float64, label []float32) int {
 func (k *kernel) means(sums []float64, u *round.Task, d *dataset.Data, v round.Vars) {
 	centres := num.Float64s(v.Get(varCentres))
 	for _, ref := range u.Rows(d) {
-		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		label, weight := rows.Label(pos), rows.WeightOf(pos)
 		own := sums[nearest(centres, label)*(1+len(label)):][:1+len(label)]
-		own[0]++
+		own[0] += weight
 		for c, x := range label {
-			own[1+c] += float64(x)
+			own[1+c] += float64(weight * float64(x))
 		}
 	}
 }
@@ -114,12 +115,13 @@ func (k *kernel) means(sums []float64, u *round.Task, d *dataset.Data, v round.V
 func (k *kernel) gram(sums []float64, u *round.Task, d *dataset.Data, v round.Vars) {
 	centres := num.Float64s(v.Get(varCentres))
 	for _, ref := range u.Rows(d) {
-		label := d.Shard(int(ref.Shard)).Label(int(ref.Pos))
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		label, weight := rows.Label(pos), rows.WeightOf(pos)
 		n := len(label) * len(label)
 		own := sums[(1+nearest(centres, label))*n:][:n]
 		for i, x := range label {
 			for j, y := range label {
-				product := float64(float64(x) * float64(y))
+				product := float64(weight * float64(float64(x)*float64(y)))
 				sums[i*len(label)+j] += product
 				own[i*len(label)+j] += product
 			}

@@ -6,6 +6,9 @@
 // label's column of D, or of D_g, from the other columns. A row of cluster g so gains pᵀ·M_g·p with
 // M_g = l2·(I - Z⁰)(I - Z⁰)ᵀ + l3·(I - Z^g)(I - Z^g)ᵀ.
 //
+// The weight of a sample is a factor of all its terms, and of its products of labels in K-means and Z. A sample of
+// weight 0 is no first centre.
+//
 // Three kinds of rounds come before the fit: one that draws the first centres, k-means, and one that
 // sums the products of labels from which each Z follows.
 package ldlldm

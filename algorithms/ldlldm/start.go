@@ -30,12 +30,15 @@ func orderOf(key num.Key, row uint32) uint64 {
 	return uint64(v[0])<<32 | uint64(v[1])
 }
 
-// draw lists the rows of a unit with the least random numbers, n at most, in their order. The
+// draw lists the rows of a unit with the least random numbers, n at most, in their order, but for rows of weight 0. The
 // rows that are drawn of all units' lists do not depend on how rows are shared among units.
 func draw(n int, key num.Key, u *round.Task, d *dataset.Data) []entry {
 	var drawn []entry
 	for _, ref := range u.Rows(d) {
 		rows := d.Shard(int(ref.Shard))
+		if rows.WeightOf(int(ref.Pos)) == 0 {
+			continue
+		}
 		row := rows.Row[ref.Pos]
 		e := entry{orderOf(key, row), row, rows.Label(int(ref.Pos))}
 		drawn = insert(drawn, e, n)

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -27,8 +28,9 @@ const (
 // trainer is the leader's half.
 type trainer struct {
 	*maxent.Trainer
-	cfg    *Config
-	labels int
+	cfg      *Config
+	manifest *dataset.Manifest
+	labels   int
 
 	stage    uint8
 	from     uint64    // rounds of k-means before the refit, and 1
@@ -42,7 +44,8 @@ type trainer struct {
 func newTrainer(j *learner.Job[Config]) *trainer {
 	c, labels := j.Config, j.Manifest.Labels
 	t := &trainer{
-		Trainer: maxent.NewTrainer(&c.Settings, c.Search, c.L1, "clustering", j.Manifest), cfg: c, labels: labels,
+		Trainer: maxent.NewTrainer(&c.Settings, c.Search, c.L1, "clustering", j.Manifest), cfg: c,
+		manifest: j.Manifest, labels: labels,
 		centres: make([]float64, c.Clusters*labels), matrices: make([]float64, c.Clusters*labels*labels),
 	}
 	t.Objective.Summed, t.Objective.TermSums = true, 1
@@ -110,7 +113,7 @@ func (t *trainer) started(collected [][]byte) error {
 		}
 	}
 	if len(drawn) == 0 {
-		return algorithms.ErrNoRows
+		return algorithms.Nothing(t.manifest)
 	}
 	for g := range t.cfg.Clusters {
 		for c, x := range drawn[min(g, len(drawn)-1)].label {

@@ -69,7 +69,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	return nil
 }
 
-// evaluate sums the terms of the objective and their derivatives over a task's samples: see sizes.evaluation.
+// evaluate sums the terms of the objective and their derivatives over a task's samples, weighted: see sizes.evaluation.
 func (k *kernel) evaluate(sums []float64, d *dataset.Data, v round.Vars, s *scratch) {
 	weights, own, centres := maxent.Weights(v), num.Float64s(v.Get(varOwn)), clusters.Find(v)
 	n, matrix := k.labels, k.features*k.labels
@@ -78,7 +78,9 @@ func (k *kernel) evaluate(sums []float64, d *dataset.Data, v round.Vars, s *scra
 	terms := sums[fullbatch.SumsAt+matrix+n:]
 	byV, byLogs := terms[1:][:len(shared)], terms[1+len(shared):]
 	refs := s.unit.Rows(d)
-	sums[0] = float64(len(refs))
+	if d.Manifest.HasWeights {
+		sums[2] = float64(len(refs))
+	}
 	for len(refs) > 0 {
 		s.block = blocks.Next(refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) })
 		refs = refs[len(s.block.Refs):]
@@ -92,8 +94,11 @@ func (k *kernel) evaluate(sums []float64, d *dataset.Data, v round.Vars, s *scra
 			x := &s.sample
 			x.read(s.block.Label(i), logs[number*k.centres:][:k.centres])
 			divergence, others := x.evaluate(scores[i*n:][:n], shared, centres, k.lambda1, k.lambda2)
-			sums[1] += divergence
-			terms[0] += others
+			weight := s.block.Weight(i)
+			x.weigh(weight)
+			sums[0] += weight
+			sums[1] += float64(weight * divergence)
+			terms[0] += float64(weight * others)
 			num.Add64(totals, x.byScores)
 			for l, c := range x.code {
 				num.AddScaled64(byV[l*n:][:n], c, x.byScores)
@@ -160,6 +165,15 @@ func (x *sample) evaluate(scores, shared, centres []float64, lambda1, lambda2 fl
 	return divergence, others
 }
 
+// weigh multiplies byScores and byLogs by the weight of the sample.
+func (x *sample) weigh(weight float64) {
+	for _, v := range [][]float64{x.byScores, x.byLogs} {
+		for i := range v {
+			v[i] *= weight
+		}
+	}
+}
+
 // softmax sets p to exp(s_c) / Σ exp(s), and returns ln Σ exp(s).
 func softmax(p, scores []float64) (log float64) {
 	most, sum := math.Inf(-1), 0.0
@@ -176,7 +190,7 @@ func softmax(p, scores []float64) (log float64) {
 	return most + num.Log(sum)
 }
 
-// regress sums the products of scaled features, and of scaled features and ln c: see sizes.regression.
+// regress sums the products of scaled features, and of scaled features and ln c, weighted: see sizes.regression.
 func (k *kernel) regress(sums []float64, d *dataset.Data, v round.Vars, s *scratch) {
 	scale, logs := scaling.Find(v), num.Float64s(v.Get(varOwn))[k.centres*k.labels:]
 	columns := simplex.Columns{Features: k.features, Bias: true}
@@ -184,7 +198,8 @@ func (k *kernel) regress(sums []float64, d *dataset.Data, v round.Vars, s *scrat
 	for _, ref := range s.unit.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
 		columns.Read(s.row, rows, pos, &scale)
-		simplex.AddGram(sums[:n], s.row)
-		simplex.AddOuter(sums[n:], s.row, logs[int(rows.Row[pos])*k.centres:][:k.centres])
+		weight := rows.WeightOf(pos)
+		simplex.AddGram(sums[:n], s.row, weight)
+		simplex.AddOuter(sums[n:], s.row, logs[int(rows.Row[pos])*k.centres:][:k.centres], weight)
 	}
 }

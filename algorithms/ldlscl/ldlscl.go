@@ -9,8 +9,9 @@
 //
 // and ½ λ3 (‖W‖² + ‖V‖²), without the biases. L-BFGS minimises it over W, V and ln c of all training samples together,
 // from W = 0, V = 0 and c = 1. The code of a new sample follows from its features: ridge regression from x to ln c of
-// the training samples. The weight of the squares of this regression is ridge·tr(XᵀX)/(features + 1), and the bias has
-// none. ln c of a new sample is at most 20 away from 0.
+// the training samples. The weight of a sample is a factor of its terms, of its part in the centres and in the
+// regression; a sample of weight 0 is no centre. The weight of the squares of this regression is
+// ridge·tr(XᵀX)/(features + 1), and the bias has none. ln c of a new sample is at most 20 away from 0.
 //
 // The paper's text was not at hand: its abstract and PyLDL, a public program, give the terms. PyLDL trains a network of
 // two layers by Adam, and multiplies two means. Here, k-means is deterministic.

@@ -49,22 +49,25 @@ func TestDigests(t *testing.T) {
 // point is a point of the objective, as rounds carry it.
 type point struct{ weights, shared, logs [][]float64 }
 
-// objective is the objective by plain loops, without the weight decay, as a sum over samples.
-func objective(x, d [][]float64, p point, centres [][]float64, lambda1, lambda2 float64) (sum float64) {
+// objective is the objective by plain loops, without the weight decay, as a sum over samples, with the weight of each.
+func objective(x, d [][]float64, weights []float64, p point, centres [][]float64, lambda1,
+	lambda2 float64) (sum float64) {
 	for i, row := range x {
-		all, weights := slices.Clone(row), slices.Clone(p.weights)
+		own := 0.0
+		all, matrix := slices.Clone(row), slices.Clone(p.weights)
 		for l, u := range p.logs[i] {
-			all, weights = append(all, math.Exp(u)), append(weights, p.shared[l])
+			all, matrix = append(all, math.Exp(u)), append(matrix, p.shared[l])
 		}
-		predicted := fittest.Predict(all, weights)
-		sum += fittest.KL(d[i], predicted)
+		predicted := fittest.Predict(all, matrix)
+		own += fittest.KL(d[i], predicted)
 		for l, u := range p.logs[i] {
 			far := 0.0
 			for c, v := range predicted {
 				far += (v - centres[l][c]) * (v - centres[l][c])
 			}
-			sum += lambda1*math.Exp(u)*far + lambda2/math.Exp(u)
+			own += lambda1*math.Exp(u)*far + lambda2/math.Exp(u)
 		}
+		sum += weights[i] * own
 	}
 	return sum
 }
@@ -79,10 +82,16 @@ func training(d *dataset.Data) (x, labels [][]float64, number []int) {
 }
 
 // TestGradient: the sums of a task on all shards are the derivatives of its loss by W, V and ln c, by central
-// differences at a random point.
+// differences at a random point. Samples have weights.
 func TestGradient(t *testing.T) {
 	const centres, lambda1, lambda2 = 3, 0.4, 0.2
 	m, shards := fittest.Problem(t, generate.Options{Rows: 25, Features: 3, Labels: 4, Density: 1, Seed: 3})
+	m.HasWeights = true
+	for _, shard := range shards {
+		for _, row := range shard.Row {
+			shard.Weight = append(shard.Weight, float64(row%4)/2)
+		}
+	}
 	a := ldlscl.New()
 	j := contract.Job(t, a, param.Values{"preset": "paper", "iterations": int64(1), "clusters": int64(centres),
 		"lambda1": lambda1, "lambda2": lambda2}, m, dataset.Split{TestFraction: 0.2, Seed: 4})
@@ -115,10 +124,11 @@ func TestGradient(t *testing.T) {
 	loss := func() float64 {
 		p := point{weights: fittest.Matrix(weights, m.Labels), shared: fittest.Matrix(own[:centres*m.Labels], m.Labels)}
 		logs := fittest.Matrix(own[centres*m.Labels:], centres)
+		var rows []float64
 		for _, i := range number {
-			p.logs = append(p.logs, logs[i])
+			p.logs, rows = append(p.logs, logs[i]), append(rows, float64(i%4)/2)
 		}
-		return objective(x, labels, p, fittest.Matrix(clusters.Find(vars), m.Labels), lambda1, lambda2)
+		return objective(x, labels, rows, p, fittest.Matrix(clusters.Find(vars), m.Labels), lambda1, lambda2)
 	}
 	var sum round.Partial
 	sum.Reset(shape)
@@ -219,7 +229,8 @@ func whole(d *dataset.Data, weights, own, centres []float64, lambda1, lambda2, l
 	for _, v := range own[:k*n] {
 		decay += v * v
 	}
-	return objective(x, labels, p, fittest.Matrix(centres, n), lambda1, lambda2)/float64(len(x)) + lambda3/2*decay
+	ones := slices.Repeat([]float64{1}, len(x))
+	return objective(x, labels, ones, p, fittest.Matrix(centres, n), lambda1, lambda2)/float64(len(x)) + lambda3/2*decay
 }
 
 // TestBounds: too many codes are refused by name.

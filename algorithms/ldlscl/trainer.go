@@ -27,6 +27,7 @@ type trainer struct {
 	learner.Base
 	sizes
 	cfg       *Config
+	manifest  *dataset.Manifest
 	shards    int
 	fit       *scaling.Fit
 	groups    *clusters.Fit
@@ -43,7 +44,7 @@ type trainer struct {
 }
 
 func newTrainer(c *Config, m *dataset.Manifest) *trainer {
-	t := &trainer{sizes: sizesOf(c, m), cfg: c, shards: len(m.Shards), fit: scaling.NewFit(c.Scaling, m),
+	t := &trainer{sizes: sizesOf(c, m), cfg: c, manifest: m, shards: len(m.Shards), fit: scaling.NewFit(c.Scaling, m),
 		groups: clusters.NewFit(c.Clusters, m)}
 	t.objective = &maxent.Objective{Features: m.Features, Labels: m.Labels, Bias: c.Bias, L2: c.Lambda3, Fit: t.fit,
 		TermSums: 1}
@@ -101,7 +102,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	}
 	rows := sum[0]
 	if rows == 0 {
-		return algorithms.ErrNoRows
+		return algorithms.Nothing(t.manifest)
 	}
 	before := t.minimiser.Iterations()
 	f := t.foldPoint(t.minimiser.Point(), rows, sum)
@@ -110,7 +111,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	}
 	t.minimiser.Tell(f, t.slope)
 	t.evaluations++
-	t.samples += uint64(rows)
+	t.samples += fullbatch.Rows(sum)
 	if t.evaluations == 1 || t.minimiser.Iterations() > before {
 		t.loss = sum[1] / rows
 	}

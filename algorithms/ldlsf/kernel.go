@@ -5,12 +5,12 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/algorithms/kit/simplex"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// opProducts sums the products of features and labels.
+// opProducts sums the products of features and labels, weighted.
 const opProducts uint8 = 1
 
 var _ round.ReduceKernel = (*kernel)(nil)
@@ -47,51 +47,20 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	if u.Op != opProducts {
 		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
-	scale := scaling.Find(v)
+	scale, columns := scaling.Find(v), simplex.Columns{Features: k.features, Bias: true}
 	for _, ref := range s.unit.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		k.read(s.row, rows, pos, &scale)
+		columns.Read(s.row, rows, pos, &scale)
 		maxent.Degrees(s.degrees, rows.Label(pos))
-		k.add(dst.F64, s.row, s.degrees)
+		k.add(dst.F64, s.row, s.degrees, rows.WeightOf(pos))
 	}
 	return nil
 }
 
-// read sets dst to the scaled features of a row, and a 1.
-func (k *kernel) read(dst []float64, rows *dataset.Rows, pos int, scale *scaling.Values) {
-	if rows.Sparse {
-		clear(dst)
-		columns, values := rows.NonZeros(pos)
-		for i, c := range columns {
-			dst[c] = float64(values[i])
-		}
-	} else {
-		for i, x := range rows.Dense(pos) {
-			dst[i] = float64(x)
-		}
-	}
-	dst[k.features] = 1
-	for i, factor := range scale.Scale {
-		dst[i] = (dst[i] - scale.Shift[i]) * factor
-	}
-}
-
-// add adds the products of a row to sums, as productsOf reads them.
-func (k *kernel) add(sums, row, degrees []float64) {
-	for i, x := range row {
-		if x != 0 {
-			num.AddScaled64(sums[:i+1], x, row[:i+1])
-		}
-		sums = sums[i+1:]
-	}
-	for _, x := range row {
-		if x != 0 {
-			num.AddScaled64(sums[:k.labels], x, degrees)
-		}
-		sums = sums[k.labels:]
-	}
-	for i, x := range degrees {
-		num.AddScaled64(sums[:i+1], x, degrees[:i+1])
-		sums = sums[i+1:]
-	}
+// add adds the products of a row, times its weight, to sums, as productsOf reads them.
+func (k *kernel) add(sums, row, degrees []float64, weight float64) {
+	gram, outer := simplex.Triangle(len(row)), len(row)*len(degrees)
+	simplex.AddGram(sums[:gram], row, weight)
+	simplex.AddOuter(sums[gram:][:outer], row, degrees, weight)
+	simplex.AddGram(sums[gram+outer:], degrees, weight)
 }

@@ -9,8 +9,8 @@
 // was not at hand: its abstract and PyLDL, a public program, give the terms. PyLDL shrinks the columns of W2; the
 // abstract speaks of features that all labels share, and these are rows.
 //
-// All that the objective needs of the samples is XᵀX, XᵀD and DᵀD: one round sums them, after the scaling. ADMM then
-// runs in the trainer, so that shards need no state, and a job is cut before or after it. With K = XᵀX and
+// All that the objective needs of the samples is XᵀX, XᵀD and DᵀD: one round sums them, weighted, after the scaling.
+// ADMM then runs in the trainer, so that shards need no state, and a job is cut before or after it. With K = XᵀX and
 // M = I + 2 λ3 Ψ + ρ 1 1ᵀ = U diag(m) Uᵀ, a step solves for W
 //
 //	K W M + ρ B W = XᵀD - V + ρ (W1 + W2) - (v - ρ Xᵀ1) 1ᵀ

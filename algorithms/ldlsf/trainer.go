@@ -16,6 +16,7 @@ import (
 type trainer struct {
 	learner.Base
 	cfg              *Config
+	manifest         *dataset.Manifest
 	features, labels int
 	shards           int
 	fit              *scaling.Fit
@@ -23,7 +24,7 @@ type trainer struct {
 }
 
 func newTrainer(c *Config, m *dataset.Manifest) *trainer {
-	return &trainer{cfg: c, features: m.Features, labels: m.Labels, shards: len(m.Shards),
+	return &trainer{cfg: c, manifest: m, features: m.Features, labels: m.Labels, shards: len(m.Shards),
 		fit: scaling.NewFit(c.Scaling, m)}
 }
 
@@ -60,7 +61,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	}
 	p := productsOf(r.Sum.F64, t.features, t.labels)
 	if p.rows() == 0 {
-		return algorithms.ErrNoRows
+		return algorithms.Nothing(t.manifest)
 	}
 	s, err := newSolver(p, t.cfg)
 	if err != nil {

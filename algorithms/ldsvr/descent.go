@@ -182,7 +182,7 @@ const (
 )
 
 // systemSums are what the least-squares system at a point needs of all training rows, where a are
-// the rows' weights, k their kernels to the landmarks and z their targets.
+// what Config.weigh returns of them, k their kernels to the landmarks and z their targets.
 type systemSums struct {
 	landmarks, labels int
 	bias              []float64 // Σ a·z, then Σ a
@@ -190,7 +190,7 @@ type systemSums struct {
 	gram              []float64 // Σ a·k·kᵀ, on and below the diagonal
 }
 
-// The head of every round's sums.
+// The head of every round's sums, which are weighted.
 const (
 	sumRows       = iota
 	sumLoss       // Σ L(u)

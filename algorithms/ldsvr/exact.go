@@ -19,7 +19,8 @@ type exact struct {
 
 	product  []float64 // rows×labels: Kβ
 	weights  []float64 // of each row
-	loss, kl float64   // sums over the rows
+	loss, kl float64   // sums over the rows, weighted
+	count    float64   // of the rows, weighted
 }
 
 // fitExact returns the fit to training rows, which have labels.
@@ -43,7 +44,7 @@ func fitExact(ctx context.Context, c *Config, seed uint64, r *dataset.Rows, scal
 		first := descent.stage == stageBegin
 		turns := descent.take(value)
 		if first || descent.value != before {
-			loss = x.kl / float64(r.N)
+			loss = x.kl / x.count
 		}
 		if turns {
 			if err := x.solve(solution, descent.point); err != nil {
@@ -53,7 +54,7 @@ func fitExact(ctx context.Context, c *Config, seed uint64, r *dataset.Rows, scal
 		}
 	}
 	bare := *r
-	bare.Labels, bare.D = 0, nil
+	bare.Labels, bare.D, bare.Weight = 0, nil, nil
 	return &fitted{kept: &bare, width: width, loss: max(0, loss), done: descent.done, point: descent.point}, nil
 }
 
@@ -64,6 +65,7 @@ func newExact(c *Config, r *dataset.Rows, k linalg.Matrix) *exact {
 	}
 	for i := range r.N {
 		logits(x.z[i*r.Labels:(i+1)*r.Labels], r.Label(i), c.Clamp)
+		x.count += r.WeightOf(i)
 	}
 	return x
 }
@@ -80,10 +82,11 @@ func (x *exact) evaluate(point []float64) float64 {
 		for c := range f {
 			f[c] = x.product[i*labels+c] + b[c]
 		}
-		loss, a := x.config.weigh(e, x.z[i*labels:(i+1)*labels], f)
+		weight := x.rows.WeightOf(i)
+		loss, a := x.config.weigh(e, x.z[i*labels:(i+1)*labels], f, weight)
 		shares(f, f)
 		x.loss += loss
-		x.kl += divergence(x.rows.Label(i), f)
+		x.kl += float64(weight * divergence(x.rows.Label(i), f))
 		x.weights[i] = a
 	}
 	return penalty(beta, x.product) + float64(x.config.Cost*x.loss)

@@ -230,14 +230,15 @@ func (x *unitSums) add(values []float64, refs []dataset.RowRef, d *dataset.Data)
 	linalg.AddProduct(linalg.Of(outputs, n, labels), k, linalg.Of(x.point[:x.landmarks*labels], x.landmarks, labels))
 	weighted := 0
 	for i, ref := range refs {
-		label, f, r := d.Shard(int(ref.Shard)).Label(int(ref.Pos)), outputs[i*labels:(i+1)*labels],
-			right[i*(labels+1):(i+1)*(labels+1)]
+		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		label, weight := rows.Label(pos), rows.WeightOf(pos)
+		f, r := outputs[i*labels:(i+1)*labels], right[i*(labels+1):(i+1)*(labels+1)]
 		logits(x.z, label, x.job.Config.Clamp)
-		loss, a := x.job.Config.weigh(x.e, x.z, f)
+		loss, a := x.job.Config.weigh(x.e, x.z, f, weight)
 		shares(f, f)
-		x.head[sumRows]++
+		x.head[sumRows] += weight
 		x.head[sumLoss] += loss
-		x.head[sumDivergence] += divergence(label, f)
+		x.head[sumDivergence] += float64(weight * divergence(label, f))
 		for c, z := range x.z {
 			r[c] = a * z
 		}

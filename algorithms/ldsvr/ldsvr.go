@@ -6,7 +6,8 @@
 //	Γ = ½ Σ_c ‖w_c‖² + C Σ_i L(u_i),  u_i = ‖z_i - f(x_i)‖₂,  L(u) = (u - ε)² above ε, else 0
 //
 // by iteratively reweighted least squares: one zone of no loss for all labels. The kernel is
-// exp(-‖x - y‖² / (2s²)), and s the mean distance between training rows.
+// exp(-‖x - y‖² / (2s²)), and s the mean distance between training rows. The weight of a row is a factor of C, and s
+// counts each row once. Rows of weight 0 are no rows.
 //
 // The fit is exact, a function of all training rows in one collected unit, or of landmarks:
 // some training rows, with summed rounds over all.

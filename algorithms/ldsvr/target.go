@@ -14,8 +14,9 @@ func logits(z []float64, label []float32, clamp float64) {
 	}
 }
 
-// weigh sets e to z - f, and returns the loss L(u) of the row, and its weight a = L'(u)/u times C.
-func (c *Config) weigh(e, z, f []float64) (loss, a float64) {
+// weigh sets e to z - f, and returns the loss L(u) of the row times its weight, and its weight in the least squares:
+// a = L'(u)/u times C and the weight.
+func (c *Config) weigh(e, z, f []float64, weight float64) (loss, a float64) {
 	squares := 0.0
 	for i := range e {
 		e[i] = z[i] - f[i]
@@ -26,7 +27,7 @@ func (c *Config) weigh(e, z, f []float64) (loss, a float64) {
 		return 0, 0
 	}
 	over := u - c.Epsilon
-	return float64(over * over), float64(2*c.Cost*over) / u
+	return float64(weight * float64(over*over)), weight * (float64(2*c.Cost*over) / u)
 }
 
 // shares sets p to σ(f), divided by the sum; p may be f. Sums of logarithms do not underflow.

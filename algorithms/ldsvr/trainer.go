@@ -168,7 +168,7 @@ func (t *trainer) Fold(res *round.Result) error {
 // foldFit takes an exact fit.
 func (t *trainer) foldFit(res *round.Result) error {
 	if len(res.Gathered) == 1 && len(res.Gathered[0]) == 0 {
-		return fmt.Errorf("%s: %w", Name, algorithms.ErrNoRows)
+		return fmt.Errorf("%s: %w", Name, algorithms.Nothing(t.job.Manifest))
 	}
 	if len(res.Gathered) != 1 {
 		return fmt.Errorf("%s: got %d fits, want 1", Name, len(res.Gathered))
@@ -204,7 +204,7 @@ func (t *trainer) foldRows(res *round.Result) error {
 // foldPoint takes the sums at a point.
 func (t *trainer) foldPoint(sums []float64) error {
 	if sums[sumRows] == 0 {
-		return fmt.Errorf("%s: %w", Name, algorithms.ErrNoRows)
+		return fmt.Errorf("%s: %w", Name, algorithms.Nothing(t.job.Manifest))
 	}
 	t.evaluations++
 	k := t.kernels()

@@ -28,7 +28,6 @@ func New() algorithms.Algorithm {
 		},
 		Doc:          "a perceptron of one hidden layer that predicts a number, the numeric label of a sample",
 		Predicts:     algorithms.Number,
-		Weighted:     true,
 		Settings:     settings,
 		Fill:         (*Config).fill,
 		Check:        func(c *Config) error { return c.Initial.Check() },

@@ -393,7 +393,7 @@ type pendingNode struct {
 func newGrower(cfg *Config, seed uint64, t *table) *grower {
 	g := &grower{
 		source: source{Rows: t.Rows, features: t.features, classes: t.labels, sparse: t.sparse, class: t.class,
-			counts: make([]uint32, t.Len())},
+			weights: t.weights, counts: make([]uint32, t.Len())},
 		sums: make([]float64, t.labels),
 	}
 	g.fitter = fitter{cfg: cfg, keys: newKeys(seed), source: &g.source}
@@ -403,7 +403,7 @@ func newGrower(cfg *Config, seed uint64, t *table) *grower {
 // grow grows tree number n. Nodes are grown in the order of their numbers, level by level.
 func (g *grower) grow(ctx context.Context, n uint32) (*Tree, error) {
 	draws := g.fitter.cfg.draws(g.source.Len())
-	forest.Draw(g.source.counts, g.fitter.keys.bootstrap, n, draws)
+	forest.Draw(g.source.counts, g.source.weights, g.fitter.keys.bootstrap, n, draws)
 	g.rows = g.rows[:0]
 	for row, count := range g.source.counts {
 		if count > 0 {

@@ -11,6 +11,9 @@
 //
 //	log Q(Θ) = max_π Σ_s Σ_c d_sc ln(π_c^L f_L(x_s) + π_c^R f_R(x_s))
 //
+// The bootstrap sample of a tree is drawn with probabilities in proportion to the weights of the rows, if they have
+// weights. So a row's loss is weighted by its draws.
+//
 // Rows with f_L > ½ go on to the left child. A leaf predicts the mean distribution of its
 // training rows, and a forest the mean over its trees; with soft routing a tree predicts all of
 // its leaves, weighted by the product of f along their paths.

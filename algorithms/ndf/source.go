@@ -1,6 +1,7 @@
 package ndf
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -14,8 +15,9 @@ type source struct {
 	forest.Rows
 	features, classes int
 	sparse            bool
-	class             []uint32 // by training row: its class; nil: some row has more than one
-	counts            []uint32 // by training row: how often the tree drew it
+	class             []uint32  // by training row: its class; nil: some row has more than one
+	weights           []float64 // as table has them
+	counts            []uint32  // by training row: how often the tree drew it
 }
 
 // classesOf returns the class of each row, or nil if a row has degrees of several labels.
@@ -152,7 +154,8 @@ type table struct {
 	forest.Rows
 	features, labels int
 	sparse           bool
-	class            []uint32 // see source
+	class            []uint32  // see source
+	weights          []float64 // forest.Rows.WeightSums
 }
 
 // newTable makes the table of a unit's rows.
@@ -167,5 +170,9 @@ func newTable(c *Config, u round.Task, d *dataset.Data) (*table, error) {
 	t := &table{Rows: forest.NewRows(d, refs), features: d.Manifest.Features, labels: d.Manifest.Labels,
 		sparse: d.Manifest.Sparse}
 	t.class = classesOf(&t.Rows)
+	var err error
+	if t.weights, err = t.WeightSums(d.Manifest); err != nil {
+		return nil, fmt.Errorf("ndf: %w", err)
+	}
 	return t, nil
 }

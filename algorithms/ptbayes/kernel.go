@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The operations (Round.Op). All sum over samples.
+// The operations (Round.Op). All are weighted sums over samples.
 const (
 	opSums     uint8 = iota + 1 // the first part of the moments
 	opSquares                   // the second part
@@ -68,15 +68,18 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	return nil
 }
 
-// weights sets dst to the weights that a row has as a sample of each label.
-func (k *kernel) weights(dst []float64, rows *dataset.Rows, pos int) {
+// weights sets dst to the weights that a row has as a sample of each label. They are factors of its own weight, which
+// weights returns.
+func (k *kernel) weights(dst []float64, rows *dataset.Rows, pos int) (weight float64) {
 	maxent.Degrees(dst, rows.Label(pos))
-	if k.cfg.Samples == samplesWeighted {
-		return
-	}
+	weight = rows.WeightOf(pos)
 	for c, x := range dst {
-		dst[c] = float64(poisson(float64(x*float64(len(dst))), k.key, rows.Row[pos], uint32(c)))
+		if k.cfg.Samples == samplesDrawn {
+			x = float64(poisson(float64(x*float64(len(dst))), k.key, rows.Row[pos], uint32(c)))
+		}
+		dst[c] = weight * x
 	}
+	return weight
 }
 
 // poissonPart is the greatest mean with which a Poisson number is drawn at once.
@@ -106,11 +109,11 @@ func (k *kernel) sum(sums []float64, u *round.Task, d *dataset.Data, s *scratch)
 	m.view(sums)
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		k.weights(s.degrees, rows, pos)
-		m.rows[0]++
+		weight := k.weights(s.degrees, rows, pos)
+		m.rows[0] += weight
 		num.Add64(m.weight, s.degrees)
 		add := func(i int, x float64) {
-			m.mean[i] += x
+			m.mean[i] += float64(weight * x)
 			num.AddScaled64(m.ofLabel[i*m.labels:][:m.labels], x, s.degrees)
 		}
 		if rows.Sparse {
@@ -136,11 +139,11 @@ func (k *kernel) squares(sums []float64, u *round.Task, d *dataset.Data, v round
 	clear(total)
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-		k.weights(s.degrees, rows, pos)
+		of := k.weights(s.degrees, rows, pos)
 		if !rows.Sparse {
 			for i, x := range rows.Dense(pos) {
 				by := float64(x) - m.mean[i]
-				variance[i] += float64(by * by)
+				variance[i] += float64(of * float64(by*by))
 				own, means := variances[i*n:][:n], m.ofLabel[i*n:][:n]
 				for c, weight := range s.degrees {
 					by := float64(x) - means[c]
@@ -149,12 +152,12 @@ func (k *kernel) squares(sums []float64, u *round.Task, d *dataset.Data, v round
 			}
 			continue
 		}
-		count++
+		count += of
 		num.Add64(total, s.degrees)
 		columns, values := rows.NonZeros(pos)
 		for j, column := range columns {
 			i, x := int(column), float64(values[j])
-			variance[i] += float64(x * (x - 2*m.mean[i]))
+			variance[i] += float64(of * float64(x*(x-2*m.mean[i])))
 			own, means := variances[i*n:][:n], m.ofLabel[i*n:][:n]
 			for c, weight := range s.degrees {
 				own[c] += float64(weight * float64(x*(x-2*means[c])))
@@ -181,14 +184,16 @@ func (k *kernel) validate(sums []float64, u *round.Task, d *dataset.Data, v roun
 		s.model = newModel(k.features, k.labels)
 	}
 	refs := u.Rows(d)
-	sums[0] = float64(len(refs))
+	for _, ref := range refs {
+		sums[0] += d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos))
+	}
 	for i, smoothing := range choices {
 		s.model.set(m, smoothing)
 		s.predictor.read(&s.model)
 		for _, ref := range refs {
 			rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
 			s.predictor.predict(s.scores, rows, pos)
-			sums[1+i] += softmax.KL(rows.Label(pos), s.scores)
+			sums[1+i] += float64(rows.WeightOf(pos) * softmax.KL(rows.Label(pos), s.scores))
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Package ptbayes is PT-Bayes of Geng 2016: problem transformation, and a naive Bayes classifier with normal
 // distributions.
 //
-// A sample with the label distribution d becomes one sample of each label c, with the weight d_c. With sums over
-// samples,
+// A sample with the label distribution d becomes one sample of each label c, with the weight d_c, times the weight of
+// the sample if it has one. With sums over samples,
 //
 //	π_c = Σ d_c / N,  μ_ck = Σ d_c x_k / Σ d_c,  σ²_ck = Σ d_c (x_k - μ_ck)² / Σ d_c + ε·V
 //	p_c ∝ π_c Π_k N(x_k; μ_ck, σ²_ck)
@@ -16,6 +16,7 @@
 //
 // Geng's toolbox draws N·C of the weighted samples with replacement. Preset paper does this without an order: a sample
 // of label c is drawn as often as a Poisson number with mean C·d_c says, which the seed and the sample's number decide.
+// The weight of the sample is a factor of that number.
 package ptbayes
 
 import (

@@ -24,8 +24,9 @@ const (
 // trainer is the leader's half.
 type trainer struct {
 	learner.Base
-	cfg    *Config
-	shards int
+	cfg      *Config
+	manifest *dataset.Manifest
+	shards   int
 
 	stage  uint8
 	chosen bool    // validation has chosen, and the validation rows are training rows
@@ -37,7 +38,7 @@ type trainer struct {
 
 func newTrainer(c *Config, m *dataset.Manifest) *trainer {
 	of := momentsOf(m.Features, m.Labels)
-	t := &trainer{cfg: c, shards: len(m.Shards), values: make([]float64, of.size()), of: of}
+	t := &trainer{cfg: c, manifest: m, shards: len(m.Shards), values: make([]float64, of.size()), of: of}
 	of.view(t.values)
 	return t
 }
@@ -60,7 +61,7 @@ func (t *trainer) State(l *fields.List) {
 			l.Check(w >= 0, "a label has the weight %v", w)
 			whole += w
 		}
-		l.Check(t.of.rows[0] >= 1 && whole > 0, "there are %v samples with the weight %v", t.of.rows[0], whole)
+		l.Check(t.of.rows[0] > 0 && whole > 0, "there are %v samples with the weight %v", t.of.rows[0], whole)
 	}
 }
 
@@ -97,7 +98,7 @@ func (t *trainer) Fold(r *round.Result) error {
 	switch t.stage {
 	case stageSums:
 		if sum[0] == 0 {
-			return algorithms.ErrNoRows
+			return algorithms.Nothing(t.manifest)
 		}
 		clear(t.values)
 		copy(t.values, sum)

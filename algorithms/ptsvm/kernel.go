@@ -14,7 +14,7 @@ import (
 // The operations (Round.Op).
 const (
 	opTrain    uint8 = iota + 1 // collected: a machine for each gamma and pair
-	opValidate                  // rows, then the K-L divergences with each gamma
+	opValidate                  // rows, then the K-L divergences with each gamma, weighted
 )
 
 // The values that rounds carry (Var.ID), float64.
@@ -69,7 +69,7 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 	if u.Op != opTrain {
 		return nil, fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
-	refs := u.Rows(d)
+	refs := d.WithWeight(u.Rows(d))
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -115,13 +115,16 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return fmt.Errorf("%s: the task has the unknown operation %d", Name, u.Op)
 	}
 	machines, refs := num.Float64s(v.Get(varMachines)), s.unit.Rows(d)
-	dst.F64[0] = float64(len(refs))
+	for _, ref := range refs {
+		dst.F64[0] += d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos))
+	}
 	for i := range choices {
 		n := len(machines) / len(choices)
 		s.model.set(machines[i*n:][:n])
 		for _, ref := range refs {
 			rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
-			dst.F64[1+i] += softmax.KL(rows.Label(pos), s.model.predict(s.space, rows, pos))
+			kl := softmax.KL(rows.Label(pos), s.model.predict(s.space, rows, pos))
+			dst.F64[1+i] += float64(rows.WeightOf(pos) * kl)
 		}
 	}
 	return nil

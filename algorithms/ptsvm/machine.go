@@ -21,7 +21,7 @@ type samples struct {
 	dense    []float64       // samples×features: scaled features; nil if the samples are sparse
 	scale    scaling.Values
 	fold     []uint8
-	first    []float64 // the degrees of both labels of the pair
+	first    []float64 // the degrees of both labels of the pair, times the weights of the samples
 	second   []float64
 	raw      []float64 // features+1: weights that read the features of sparse samples as they are
 }
@@ -51,12 +51,13 @@ func newSamples(refs []dataset.RowRef, d *dataset.Data, scale scaling.Values, ke
 	return s
 }
 
-// pair reads the degrees of two labels.
+// pair reads the weighted degrees of two labels.
 func (s *samples) pair(a, b int) {
 	degrees := make([]float64, s.rows[0].Labels)
 	for i, rows := range s.rows {
 		maxent.Degrees(degrees, rows.Label(s.at[i]))
-		s.first[i], s.second[i] = degrees[a], degrees[b]
+		weight := rows.WeightOf(s.at[i])
+		s.first[i], s.second[i] = weight*degrees[a], weight*degrees[b]
 	}
 }
 

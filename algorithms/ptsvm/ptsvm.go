@@ -1,6 +1,7 @@
 // Package ptsvm is PT-SVM of Geng 2016: problem transformation, and a support vector machine for each pair of labels.
 //
-// A sample with the label distribution d becomes one sample of each label c, with the weight d_c. For each pair of
+// A sample with the label distribution d becomes one sample of each label c, with the weight d_c, times the weight of
+// the sample if it has one. For each pair of
 // labels a < b, a linear machine separates the samples of a from the samples of b: it minimises
 //
 //	½‖w‖² + γ Σ_i [d_ia max(0, 1 - w·x_i)² + d_ib max(0, 1 + w·x_i)²]

@@ -27,6 +27,7 @@ const (
 type trainer struct {
 	learner.Base
 	cfg              *Config
+	manifest         *dataset.Manifest
 	features, labels int
 	shards           int
 	fit              *scaling.Fit
@@ -40,7 +41,7 @@ type trainer struct {
 }
 
 func newTrainer(c *Config, m *dataset.Manifest) *trainer {
-	return &trainer{cfg: c, features: m.Features, labels: m.Labels, shards: len(m.Shards),
+	return &trainer{cfg: c, manifest: m, features: m.Features, labels: m.Labels, shards: len(m.Shards),
 		fit: scaling.NewFit(c.Scaling, m)}
 }
 
@@ -164,7 +165,7 @@ func (t *trainer) collected(all [][]byte) error {
 	machines := make([]float64, 0, len(all)*size)
 	for i, b := range all {
 		if len(b) == 0 {
-			return algorithms.ErrNoRows
+			return algorithms.Nothing(t.manifest)
 		}
 		if len(b) != 8*size {
 			return fmt.Errorf("%s: machine %d has %d bytes, want %d", Name, i, len(b), 8*size)

@@ -53,25 +53,28 @@ type column struct {
 }
 
 // least returns the fit of the numbers y by x, features rows of len(y) values each; x is
-// overwritten by z. An error is about values that are not finite.
-func least(x linalg.Matrix, y []float64, ridge float64) ([]float64, error) {
+// overwritten by z. Weights are above 0. An error is about values that are not finite.
+func least(x linalg.Matrix, y, weights []float64, ridge float64) ([]float64, error) {
 	q, n := x.Rows, len(y)
 	v := make([]float64, fitValues(q))
 	f := fitOf(v, q)
-	columns := standardise(x, &f)
-	mean := meanOf(y)
+	s := newSums(weights)
+	columns := s.standardise(x, &f)
+	mean := s.meanOf(y)
 	a, b := linalg.New(n, len(columns)), linalg.New(n, 1)
 	for i := range y {
-		b.Set(i, 0, y[i]-mean)
+		b.Set(i, 0, s.roots[i]*(y[i]-mean))
 	}
 	for j, c := range columns {
-		c.write(a.Part(0, n, j, j+1), x)
+		c.write(a.Part(0, n, j, j+1), x, s.roots)
 	}
-	w, used, err := solve(a, b, ridge)
+	w, used, err := solve(a, b, float64(ridge*s.total))
 	if err != nil {
 		return nil, err
 	}
-	v[0], v[1] = used, mean
+	if v[1] = mean; used {
+		v[0] = ridge
+	}
 	for j, c := range columns {
 		weight := w.At(j, 0) * c.scale
 		if c.square {
@@ -84,14 +87,14 @@ func least(x linalg.Matrix, y []float64, ridge float64) ([]float64, error) {
 	return v, nil
 }
 
-// solve returns the least squares of a·w = b and the ridge that it took: none where the columns
-// are independent. The columns of a have a mean square of 1.
-func solve(a, b linalg.Matrix, ridge float64) (w linalg.Matrix, used float64, err error) {
+// solve returns the least squares of a·w = b, and true if it took the ridge, which is as a sum of squares of a: it does
+// not where the columns are independent.
+func solve(a, b linalg.Matrix, ridge float64) (w linalg.Matrix, used bool, err error) {
 	rows, columns := a.Rows, a.Columns
 	if rows > columns { // centred rows have one rank less
 		w, err = linalg.LeastSquares(a, b, dependent)
 		if err == nil || !errors.Is(err, linalg.ErrRank) {
-			return w, 0, err
+			return w, false, err
 		}
 	}
 	more, right := linalg.New(rows+columns, columns), linalg.New(rows+columns, 1)
@@ -101,21 +104,36 @@ func solve(a, b linalg.Matrix, ridge float64) (w linalg.Matrix, used float64, er
 		}
 		right.Set(i, 0, b.At(i, 0))
 	}
-	root := math.Sqrt(ridge * float64(rows))
+	root := math.Sqrt(ridge)
 	for j := range columns {
 		more.Set(rows+j, j, root)
 	}
 	w, err = linalg.LeastSquares(more, right, 0)
-	return w, ridge, err
+	return w, true, err
+}
+
+// sums are weighted sums over rows.
+type sums struct {
+	weights, roots []float64 // of each row, and their square roots
+	total          float64   // of the weights
+}
+
+func newSums(weights []float64) *sums {
+	s := &sums{weights: weights}
+	for _, w := range weights {
+		s.roots = append(s.roots, math.Sqrt(w))
+		s.total += w
+	}
+	return s
 }
 
 // standardise replaces the rows of x by z and lists the columns that are not constant.
-func standardise(x linalg.Matrix, f *fit) []column {
+func (s *sums) standardise(x linalg.Matrix, f *fit) []column {
 	var columns []column
 	for k := range x.Rows {
 		row := x.V[k*x.Columns : (k+1)*x.Columns]
-		mean := meanOf(row)
-		deviation := deviationOf(row, mean)
+		mean := s.meanOf(row)
+		deviation := s.deviationOf(row, mean)
 		if constant(row) || deviation == 0 {
 			f.Shift[k] = mean
 			continue
@@ -125,7 +143,7 @@ func standardise(x linalg.Matrix, f *fit) []column {
 			row[i] = (v - mean) * f.Scale[k]
 		}
 		columns = append(columns, column{k: k, scale: 1})
-		if c, ok := squareOf(k, row); ok {
+		if c, ok := s.squareOf(k, row); ok {
 			columns = append(columns, c)
 		}
 	}
@@ -133,24 +151,24 @@ func standardise(x linalg.Matrix, f *fit) []column {
 }
 
 // squareOf describes the column of z²; false: it is constant.
-func squareOf(k int, z []float64) (column, bool) {
+func (s *sums) squareOf(k int, z []float64) (column, bool) {
 	squares := make([]float64, len(z))
 	for i, v := range z {
 		squares[i] = v * v
 	}
-	mean := meanOf(squares)
-	deviation := deviationOf(squares, mean)
+	mean := s.meanOf(squares)
+	deviation := s.deviationOf(squares, mean)
 	return column{k: k, square: true, mean: mean, scale: 1 / deviation}, deviation > flatSquare
 }
 
-// write writes the column of z to a matrix of one column.
-func (c *column) write(to, z linalg.Matrix) {
+// write writes the column of z, times the roots of the weights, to a matrix of one column.
+func (c *column) write(to, z linalg.Matrix, roots []float64) {
 	for i := range to.Rows {
 		v := z.At(c.k, i)
 		if c.square {
 			v = (float64(v*v) - c.mean) * c.scale
 		}
-		to.Set(i, 0, v)
+		to.Set(i, 0, roots[i]*v)
 	}
 }
 
@@ -163,19 +181,19 @@ func constant(v []float64) bool {
 	return true
 }
 
-func meanOf(v []float64) float64 {
+func (s *sums) meanOf(v []float64) float64 {
 	sum := 0.0
-	for _, x := range v {
-		sum += x
+	for i, x := range v {
+		sum += float64(s.weights[i] * x)
 	}
-	return sum / float64(len(v))
+	return sum / s.total
 }
 
-func deviationOf(v []float64, mean float64) float64 {
+func (s *sums) deviationOf(v []float64, mean float64) float64 {
 	sum := 0.0
-	for _, x := range v {
+	for i, x := range v {
 		d := x - mean
-		sum += float64(d * d)
+		sum += float64(s.weights[i] * float64(d*d))
 	}
-	return math.Sqrt(sum / float64(len(v)))
+	return math.Sqrt(sum / s.total)
 }

@@ -29,20 +29,20 @@ func (k *kernel) Gather(_ context.Context, u round.Task, d *dataset.Data, _ roun
 	if u.Op != opFit {
 		return nil, fmt.Errorf("quadratic: the task has the unknown operation %d", u.Op)
 	}
-	refs := u.Rows(d)
+	refs := d.WithWeight(u.Rows(d))
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	x, y := linalg.New(k.features, len(refs)), make([]float64, len(refs))
+	x, y, weights := linalg.New(k.features, len(refs)), make([]float64, len(refs)), make([]float64, len(refs))
 	row := make([]float32, k.features)
 	for i, ref := range refs {
 		rows, at := d.Shard(int(ref.Shard)), int(ref.Pos)
-		y[i] = k.cfg.Scale.Number(rows, at)
+		y[i], weights[i] = k.cfg.Scale.Number(rows, at), rows.WeightOf(at)
 		for j, v := range features(row, rows, at) {
 			x.Set(j, i, float64(v))
 		}
 	}
-	fit, err := least(x, y, k.cfg.Ridge)
+	fit, err := least(x, y, weights, k.cfg.Ridge)
 	if err != nil {
 		return nil, fmt.Errorf("quadratic: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 type trainer struct {
 	learner.Base
 	cfg              *Config
+	manifest         *dataset.Manifest
 	features, labels int
 	fit              []float64 // as fit.values orders them; nil until it is known
 }
@@ -40,7 +41,7 @@ func (t *trainer) Next() (*round.Round, error) {
 func (t *trainer) Fold(res *round.Result) error {
 	b := res.Gathered[0]
 	if len(b) == 0 {
-		return algorithms.ErrNoRows
+		return algorithms.Nothing(t.manifest)
 	}
 	if want := 8 * fitValues(t.features); len(b) != want {
 		return fmt.Errorf("quadratic: the fit has %d bytes, want %d", len(b), want)

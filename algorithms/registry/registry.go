@@ -138,24 +138,30 @@ func Incomplete() (names []string) {
 	return names
 }
 
-// Weighted lists the algorithms that use the weights of samples, in the order of All.
-func Weighted() (names []string) {
-	for _, name := range Names() {
-		if UsesWeights(name) {
-			names = append(names, name)
+// Weighted divides the algorithms into those that use the weights of samples and the others, in the order of All.
+func Weighted() (use, refuse []string) {
+	for _, a := range All() {
+		if algorithms.WeightsError(a) == nil {
+			use = append(use, a.Name())
+		} else {
+			refuse = append(refuse, a.Name())
 		}
 	}
-	return names
+	return use, refuse
 }
 
-// UsesWeights reports whether an algorithm uses the weights of samples.
-func UsesWeights(name string) bool {
+// CheckWeights returns an error if an algorithm cannot use the weights of samples.
+func CheckWeights(name string) error {
 	a, err := Find(name)
 	if err != nil {
-		return false
+		return nil // the caller says so
 	}
-	w, ok := a.(algorithms.Weigher)
-	return ok && w.UsesWeights()
+	if err := algorithms.WeightsError(a); err != nil {
+		_, refuse := Weighted()
+		return errtext.Errorf(errtext.WrongData, "%w; all algorithms but %s use weights; without {weights}, all samples "+
+			"count alike", err, strings.Join(refuse, ", "))
+	}
+	return nil
 }
 
 // TargetReaders lists the names of the algorithms that can learn targets in bounds.

@@ -26,6 +26,9 @@ func weightedRows(repeated bool, kind string) *datasettest.Listed {
 		l.Described.LabelType.Scale = &dataset.Scale{True: dataset.TrueExpected}
 	}
 	l.Described.LabelType.Incomplete = kind == "incomplete"
+	if kind == "targets" {
+		l.Described.LabelType.Bounds = &dataset.Bounds{Low: []float64{0}, High: []float64{1}}
+	}
 	for i := range 24 {
 		at := float64(i)
 		r := dataset.Row{Weight: float64(i * 7 % 4), Values: []float64{
@@ -47,6 +50,9 @@ func weightedRows(repeated bool, kind string) *datasettest.Listed {
 	l.Described.Rows = len(l.Rows)
 	return l
 }
+
+// lossless are the algorithms that may have no training loss, or no number of samples.
+var lossless = []string{"structrf", "rf", "ldlf", "ldlsf", "winldl", "quadratic", "pt-bayes", "pt-svm", "ldsvr"}
 
 // trained trains an algorithm on all rows of a source.
 func trained(t *testing.T, name string, set param.Values, src dataset.Source) algorithms.Model {
@@ -81,8 +87,8 @@ func trainedBy(t *testing.T, executors int, name string, set param.Values, src d
 	if err := engine.Drive(context.Background(), tr, 0, x, none); err != nil {
 		t.Fatal(err)
 	}
-	if p := tr.Progress(); (p.Loss < 0 || p.Samples == 0) && !slices.Contains([]string{"structrf", "rf", "ldlf"}, name) {
-		t.Errorf("the last training loss is %v, after %d samples", p.Loss, p.Samples) // the others may have none
+	if p := tr.Progress(); (p.Loss < 0 || p.Samples == 0) && !slices.Contains(lossless, name) {
+		t.Errorf("the last training loss is %v, after %d samples", p.Loss, p.Samples)
 	}
 	model, err := tr.Model()
 	if err != nil {
@@ -91,8 +97,43 @@ func trainedBy(t *testing.T, executors int, name string, set param.Values, src d
 	return model
 }
 
-// numbersOf lists the numbers of a model, but for the samples in the nodes of trees.
-func numbersOf(m algorithms.Model) (all []float64) {
+// predictionsOf lists what a model predicts of the rows of a source.
+func predictionsOf(t *testing.T, model algorithms.Model, src dataset.Source) (all []float64) {
+	t.Helper()
+	m, shards := datatest.Build(t, src)
+	scratch, dst := model.NewScratch(), make([]float32, m.Labels)
+	for _, shard := range shards {
+		for at := range shard.N {
+			model.Predict(dst, []dataset.RowRef{{Pos: uint32(at)}}, func(uint32) *dataset.Rows { return shard }, scratch)
+			for _, x := range dst {
+				all = append(all, float64(x))
+			}
+		}
+	}
+	return all
+}
+
+// meanDistance returns the mean distance between two rows of weight above 0.
+func meanDistance(l *datasettest.Listed) float64 {
+	sum, count := 0.0, 0.0
+	for i, a := range l.Rows {
+		for _, b := range l.Rows[:i] {
+			if a.Weight == 0 || b.Weight == 0 {
+				continue
+			}
+			squares := 0.0
+			for k, x := range a.Values {
+				squares += (x - b.Values[k]) * (x - b.Values[k])
+			}
+			sum, count = sum+math.Sqrt(squares), count+1
+		}
+	}
+	return sum / count
+}
+
+// numbersOf lists the numbers of a tensor of a model, or of all if name is empty, but for the samples in the nodes of
+// trees.
+func numbersOf(m algorithms.Model, name string) (all []float64) {
 	var add func(t *algorithms.Tensor)
 	add = func(t *algorithms.Tensor) {
 		all = append(all, t.F64...)
@@ -104,7 +145,9 @@ func numbersOf(m algorithms.Model) (all []float64) {
 		}
 	}
 	for _, t := range m.Tensors() {
-		add(&t)
+		if name == "" || t.Name == name {
+			add(&t)
+		}
 	}
 	return all
 }
@@ -116,12 +159,20 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		"validation_fraction": 0.0, "bias": true}
 	grown := param.Values{"trees": int64(3), "bootstrap": false, "min_samples": int64(2)}
 	batches := param.Values{"steps": int64(5), "validation_fraction": 0.0, "scaling": "standard"}
+	fitted := param.Values{"scaling": "standard", "steps": int64(20), "validation_fraction": 0.0}
 	boosted := param.Values{"rounds": int64(4), "leaf_rows": int64(1), "validation_fraction": 0.0}
 	cases := []struct {
 		name   string
 		set    param.Values
 		kind   string // of labels
 		within float64
+		// also are settings with repetitions, which follow from both sources; nil: none.
+		also func(weighted, repeated *datasettest.Listed) param.Values
+		// whole is true if all rows are in one evaluation, without mini-batches.
+		whole bool
+		// predicts is true if predictions are compared, since the numbers of the model follow from single rows, too.
+		predicts bool
+		tensor   string // that is compared; "": all
 	}{
 		{name: "sa-bfgs", set: linear, within: 1e-9},
 		{name: "sa-bfgs", set: with(linear, "scaling", "minmax"), within: 1e-9},
@@ -134,6 +185,24 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		{name: "ldl4c", set: with(linear, "iterations", int64(3)), within: 1e-9},
 		{name: "sa-iis", set: param.Values{"scaling": "standard", "iterations": int64(5), "validation_fraction": 0.0},
 			within: 1e-9},
+		{name: "ldl-ldm", set: with(with(without(linear, "l2"), "l1", 0.5), "clusters", int64(1)), within: 1e-9},
+		{name: "df-ldl", set: with(with(linear, "k", int64(1)), "min_samples", int64(1)), within: 1e-9, predicts: true},
+		{name: "cpnn", set: fitted, within: 1e-9},
+		{name: "cpnn", set: with(fitted, "label_input", "number"), within: 1e-9},
+		{name: "gld-bfgs", set: linear, kind: "targets", within: 1e-9},
+		{name: "gld-bfgs", set: with(with(linear, "stages", int64(3)), "stage_iterations", int64(5)), kind: "targets",
+			within: 1e-9},
+		{name: "ldlsf", set: param.Values{"scaling": "standard", "iterations": int64(20)}, within: 1e-9},
+		{name: "winldl", set: param.Values{"scaling": "standard"}, within: 1e-9},
+		{name: "winldl", set: param.Values{"scaling": "standard"}, kind: "incomplete", within: 1e-9},
+		{name: "quadratic", set: param.Values{"ridge": 1e-6}, kind: "numbers", within: 1e-9},
+		{name: "pt-bayes", set: param.Values{"smoothing": 0.1}, within: 1e-9},
+		{name: "pt-svm", set: param.Values{"scaling": "standard", "gamma": 1.0, "validation_fraction": 0.0}, within: 1e-9,
+			tensor: "weights"}, // the folds of the sigmoids follow from the numbers of samples
+		{name: "ldsvr", set: param.Values{"scaling": "none", "landmarks": int64(0)}, within: 1e-6, whole: true,
+			predicts: true, also: func(weighted, repeated *datasettest.Listed) param.Values {
+				return param.Values{"width": meanDistance(weighted) / meanDistance(repeated)}
+			}},
 		{name: "structrf", set: grown, within: 1e-9},
 		{name: "rf", set: grown, within: 1e-9},
 		{name: "structrf", set: with(grown, "step", "adaptive"), within: 1e-9},
@@ -152,11 +221,21 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		t.Run(fmt.Sprint(c.name, " ", c.set["scaling"], c.set["step"], c.kind), func(t *testing.T) {
 			weighted, repeated := weightedRows(false, c.kind), weightedRows(true, c.kind)
 			one, other := c.set, c.set
-			if c.within > 1e-9 {
+			if c.within > 1e-9 && !c.whole {
 				one = with(c.set, "batch_size", int64(len(weighted.Rows)))
 				other = with(c.set, "batch_size", int64(len(repeated.Rows)))
 			}
-			got, want := numbersOf(trained(t, c.name, one, weighted)), numbersOf(trained(t, c.name, other, repeated))
+			if c.also != nil {
+				for name, value := range c.also(weighted, repeated) {
+					other = with(other, name, value)
+				}
+			}
+			got := numbersOf(trained(t, c.name, one, weighted), c.tensor)
+			want := numbersOf(trained(t, c.name, other, repeated), c.tensor)
+			if c.predicts {
+				got = predictionsOf(t, trained(t, c.name, one, weighted), weighted)
+				want = predictionsOf(t, trained(t, c.name, other, repeated), weighted)
+			}
 			if len(got) != len(want) || len(want) == 0 {
 				t.Fatalf("the model has %d numbers with weights and %d with repetitions", len(got), len(want))
 			}
@@ -167,6 +246,13 @@ func TestWeightsAreRepetitions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// without returns a copy of values without one.
+func without(v param.Values, name string) param.Values {
+	all := with(v, name, nil)
+	delete(all, name)
+	return all
 }
 
 // with returns a copy of values with another one.
@@ -229,21 +315,33 @@ func TestWeightedBootstrap(t *testing.T) {
 
 // TestScaleOfWeights: models do not depend on the sum of the weights, and neither does when training ends.
 func TestScaleOfWeights(t *testing.T) {
-	for _, name := range registry.Weighted() {
-		set, kind := param.Values{"steps": int64(60), "validation_fraction": 0.25}, ""
+	use, _ := registry.Weighted()
+	for _, name := range use {
+		set, kind := param.Values{"iterations": int64(10), "validation_fraction": 0.25}, ""
 		switch name {
-		case "structrf", "rf":
+		case "ldlboost", "ldlogitboost", "aoso-ldlogitboost": // l2, min_gain and the gains of splits are of weights
+			continue
+		case "ldl-ldm", "ldlsf", "winldl", "pt-svm", "ldsvr": // penalties are of the sum of the losses, not of their mean
+			continue
+		case "ensemble": // has no kernel
+			continue
+		case "structrf", "rf", "ndf":
 			set = param.Values{"trees": int64(5), "min_samples": int64(2)}
 		case "mlp-regression":
 			set, kind = param.Values{"passes": int64(5)}, "numbers"
-		case "ldlboost", "ldlogitboost", "aoso-ldlogitboost": // l2, min_gain and the gains of splits are of weights
-			continue
-		case "aa-bp", "dldl":
+		case "quadratic":
+			set, kind = nil, "numbers"
+		case "gld-bfgs":
+			kind = "targets"
+		case "ldl-scl":
+			set = param.Values{"iterations": int64(10), "clusters": int64(3)}
+		case "pt-bayes":
+			set = param.Values{"validation_fraction": 0.25}
+		case "aa-bp", "dldl", "cpnn":
+			set = param.Values{"steps": int64(60), "validation_fraction": 0.25}
 		case "ldlf":
 			set = param.Values{"steps": int64(60), "validation_fraction": 0.25, "validation_margin": 0.1, "trees": int64(2),
 				"patience": int64(2), "leaf_batches": int64(2), "learning_rate": 0.05}
-		default:
-			set = param.Values{"iterations": int64(10), "validation_fraction": 0.25}
 		}
 		t.Run(name, func(t *testing.T) {
 			var digests []string
@@ -263,22 +361,44 @@ func TestScaleOfWeights(t *testing.T) {
 	}
 }
 
-// TestBatchesWithoutWeight: mini-batches have one sample, and most samples have the weight 0. They change nothing,
+// TestSamplesWithoutWeight: most samples have the weight 0, and mini-batches have one sample. They change nothing,
 // whatever their features and labels are, and the number of executors changes nothing either.
-func TestBatchesWithoutWeight(t *testing.T) {
-	for name, set := range map[string]param.Values{
+func TestSamplesWithoutWeight(t *testing.T) {
+	linear := param.Values{"iterations": int64(10), "validation_fraction": 0.25}
+	trees := param.Values{"trees": int64(3), "min_samples": int64(2)}
+	boosted := param.Values{"rounds": int64(3), "leaf_rows": int64(1), "validation_fraction": 0.0}
+	iterated := param.Values{"iterations": int64(10)}
+	batches := map[string]param.Values{
 		"dldl":           {"steps": int64(60), "validation_fraction": 0.0},
 		"aa-bp":          {"steps": int64(60), "validation_fraction": 0.25},
 		"mlp-regression": {"passes": int64(5)},
 		"ldlf": {"steps": int64(60), "validation_fraction": 0.25, "refit": true, "trees": int64(2), "depth": int64(3),
 			"leaf_batches": int64(3), "patience": int64(2)},
-	} {
+	}
+	all := map[string]param.Values{
+		"structrf": trees, "rf": trees, "ndf": trees,
+		"cpnn":    {"steps": int64(20), "validation_fraction": 0.25},
+		"sa-bfgs": linear, "sa-iis": linear, "ldl-ldm": with(linear, "clusters", int64(2)), "ldl-lrr": linear,
+		"ldllc": linear, "ldl4c": linear, "ldl-hr": linear, "ldlm": linear, "gld-bfgs": linear,
+		"df-ldl":  with(with(linear, "k", int64(1)), "min_samples", int64(1)),
+		"ldl-scl": with(iterated, "clusters", int64(2)), "ldlsf": iterated, "winldl": iterated, "ldsvr": iterated,
+		"pt-bayes": {"validation_fraction": 0.25}, "pt-svm": {"validation_fraction": 0.25}, "quadratic": nil,
+		"ldlboost": boosted, "ldlogitboost": boosted, "aoso-ldlogitboost": boosted,
+	}
+	for name, set := range batches {
+		all[name] = with(set, "batch_size", int64(1))
+	}
+	use, _ := registry.Weighted()
+	for _, name := range use {
+		set, ok := all[name]
+		if !ok && name != "ensemble" { // it has no kernel: TestContract trains its members
+			t.Errorf("%s is not tested", name)
+		}
+		if !ok {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			kind := ""
-			if name == "mlp-regression" {
-				kind = "numbers"
-			}
-			set["batch_size"] = int64(1)
+			kind := map[string]string{"mlp-regression": "numbers", "quadratic": "numbers", "gld-bfgs": "targets"}[name]
 			digest := func(executors int, change float64) string {
 				rows := weightedRows(false, kind)
 				for i := range rows.Rows {
@@ -293,12 +413,24 @@ func TestBatchesWithoutWeight(t *testing.T) {
 				return modelfile.Digest(name, trainedBy(t, executors, name, set, rows).Tensors())
 			}
 			want := digest(1, 0)
-			if got := digest(3, 0); got != want {
-				t.Errorf("the digest is %s with one executor and %s with three", want, got)
+			for _, executors := range []int{2, 5} {
+				if got := digest(executors, 0); got != want {
+					t.Errorf("the digest is %s with one executor and %s with %d", want, got, executors)
+				}
 			}
 			if got := digest(2, 8); got != want {
 				t.Errorf("the digest is %s, and with other samples of weight 0 %s", want, got)
 			}
 		})
+	}
+}
+
+// TestUnweighted: algorithms that cannot use weights say why.
+func TestUnweighted(t *testing.T) {
+	err := registry.CheckWeights("aa-knn")
+	datasettest.MustContain(t, err, "aa-knn cannot use the weights of samples, because it has no loss: ",
+		"; all algorithms but edl-lrl, incomldl, ranking, aa-knn, gld-knn use weights; ")
+	if err := registry.CheckWeights("df-ldl"); err != nil {
+		t.Error(err)
 	}
 }

@@ -38,7 +38,6 @@ func New() algorithms.Algorithm {
 		},
 		Doc:      "the maximum-entropy model of Geng 2016, fitted by improved iterative scaling on all training samples",
 		Predicts: algorithms.Distribution,
-		Weighted: true,
 		Settings: settings,
 		Fill:     (*Config).fill,
 		Fits: func(_ *Config, m *dataset.Manifest) error {

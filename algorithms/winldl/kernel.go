@@ -14,9 +14,9 @@ import (
 
 // The rounds, and their variables.
 const (
-	opProducts uint8 = 1 // XᵀX (a triangle), samples, and by label the sums and numbers of known degrees
-	opStart    uint8 = 2 // XᵀZ: columns×labels
-	opStep     uint8 = 3 // Xᵀ(Z - Λ/ρ), then norms
+	opProducts uint8 = 1 // XᵀX (a triangle), samples, and by label the sums and numbers of known degrees, all weighted
+	opStart    uint8 = 2 // XᵀZ: columns×labels, weighted
+	opStep     uint8 = 3 // Xᵀ(Z - Λ/ρ), then norms, weighted
 
 	varMeans   = 1 // of known degrees, by label
 	varWeights = 2 // W of the first block of steps; the next block is the next variable
@@ -129,12 +129,13 @@ func (k *kernel) products(sums []float64, refs []dataset.RowRef, d *dataset.Data
 	for _, ref := range refs {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
 		k.columns.Read(s.row, rows, pos, scale)
-		simplex.AddGram(gram, s.row)
-		rest[0]++
+		weight := rows.WeightOf(pos)
+		simplex.AddGram(gram, s.row, weight)
+		rest[0] += weight
 		for c, x := range rows.Label(pos) {
 			if x == x {
-				rest[1+c] += float64(x)
-				rest[1+k.labels+c]++
+				rest[1+c] += float64(weight * float64(x))
+				rest[1+k.labels+c] += weight
 			}
 		}
 	}
@@ -156,7 +157,7 @@ func (k *kernel) start(sums []float64, x *state, refs []dataset.RowRef, d *datas
 		}
 		if sums != nil {
 			k.columns.Read(s.row, rows, pos, scale)
-			simplex.AddOuter(sums, s.row, z)
+			simplex.AddOuter(sums, s.row, z, rows.WeightOf(pos))
 		}
 	}
 }
@@ -181,22 +182,22 @@ func (k *kernel) step(sums []float64, x *state, refs []dataset.RowRef, d *datase
 		if sums == nil {
 			continue
 		}
-		of := sums[len(sums)-norms:]
-		of[5] += loss
+		of, weight := sums[len(sums)-norms:], rows.WeightOf(pos)
+		of[5] += float64(weight * loss)
 		for c, score := range s.scores {
 			s.right[c] = z[c] - lambda[c]/k.cfg.Rho
-			add(&of[0], score-z[c])
-			add(&of[1], score)
-			add(&of[2], z[c])
-			add(&of[3], z[c]-s.before[c])
-			add(&of[4], lambda[c])
+			add(&of[0], score-z[c], weight)
+			add(&of[1], score, weight)
+			add(&of[2], z[c], weight)
+			add(&of[3], z[c]-s.before[c], weight)
+			add(&of[4], lambda[c], weight)
 		}
-		simplex.AddOuter(sums[:len(sums)-norms], s.row, s.right)
+		simplex.AddOuter(sums[:len(sums)-norms], s.row, s.right, weight)
 	}
 }
 
-// add adds the square of x to sum.
-func add(sum *float64, x float64) { *sum += float64(x * x) }
+// add adds the square of x, times a weight, to sum.
+func add(sum *float64, x, weight float64) { *sum += float64(weight * float64(x*x)) }
 
 // project sets a sample's rows of Z and Λ from s.scores, and returns ½Σ Q²(XW - Y)².
 func (k *kernel) project(z, lambda []float64, label []float32, s *scratch) (loss float64) {

@@ -55,7 +55,7 @@ func (t *trainer) State(l *fields.List) {
 	l.Known(&t.weights, int(t.known)*t.size())
 	l.Bool(&t.done)
 	l.Check(t.gram == nil || t.fit.Done(), "the saved state has products before the features are scaled")
-	l.Check(t.gram == nil || num.Finite64(t.gram) && t.gram[len(t.gram)-1] >= 1, "the saved state has no samples")
+	l.Check(t.gram == nil || num.Finite64(t.gram) && t.gram[len(t.gram)-1] > 0, "the saved state has no samples")
 	l.Check((t.means == nil) == (t.gram == nil) && (t.weights == nil) == (t.known == 0) &&
 		(t.weights == nil || t.gram != nil) && (!t.done || t.known > 0), "step %d of the saved state does not match its "+
 		"other fields", t.known)
@@ -132,7 +132,7 @@ func (t *trainer) Fold(r *round.Result) error {
 func (t *trainer) foldProducts(sums []float64) error {
 	n := simplex.Triangle(t.columns.Count())
 	if sums[n] == 0 {
-		return algorithms.ErrNoRows
+		return algorithms.Nothing(t.manifest)
 	}
 	means := make([]float64, t.labels)
 	for c := range means {

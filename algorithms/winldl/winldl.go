@@ -12,6 +12,9 @@
 // and begins with Λ = 0 and Z = D, or m where a degree is missing. The text of the paper was not at hand: its abstract
 // and PyLDL, a public program, give the steps. PyLDL begins with Z = 1, and counts a known 0 as missing in m.
 //
+// The weight of a sample is a factor of its loss and of its terms of the augmented Lagrangian. So its row of Z is the
+// same, and weights are factors in XᵀX, in the right side of W, in m, and in the norms that end the steps.
+//
 // Z and Λ have a row for each sample. A worker keeps them for the tasks that it computed, if it has the memory. It
 // computes them again from the beginning if it does not have them, or if another worker computed the last step: a round
 // carries W of each step so far. So the bits do not depend on who computed a step. The prediction is the nearest point

@@ -23,7 +23,8 @@ type problem struct {
 }
 
 // problems makes the datasets; the first is dense. Where numbers are predicted, the labels are a
-// scale. Where targets can be learned, there is a dataset of targets; where nothing else can, all are such.
+// scale. Where targets can be learned, there is a dataset of targets; where nothing else can, all are such. Where
+// weights are used, there is a dataset of samples with weights.
 func problems(a algorithms.Algorithm) (list []*problem, err error) {
 	predicts := a.Predicts()
 	kinds := []struct {
@@ -45,6 +46,11 @@ func problems(a algorithms.Algorithm) (list []*problem, err error) {
 		of.name = targetsName
 		kinds = append(kinds, of)
 	}
+	if algorithms.WeightsError(a) == nil {
+		of := kinds[0]
+		of.name, of.o.Rows = weightsName, 110
+		kinds = append(kinds, of)
+	}
 	for _, p := range kinds {
 		src, err := generate.New(p.o)
 		if err != nil {
@@ -56,6 +62,9 @@ func problems(a algorithms.Algorithm) (list []*problem, err error) {
 		}
 		if predicts == algorithms.Targets || p.name == targetsName {
 			src = bounded{src}
+		}
+		if p.name == weightsName {
+			src = weighted{src}
 		}
 		m, shards, err := importer.Build(src, importer.Options{})
 		if err != nil {
@@ -191,6 +200,27 @@ func (s bounded) Scan(f func(*dataset.Row) error) error {
 				r.Labels[i] = math.Round(r.Labels[i])
 			}
 		}
+		return f(r)
+	})
+}
+
+// weightsName is the name of the dataset whose samples have weights.
+const weightsName = "weights"
+
+// weighted is a source whose samples have the weights 0 to 2.
+type weighted struct{ dataset.Source }
+
+// Info implements dataset.Source.
+func (s weighted) Info() dataset.Info {
+	info := s.Source.Info()
+	info.HasWeights = true
+	return info
+}
+
+// Scan implements dataset.Source.
+func (s weighted) Scan(f func(*dataset.Row) error) error {
+	return s.Source.Scan(func(r *dataset.Row) error {
+		r.Weight = float64(r.Number*7%5) / 2
 		return f(r)
 	})
 }

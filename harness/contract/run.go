@@ -5,7 +5,7 @@
 //	func TestContract(t *testing.T) { contract.Run(t, Algorithm{}) }
 //
 // It makes small datasets (dense, sparse, of one feature, of two labels; with labels that are a
-// scale where numbers are predicted) and derives jobs
+// scale where numbers are predicted, and with weights where these are used) and derives jobs
 // from the table of settings: all whole numbers at their least, all in the middle between
 // that and the default, and from there each word, and each number at its ends. It knows
 // nothing else of the algorithm. What it checks, and cannot check, each check says.
@@ -91,9 +91,17 @@ func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
 		return nil, err
 	}
 	all := []check{{"settings", func(context.Context) error { return checkSettings(a, sets[0].manifest) }}}
-	table, err := newTable(a, sets[0].manifest)
+	first, err := newTable(a, sets[0].manifest)
 	if err != nil {
 		return nil, err
+	}
+	tableOf := make(map[*problem]*table)
+	for _, p := range sets {
+		if tableOf[p] = first; p.manifest.HasWeights { // members of an ensemble follow from weights
+			if tableOf[p], err = newTable(a, p.manifest); err != nil {
+				return nil, err
+			}
+		}
 	}
 	add := func(name string, p *problem, v param.Values) {
 		var model *algorithms.Model // checks after "memory" need not train again
@@ -110,17 +118,19 @@ func checks(a algorithms.Algorithm, cases []Case) ([]check, error) {
 			}})
 		}
 	}
-	add("least", sets[0], table.least())
+	add("least", sets[0], first.least())
 	for _, p := range sets {
-		add("middle", p, table.middle())
+		add("middle", p, tableOf[p].middle())
 		for _, c := range cases {
 			add(c.Name, p, c.Set)
 		}
 	}
-	for i, v := range table.words() {
-		add(v.name, sets[i%len(sets)], v.values)
+	for i := range first.words() {
+		p := sets[i%len(sets)]
+		v := tableOf[p].words()[i]
+		add(v.name, p, v.values)
 	}
-	for i, v := range table.ends() {
+	for i, v := range first.ends() {
 		all = append(all, check{v.name, func(ctx context.Context) error {
 			return checkEnd(ctx, a, sets[i%len(sets)], v.values)
 		}})

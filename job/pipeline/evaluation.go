@@ -344,6 +344,9 @@ func rowBytes(j *round.Job, m *dataset.Manifest) int64 {
 	if m.LabelType.Scale != nil {
 		bytes += 8
 	}
+	if m.HasWeights {
+		bytes += 8
+	}
 	return bytes
 }
 
@@ -416,6 +419,9 @@ func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *da
 			set.Add(rows.Row[ref.Pos], rows.Label(int(ref.Pos)), s.rows[i*width:(i+1)*width])
 			if scale := plan.Type.Scale; scale != nil {
 				set.True = append(set.True, scale.Number(rows, int(ref.Pos)))
+			}
+			if rows.Weight != nil {
+				set.Weight = append(set.Weight, rows.Weight[ref.Pos])
 			}
 			if rows.Named() && k.predicted == 0 { // of drawn rows the bytes are bounded
 				set.Names = append(set.Names, rows.Name(int(ref.Pos)))

@@ -52,9 +52,8 @@ func CheckLearns(algorithm string, m *dataset.Manifest, mask dataset.Mask) error
 	case (mask.Any() || t.Incomplete) && !registry.LearnsFromIncomplete(algorithm):
 		return errtext.Errorf(errtext.WrongData, "%s needs complete labels, but degrees of the labels are missing; %s learn "+
 			"from such labels", algorithm, listed(registry.Incomplete()))
-	case m.HasWeights && !registry.UsesWeights(algorithm):
-		return errtext.Errorf(errtext.WrongData, "%s cannot use the weights of samples; %s can; without {weights}, all "+
-			"samples count alike", algorithm, listed(registry.Weighted()))
+	case m.HasWeights:
+		return registry.CheckWeights(algorithm)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func writeClass(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Alg
 	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
 	writeDocstring(b, a, all, arguments)
 	weighs := ""
-	if w, ok := a.(algorithms.Weigher); ok && w.UsesWeights() {
+	if algorithms.WeightsError(a) == nil {
 		weighs = "    _weighs = True\n"
 	}
 	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n%s%s\n    def __init__(\n        self,\n        *,\n",

@@ -95,9 +95,12 @@ func errOp(op uint8) error { return fmt.Errorf("the task has the unknown operati
 func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 	unit := float64(uint64(1) << bitsFor(d.Manifest.Rows))
 	labels := d.Manifest.Labels
-	for _, ref := range WeightedRows(u, d) {
+	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
 		weight := shard.WeightOf(int(ref.Pos))
+		if weight == 0 {
+			continue
+		}
 		dst[0]++
 		if len(dst) > 1+labels {
 			dst[1+labels] += weight
@@ -108,21 +111,6 @@ func SumDegrees(dst []float64, u round.Task, d *dataset.Data) {
 			}
 		}
 	}
-}
-
-// WeightedRows returns the rows of a task that have a weight above 0.
-func WeightedRows(u round.Task, d *dataset.Data) []dataset.RowRef {
-	all := u.Rows(d)
-	if !d.Manifest.HasWeights {
-		return all
-	}
-	var refs []dataset.RowRef
-	for _, ref := range all {
-		if d.Shard(int(ref.Shard)).WeightOf(int(ref.Pos)) > 0 {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
 }
 
 // validate adds up the weights of the unit's rows and their losses.
@@ -154,7 +142,7 @@ func (k *kernel) validation(u round.Task, d *dataset.Data) *validation {
 	lo, hi := u.Shards(len(d.Manifest.Shards))
 	x := k.validated[[2]int{lo, hi}]
 	if x == nil {
-		x = &validation{sums: NewRowSums(WeightedRows(u, d), k.form.labels), f: make([]float64, k.form.labels)}
+		x = &validation{sums: NewRowSums(d.WithWeight(u.Rows(d)), k.form.labels), f: make([]float64, k.form.labels)}
 		k.validated[[2]int{lo, hi}] = x
 	}
 	return x
@@ -184,7 +172,7 @@ func (k *kernel) acquire(u round.Task, d *dataset.Data, v round.Vars) (*training
 	defer k.mu.Unlock()
 	k.keep(d)
 	if k.training == nil || k.training.roles != u.Roles {
-		refs := WeightedRows(u, d)
+		refs := d.WithWeight(u.Rows(d))
 		if len(refs) == 0 {
 			return nil, nil, nil, algorithms.ErrNoRows
 		}

@@ -14,7 +14,6 @@ func (v Variant) New() algorithms.Algorithm {
 		Doc:        v.Doc,
 		About:      v.About,
 		Predicts:   algorithms.Distribution,
-		Weighted:   true,
 		Settings:   newSettings(&v),
 		Fill:       (*Config).fill,
 		Check:      (*Config).check,

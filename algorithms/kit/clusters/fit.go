@@ -26,9 +26,12 @@ const (
 // and Fold until Done. With fewer different distributions than clusters, some centres are equal, and the last of equal
 // ones has no samples.
 //
+// Weights of samples are factors in means. A sample of weight 0 is no sample.
+//
 // The rounds have the operations 205 to 208 and the variable 0xfe20.
 type Fit struct {
 	clusters, labels, shards int
+	nothing                  error // if no sample counts
 
 	stage   uint8
 	have    uint64    // centres
@@ -43,7 +46,7 @@ type Fit struct {
 // NewFit returns the fit of so many clusters to a dataset.
 func NewFit(clusters int, m *dataset.Manifest) *Fit {
 	return &Fit{clusters: clusters, labels: m.Labels, shards: len(m.Shards),
-		centres: make([]float64, clusters*m.Labels)}
+		nothing: algorithms.Nothing(m), centres: make([]float64, clusters*m.Labels)}
 }
 
 // Begin begins with the first round.
@@ -102,13 +105,13 @@ func (f *Fit) Next(r *round.Round) {
 	}
 }
 
-// Fold takes the sums of the round that Next described. The error is algorithms.ErrNoRows.
+// Fold takes the sums of the round that Next described. The error is that of algorithms.Nothing.
 func (f *Fit) Fold(sum []float64) error {
 	f.version++
 	switch f.stage {
 	case stageMean:
 		if sum[0] == 0 {
-			return algorithms.ErrNoRows
+			return f.nothing
 		}
 		for c, x := range sum[1:] {
 			f.centres[c] = x / sum[0]
@@ -181,10 +184,10 @@ func (f *Fit) State(l *fields.List) {
 
 // The operations of rounds (Round.Op), over the training samples.
 const (
-	opMean     uint8 = iota + 205 // samples, and Σ d
+	opMean     uint8 = iota + 205 // samples, and Σ d, weighted
 	opNearest                     // of each task: the sample nearest to the centre
 	opFarthest                    // of each task: the sample farthest from its nearest centre
-	opMove                        // of each cluster: samples, and Σ d
+	opMove                        // of each cluster: samples, and Σ d, weighted
 )
 
 // varCentres are centres (Var.ID): float64, a row for each.
@@ -208,16 +211,20 @@ func Run(dst *round.Partial, u *round.Task, d *dataset.Data, v round.Vars, s *Sc
 	}
 	for _, ref := range u.Rows(d) {
 		rows, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+		weight := rows.WeightOf(pos)
+		if weight == 0 {
+			continue
+		}
 		degreesOf(s.degrees, rows.Label(pos))
 		switch u.Op {
 		case opMean:
-			dst.F64[0]++
-			num.Add64(dst.F64[1:], s.degrees)
+			dst.F64[0] += weight
+			num.AddScaled64(dst.F64[1:], weight, s.degrees)
 		case opMove:
 			g, _ := Nearest(centres, s.degrees)
 			own := dst.F64[g*(1+n):][:1+n]
-			own[0]++
-			num.Add64(own[1:], s.degrees)
+			own[0] += weight
+			num.AddScaled64(own[1:], weight, s.degrees)
 		default:
 			own := dst.F64[u.ID*slot(n):][:slot(n)]
 			_, distance := Nearest(centres, s.degrees)

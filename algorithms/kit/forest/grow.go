@@ -157,13 +157,10 @@ func (g *grower) bestSplit(p *pendingNode) (split, bool) {
 // t.draws training rows with replacement. Without bootstrap, the sample has all rows.
 func (g *grower) drawSample(t *Table, tree uint32) {
 	counts := Resized(&g.local, len(t.rows))
-	switch {
-	case t.copies != nil:
+	if t.copies != nil {
 		copy(counts, t.copies)
-	case t.weights != nil:
-		drawWeighted(counts, t.weights, g.sampling, tree, t.draws)
-	default:
-		Draw(counts, g.sampling, tree, t.draws)
+	} else {
+		Draw(counts, t.weights, g.sampling, tree, t.draws)
 	}
 	g.sample.Tree = tree
 	g.numberRows(t)

@@ -203,9 +203,31 @@ func (r *Rows) Label(i uint32) []float32 {
 	return shard.Label(pos)
 }
 
+// WeightSums returns, for each row, the sum of the weights up to it; nil: the dataset has no weights. The error is
+// algorithms.ErrNoWeights.
+func (r *Rows) WeightSums(m *dataset.Manifest) ([]float64, error) {
+	if !m.HasWeights {
+		return nil, nil
+	}
+	sum, sums := 0.0, make([]float64, len(r.rows))
+	for i := range r.rows {
+		shard, pos := r.At(uint32(i))
+		sum += shard.WeightOf(pos)
+		sums[i] = sum
+	}
+	if sum == 0 {
+		return nil, algorithms.ErrNoWeights
+	}
+	return sums, nil
+}
+
 // Draw draws the bootstrap sample of a tree, with replacement, and sets counts to how often each row was
-// drawn.
-func Draw(counts []uint32, key num.Key, tree uint32, draws int) {
+// drawn: with probabilities in proportion to weights, unless sums, which WeightSums returned, are nil.
+func Draw(counts []uint32, sums []float64, key num.Key, tree uint32, draws int) {
+	if sums != nil {
+		drawWeighted(counts, sums, key, tree, draws)
+		return
+	}
 	s := num.NewStream(key, 0, tree)
 	clear(counts)
 	for range draws {
@@ -258,23 +280,14 @@ func copiesOf(sums []float64) (copies []uint32, total int) {
 }
 
 // weigh sets what depends on the weights of rows.
-func (t *Table) weigh(c *Config, weighted bool) error {
-	if weighted {
-		sum := 0.0
-		t.weights = make([]float64, len(t.rows))
-		for i := range t.rows {
-			shard, pos := t.At(uint32(i))
-			sum += shard.WeightOf(pos)
-			t.weights[i] = sum
-		}
-		if sum == 0 {
-			return fmt.Errorf("forest: %w", algorithms.ErrNoWeights)
-		}
+func (t *Table) weigh(c *Config, m *dataset.Manifest) (err error) {
+	if t.weights, err = t.WeightSums(m); err != nil {
+		return fmt.Errorf("forest: %w", err)
 	}
 	t.draws = c.draws(len(t.rows))
 	switch {
 	case c.Bootstrap:
-	case weighted:
+	case t.weights != nil:
 		t.copies, t.draws = copiesOf(t.weights)
 	default:
 		t.copies = slices.Repeat([]uint32{1}, len(t.rows))
@@ -455,7 +468,7 @@ func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.weigh(c, d.Manifest.HasWeights); err != nil {
+	if err := t.weigh(c, d.Manifest); err != nil {
 		return nil, err
 	}
 	if t.entries <= maxPresorted {

@@ -19,7 +19,6 @@ func (v Variant) New() algorithms.Algorithm {
 		About:    v.About,
 		Predicts: algorithms.Distribution,
 		Targets:  v.OfTargets != nil,
-		Weighted: true,
 		Settings: settingsOf(&v),
 		Fill:     v.fill,
 		Fits:     v.fits,

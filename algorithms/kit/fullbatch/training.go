@@ -30,6 +30,14 @@ const OpEvaluate uint8 = 220
 // SumsAt is the number of F64 values of an evaluation that are not the objective's.
 const SumsAt = 3
 
+// Rows returns the number of rows of an evaluation.
+func Rows(sums []float64) uint64 {
+	if sums[2] > 0 {
+		return uint64(sums[2])
+	}
+	return uint64(sums[0])
+}
+
 // Objective is the function that a Training minimises. The workers sum over rows; the
 // objective makes the function and its gradient of the sums.
 type Objective interface {
@@ -294,11 +302,7 @@ func (t *Training) evaluated(sum []float64) error {
 	}
 	t.Optimiser.Tell(f, t.slope)
 	t.Evaluations++
-	if sum[2] > 0 {
-		t.Samples += uint64(sum[2])
-	} else {
-		t.Samples += uint64(rows)
-	}
+	t.Samples += Rows(sum)
 	if t.Evaluations == 1 || t.iterations() > before {
 		t.Loss = sum[1] / rows
 	}

@@ -36,8 +36,9 @@ type Definition[C any] struct {
 	About algorithms.About
 	// Incomplete is true if the algorithm learns from labels in which degrees are missing: see Job.Incomplete.
 	Incomplete bool
-	// Weighted is true if the algorithm uses the weights of samples (dataset.Rows.Weight).
-	Weighted bool
+	// Unweighted says why the algorithm cannot use the weights of samples (dataset.Rows.Weight), as a clause; "": it uses
+	// them.
+	Unweighted string
 	// Predicts is what its models predict.
 	Predicts algorithms.Output
 	// Targets is true if it can also learn targets in bounds: see algorithms.TargetReader.
@@ -167,8 +168,8 @@ func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
 // LearnsFromIncomplete implements algorithms.Partial.
 func (a *algorithm[C]) LearnsFromIncomplete() bool { return a.d.Incomplete }
 
-// UsesWeights implements algorithms.Weigher.
-func (a *algorithm[C]) UsesWeights() bool { return a.d.Weighted }
+// Unweighted implements algorithms.Weigher.
+func (a *algorithm[C]) Unweighted() string { return a.d.Unweighted }
 
 // ReadsTargets implements algorithms.TargetReader.
 func (a *algorithm[C]) ReadsTargets() bool { return a.d.Targets || a.d.Predicts == algorithms.Targets }

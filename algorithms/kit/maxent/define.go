@@ -58,7 +58,7 @@ type Added[C any] struct {
 // L-BFGS. The definition has the names, the texts and the settings. If it has no Fill, the algorithm has Fit.Fill. The
 // algorithm calls Fit.Check before the definition's Check.
 func Define[C any](d learner.Definition[C], fit func(*C) *Fit, add Added[C]) algorithms.Algorithm {
-	d.Predicts, d.Weighted = algorithms.Distribution, true
+	d.Predicts = algorithms.Distribution
 	if d.Fill == nil {
 		d.Fill = func(c *C, given param.Values, m *dataset.Manifest) { fit(c).Fill(given, m) }
 	}

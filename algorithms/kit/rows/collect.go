@@ -84,18 +84,26 @@ func (w *Wanted) keep(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) [
 	return kept
 }
 
-// Collect returns the rows of a unit of a collected round over the shards, as an encoded shard.
+// Collect returns the rows of a unit of a collected round over the shards, as an encoded shard. Rows of weight 0 are no
+// rows.
 func Collect(u round.Task, d *dataset.Data, w *Wanted) []byte {
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	return dataset.EncodeShard(gather(w.keep(u.Rows(d), shard), shard, d.Manifest, w.Labels), nil)
+	return dataset.EncodeShard(gather(w.keep(d.WithWeight(u.Rows(d)), shard), shard, d.Manifest, w.Labels), nil)
 }
 
-// Gather returns the rows of a unit that sees all shards, by original row number.
+// Gather returns the rows of a unit that sees all shards, by original row number, with their weights if they have any.
+// Rows of weight 0 are no rows.
 func Gather(u round.Task, d *dataset.Data, w *Wanted) *dataset.Rows {
 	shard := func(i uint32) *dataset.Rows { return d.Shard(int(i)) }
-	refs := slices.Clone(w.keep(u.Rows(d), shard))
+	refs := slices.Clone(w.keep(d.WithWeight(u.Rows(d)), shard))
 	sortByNumber(refs, shard)
-	return gather(refs, shard, d.Manifest, w.Labels)
+	r := gather(refs, shard, d.Manifest, w.Labels)
+	if d.Manifest.HasWeights {
+		for _, ref := range refs {
+			r.Weight = append(r.Weight, shard(ref.Shard).WeightOf(int(ref.Pos)))
+		}
+	}
+	return r
 }
 
 func sortByNumber(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) {
@@ -134,7 +142,7 @@ func gather(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, m *dataset.
 
 // Join puts together what Collect returned for the units of a round, by original row number. It
 // checks the bytes as a decoder does, and sets the elements of parts to nil to free their memory.
-// Errors wrap ErrRows, or are algorithms.ErrNoRows.
+// Errors wrap ErrRows, or are those of algorithms.Nothing.
 func Join(parts [][]byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 	var units []*dataset.Rows
 	var refs []dataset.RowRef
@@ -151,7 +159,7 @@ func Join(parts [][]byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error)
 		parts[u] = nil
 	}
 	if len(refs) == 0 {
-		return nil, algorithms.ErrNoRows
+		return nil, algorithms.Nothing(m)
 	}
 	if values > dataset.MaxRows {
 		return nil, fmt.Errorf("%w: %d non-zero values, at most %d are possible", ErrRows, values, uint32(dataset.MaxRows))

@@ -137,10 +137,7 @@ type Fit struct {
 
 // NewFit returns the fit of a kind of scaling to the features of a dataset.
 func NewFit(kind string, m *dataset.Manifest) *Fit {
-	f := &Fit{kind: kind, features: m.Features, shards: len(m.Shards), stage: stageDone, nothing: algorithms.ErrNoRows}
-	if m.HasWeights {
-		f.nothing = algorithms.ErrNoWeights
-	}
+	f := &Fit{kind: kind, features: m.Features, shards: len(m.Shards), stage: stageDone, nothing: algorithms.Nothing(m)}
 	if kind != None {
 		f.values = make([]float64, 2*m.Features)
 	}

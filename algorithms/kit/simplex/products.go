@@ -48,20 +48,21 @@ func (x Columns) Read(dst []float64, rows *dataset.Rows, pos int, scale *scaling
 // Triangle returns the number of elements on and below the diagonal of a q×q matrix.
 func Triangle(q int) int { return q * (q + 1) / 2 }
 
-// AddGram adds the products of a row's columns to sums, a triangle, row by row.
-func AddGram(sums, row []float64) {
+// AddGram adds the products of a row's columns, times the weight of the row, to sums, a triangle, row by row.
+func AddGram(sums, row []float64, weight float64) {
 	for i, x := range row {
-		if x != 0 {
+		if x *= weight; x != 0 {
 			num.AddScaled64(sums[:i+1], x, row[:i+1])
 		}
 		sums = sums[i+1:]
 	}
 }
 
-// AddOuter adds the products of a row's columns with values to sums: columns×values, row-major.
-func AddOuter(sums, row, values []float64) {
+// AddOuter adds the products of a row's columns with values, times the weight of the row, to sums: columns×values,
+// row-major.
+func AddOuter(sums, row, values []float64, weight float64) {
 	for _, x := range row {
-		if x != 0 {
+		if x *= weight; x != 0 {
 			num.AddScaled64(sums[:len(values)], x, values)
 		}
 		sums = sums[len(values):]

@@ -76,8 +76,8 @@ func TestProducts(t *testing.T) {
 	for i := range rows {
 		row, scores := x.V[i*q:][:q], make([]float64, n)
 		Scores(scores, row, w)
-		AddGram(triangle, row)
-		AddOuter(xm, row, scores)
+		AddGram(triangle, row, 1)
+		AddOuter(xm, row, scores, 1)
 		for _, v := range scores {
 			square += v * v
 		}

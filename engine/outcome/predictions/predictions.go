@@ -28,6 +28,7 @@ type Set struct {
 	Truth     []float32 // rows x Labels, row-major
 	Predicted []float32 // the same, or a number for each row
 	True      []float64 // the true numbers of rows, of labels that are a scale; else empty
+	Weight    []float64 // of rows; empty: they have none
 	Names     []string  // of rows; empty: they have none
 }
 
@@ -54,6 +55,9 @@ func (s *Set) addFrom(of *Set, at int) {
 	}
 	if len(of.True) > 0 {
 		s.True = append(s.True, of.True[at])
+	}
+	if len(of.Weight) > 0 {
+		s.Weight = append(s.Weight, of.Weight[at])
 	}
 	if len(of.Names) > 0 {
 		s.Names = append(s.Names, of.Names[at])
@@ -124,24 +128,26 @@ func Merge(sets []*Set) (*Set, error) {
 }
 
 // alike reports whether sets have the same labels and fields. The first set may be empty and
-// then has neither folds nor names.
+// then has neither folds nor weights nor names.
 func alike(a, b *Set) bool {
 	return a.Labels == b.Labels && a.Number == b.Number && a.Type.Same(&b.Type) &&
 		slices.Equal(a.LabelNames, b.LabelNames) &&
-		(len(b.Row) == 0 || (len(a.Fold) > 0) == (len(b.Fold) > 0) && (len(a.Names) > 0) == (len(b.Names) > 0))
+		(len(b.Row) == 0 || (len(a.Fold) > 0) == (len(b.Fold) > 0) && (len(a.Weight) > 0) == (len(b.Weight) > 0) &&
+			(len(a.Names) > 0) == (len(b.Names) > 0))
 }
 
 // A blob, little-endian:
 //
 //	magic "COPPRED1"
 //	labels u32, flags u32 (1 folds, 2 names of rows, 4 names of labels, 8 classes, 16 a scale, 32 numbers,
-//	64 true degrees may be missing: NaN, 128 targets in bounds), rows u64
+//	64 true degrees may be missing: NaN, 128 targets in bounds, 256 weights), rows u64
 //	row numbers in the file u32 x rows
 //	folds u16 x rows                   with flag 1
 //	true degrees f32 x rows x labels
 //	predicted degrees f32 x rows x labels; with flag 32 a number f32 x rows
 //	what true numbers are u8 (1 value, 2 mode, 3 expected), low i32 with flag 16
 //	true numbers f64 x rows            with flag 16
+//	weights f64 x rows                 with flag 256
 //	names of rows                      with flag 2
 //	names of labels                    with flag 4
 //
@@ -158,7 +164,8 @@ const (
 	ofNumbers      = 32
 	ofIncomplete   = 64
 	ofTargets      = 128
-	allFlags       = 255
+	withWeights    = 256
+	allFlags       = 511
 )
 
 // Encode returns the one encoding of a set.
@@ -168,7 +175,7 @@ func (s *Set) Encode() []byte {
 		withFolds: len(s.Fold) > 0, withNames: len(s.Names) > 0, withLabelNames: len(s.LabelNames) > 0,
 		ofClasses: s.Type.Classes, ofScale: s.Type.Scale != nil, ofNumbers: s.Number,
 		ofIncomplete: s.Type.Incomplete,
-		ofTargets:    s.Type.Bounds != nil,
+		ofTargets:    s.Type.Bounds != nil, withWeights: len(s.Weight) > 0,
 	} {
 		if there {
 			flags |= bit
@@ -186,7 +193,7 @@ func (s *Set) Encode() []byte {
 		b = append(b, byte(1+slices.Index(truths, scale.True)))
 		b = appendValues(le.AppendUint32(b, uint32(int32(scale.Low))), s.True)
 	}
-	return appendTexts(appendTexts(b, s.Names), s.LabelNames)
+	return appendTexts(appendTexts(appendValues(b, s.Weight), s.Names), s.LabelNames)
 }
 
 // truths are the kinds of true numbers, by their number in a blob from 1.
@@ -217,8 +224,8 @@ func Decode(b []byte) (*Set, error) {
 	}
 	r := wire.NewReader(b[len(magic):])
 	labels, flags, rows := int(r.U32("number of labels")), r.U32("flags"), r.U64("number of samples")
-	if rows == 0 && flags&(withFolds|withNames) != 0 {
-		return nil, fmt.Errorf("%w: there are folds or names, but no samples", ErrFormat)
+	if rows == 0 && flags&(withFolds|withWeights|withNames) != 0 {
+		return nil, fmt.Errorf("%w: there are folds, weights or names, but no samples", ErrFormat)
 	}
 	if labels < 1 || flags > allFlags || rows > uint64(r.Len())/4 {
 		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat,
@@ -248,6 +255,14 @@ func Decode(b []byte) (*Set, error) {
 			s.Type.Scale = &dataset.Scale{Low: int(low), True: truths[kind-1]}
 		}
 		s.True = values[float64](r, "true numbers", n)
+	}
+	if flags&withWeights != 0 {
+		s.Weight = values[float64](r, "weights", n)
+		for _, w := range s.Weight {
+			if !dataset.ValidWeight(w) {
+				r.Failf("weights: a sample has the weight %v", w)
+			}
+		}
 	}
 	if flags&withNames != 0 {
 		s.Names = texts(r, "names of samples", n)

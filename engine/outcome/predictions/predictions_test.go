@@ -30,6 +30,11 @@ func draw(t *rapid.T) *Set {
 			s.True = append(s.True, float64(v[0])/3)
 		}
 	}
+	if rapid.Bool().Draw(t, "weights") {
+		for i := range rows {
+			s.Weight = append(s.Weight, float64(i%3)/2)
+		}
+	}
 	if rapid.Bool().Draw(t, "names") {
 		for _, row := range rows {
 			s.Names = append(s.Names, fmt.Sprint("row ", row))
@@ -65,6 +70,9 @@ func TestMergeAndEncode(t *testing.T) {
 			}
 			if s.True != nil {
 				p.True = append(p.True, s.True[i])
+			}
+			if s.Weight != nil {
+				p.Weight = append(p.Weight, s.Weight[i])
 			}
 			if s.Names != nil {
 				p.Names = append(p.Names, s.Names[i])
