@@ -120,16 +120,20 @@ func (p *Peer) Do(ctx context.Context, job Job, figures int) (f Figures, err err
 	if err := p.answer(ctx, peerJob, &f); err != nil {
 		return f, err
 	}
-	if err := f.check(figures); err != nil {
+	steps, _ := job["trees"].(int)
+	if job["kind"] != kindBoost {
+		steps = 0
+	}
+	if err := f.check(figures, steps); err != nil {
 		return f, fmt.Errorf("the peer %s answers %w", p.Name, err)
 	}
 	return f, nil
 }
 
 // check refuses what no run can have found.
-func (f *Figures) check(figures int) error {
-	if len(f.Seconds) != figures {
-		return fmt.Errorf("with %d times, want %d", len(f.Seconds), figures)
+func (f *Figures) check(figures, steps int) error {
+	if len(f.Seconds) != figures || len(f.Steps) != steps {
+		return fmt.Errorf("with %d times and %d trees, want %d and %d", len(f.Seconds), len(f.Steps), figures, steps)
 	}
 	for _, s := range f.Seconds {
 		if !(s > 0) {
