@@ -171,6 +171,11 @@ func (c *Config) words(labels int, weighted bool) int {
 	}
 }
 
+// stride is how many words a row has in memory: whole vectors, the last words of which may be 0.
+func (c *Config) stride(labels int, weighted bool) int {
+	return (c.words(labels, weighted) + vectorWords - 1) / vectorWords * vectorWords
+}
+
 // histogramAtMost is the greatest number of sums of a node.
 func (c *Config) histogramAtMost(m *dataset.Manifest) int64 {
 	bins := int64(m.Features) * int64(min(c.Bins, m.Rows+1))

@@ -158,7 +158,7 @@ func TestFlush(t *testing.T) {
 	b.add(column{feature: 1, cuts: []float32{0.5}, sparse: true})
 	l := newLayout(cfg, b, labels, false, num.Key{}, 0)
 	one := []int32{1, -1 << 15, 1 << 15, -1 << 15, 1 << 15, 1 << 15, 0}
-	p := &part{codes: make([]uint8, rows), words: make([]int64, rows*l.words), start: make([]uint32, rows+1)}
+	p := &part{codes: make([]uint8, rows), words: make([]int64, rows*l.stride), start: make([]uint32, rows+1)}
 	all := make([]uint32, rows)
 	for i := range all {
 		all[i] = uint32(i)
@@ -167,7 +167,7 @@ func TestFlush(t *testing.T) {
 			p.list = append(p.list, 3)
 		}
 		p.start[i+1] = uint32(len(p.list))
-		pack(p.words[i*l.words:(i+1)*l.words], one)
+		pack(p.words[i*l.stride:(i+1)*l.stride], one)
 	}
 	a := new(adder)
 	k := &job{cfg: cfg, labels: labels}
@@ -189,22 +189,19 @@ func TestFlush(t *testing.T) {
 
 // TestPack: words of sums give both sums back.
 func TestPack(t *testing.T) {
-	a, l := new(adder), &layout{width: 3, words: 2, bins: 1}
-	a.block = make([]int64, 2)
+	l, block := &layout{width: 3, stride: 4}, make([]int64, 4)
 	want := make([]float64, 3)
 	s := num.NewStream(num.NewKey(1, "pack"), 0, 0)
 	for range 1000 {
 		numbers := []int32{1, int32(s.Uint64n(65_536)) - 32_768, int32(s.Uint64n(65_536)) - 32_768}
-		words := make([]int64, 2)
-		pack(words, numbers)
-		addWords(a.block, words)
+		words := make([]int64, 4)
+		pack(words[:2], numbers)
+		addWords(block, words)
 		for i, x := range numbers {
 			want[i] += float64(x)
 		}
 		sums := make([]float64, 3)
-		block := slices.Clone(a.block)
-		a.flush(sums, l)
-		a.block = block
+		l.flush(sums, slices.Clone(block))
 		if !slices.Equal(sums, want) {
 			t.Fatalf("sums %v, want %v", sums, want)
 		}

@@ -26,7 +26,7 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 // number of a list takes up to 9 bytes while its list is moved.
 func (c *Config) kept(m *dataset.Manifest) int64 {
 	rows, labels := int64(m.Rows), int64(m.Labels)
-	words := int64(c.words(m.Labels, m.HasWeights))
+	words := int64(c.stride(m.Labels, m.HasWeights))
 	dense := rows * int64(m.Features)
 	listed := dense / sparseShare // sparse features have at most so many values
 	if m.NonZeros > 0 {
@@ -38,8 +38,8 @@ func (c *Config) kept(m *dataset.Manifest) int64 {
 
 // adding estimates the memory of the sums of a node while rows are added to them (see adder).
 func (c *Config) adding(m *dataset.Manifest) int64 {
-	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.words(m.Labels, m.HasWeights))
-	return (c.histogramAtMost(m)/width)*(8*words+4) + 8*chunkRows*words
+	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.stride(m.Labels, m.HasWeights))
+	return (c.histogramAtMost(m) / width) * (8*words + 16)
 }
 
 // demand estimates the memory of a task that trains on the whole dataset, such as a fold: the trainer's, the kernel's,

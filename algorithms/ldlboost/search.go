@@ -1,5 +1,7 @@
 package ldlboost
 
+import "github.com/coppice-ldl/coppice/internal/num"
+
 // split is the best split of a node.
 type split struct {
 	column, bin int // rows up to the bin of the column go left
@@ -18,8 +20,12 @@ type search struct {
 	hessian     float64 // what a unit of H is, or of the weight
 	least       float64 // least H, in these units
 	prefix      []float64
+	units       units
 	thresholds  uint64 // tried
 }
+
+// units are the numbers of a search as scanAVX2 reads them: see search.
+type units struct{ gradient, hessian, least, l2 float64 }
 
 func newSearch(c *Config, labels int, weighted bool) *search {
 	s := &search{labels: labels, diagonal: c.Hessian == hessianDiagonal, leafRows: float64(c.LeafRows), l2: c.L2,
@@ -37,6 +43,7 @@ func (s *search) setUnit(unit float64) {
 	if !s.diagonal {
 		s.hessian, s.least = unit/2, 1
 	}
+	s.units = units{s.gradient, s.hessian, s.least, s.l2}
 }
 
 // denominator returns what divides G of a label with the sum h of second derivatives; with hessian bound, of weights.
@@ -77,6 +84,15 @@ func (s *search) scoreRest(sums, part []float64) (score float64) {
 	return score
 }
 
+// scan adds the sums of a bin to those left of a threshold, and returns the scores of these and of the rest of the node.
+func (s *search) scan(left, own, node []float64) (score, rest float64) {
+	if num.Accelerated && s.diagonal {
+		return scanAVX2(&left[0], &own[0], &node[0], s.labels, &s.units)
+	}
+	num.Add64(left, own)
+	return s.score(left), s.scoreRest(node, left)
+}
+
 // leaf sets dst to the numbers of a leaf.
 func (s *search) leaf(dst []float32, sums []float64) {
 	for c := range dst {
@@ -104,17 +120,17 @@ func (s *search) find(sums []float64, b *binning, l *layout) (found split, ok bo
 			if own[0] == 0 {
 				continue
 			}
-			for k, x := range own {
-				left[k] += x
-			}
-			if node[0]-left[0] < s.leafRows {
+			few := left[0]+own[0] < s.leafRows
+			if node[0]-(left[0]+own[0]) < s.leafRows {
 				break
 			}
-			if left[0] < s.leafRows {
+			if few {
+				num.Add64(left, own)
 				continue
 			}
 			s.thresholds++
-			gain := float64((s.score(left)+s.scoreRest(node, left)-parent)/2) - s.minGain
+			score, rest := s.scan(left, own, node)
+			gain := float64((score+rest-parent)/2) - s.minGain
 			if gain > most {
 				most, ok = gain, true
 				found = split{column: at, bin: bin, gain: gain, left: append(found.left[:0], left...)}

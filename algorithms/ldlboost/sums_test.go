@@ -1,0 +1,104 @@
+package ldlboost
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// TestVectors: the vector instructions give the bits of the portable loops.
+func TestVectors(t *testing.T) {
+	if !num.Accelerated {
+		t.Skip("this build or processor has no vector instructions")
+	}
+	rapid.Check(t, checkVectors)
+}
+
+func checkVectors(t *rapid.T) {
+	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
+	stride := vectorWords * rapid.IntRange(1, 15).Draw(t, "vectors")
+	total := rapid.IntRange(1, 60).Draw(t, "samples")
+	dense := rapid.IntRange(1, 9).Draw(t, "columns")
+	words, codes := make([]int64, total*stride), make([]uint8, total*dense)
+	for i := range words {
+		words[i] = int64(s.Uint64n(math.MaxUint64))
+	}
+	for i := range codes {
+		codes[i] = uint8(s.Uint64n(256))
+	}
+	var rows, at, first []uint32
+	for range rapid.IntRange(0, 50).Draw(t, "added") {
+		rows = append(rows, uint32(s.Uint64n(uint64(total))))
+	}
+	for i := range dense {
+		if s.Uint64n(3) > 0 {
+			at, first = append(at, uint32(i)), append(first, uint32(256*len(at)))
+		}
+	}
+	block := make([]int64, 256*stride*max(1, len(at))+1) // a number behind it
+	want := slices.Clone(block)
+	addBins(block, words, stride, codes, dense, rows, at, first)
+	addBinsGo(want, words, stride, codes, dense, rows, at, first)
+	if !slices.Equal(block, want) {
+		t.Fatal("other sums of dense columns")
+	}
+	var list []uint32
+	start, to := []uint32{0}, make([]int32, 20)
+	for i := range to {
+		to[i] = int32(s.Uint64n(12)) - 1
+	}
+	for range total {
+		for range s.Uint64n(4) {
+			list = append(list, uint32(s.Uint64n(20)))
+		}
+		start = append(start, uint32(len(list)))
+	}
+	addLists(block, words, stride, list, start, to, rows)
+	addListsGo(want, words, stride, list, start, to, rows)
+	if !slices.Equal(block, want) {
+		t.Fatal("other sums of sparse columns")
+	}
+	sums := make([]float64, 2*stride-int(s.Uint64n(8)))
+	for i := range sums {
+		sums[i] = float64(s.Uint64n(1 << 50))
+	}
+	unpacked := slices.Clone(sums)
+	unpack(sums, block[:stride])
+	unpackGo(unpacked, block[:stride])
+	if !slices.Equal(sums, unpacked) {
+		t.Fatalf("sums %v, want %v", sums, unpacked)
+	}
+	checkScan(t, s, rapid.IntRange(1, 23).Draw(t, "labels"))
+}
+
+// checkScan holds scan against score and scoreRest.
+func checkScan(t *rapid.T, s *num.Stream, labels int) {
+	c := &Config{Hessian: hessianDiagonal, L2: 0.7}
+	x := newSearch(c, labels, false)
+	draw := func() []float64 {
+		sums := []float64{1}
+		for range labels {
+			sums = append(sums, float64(s.Uint64n(1<<40))-1<<39)
+		}
+		for range labels {
+			sums = append(sums, float64(s.Uint64n(3)*s.Uint64n(1<<36)))
+		}
+		return sums
+	}
+	left, own := draw(), draw()
+	node := draw()
+	for k := range node {
+		node[k] += left[k] + own[k]
+	}
+	want := slices.Clone(left)
+	num.Add64(want, own)
+	score, rest := x.scan(left, own, node)
+	if !slices.Equal(left, want) || score != x.score(want) || rest != x.scoreRest(node, want) {
+		t.Fatalf("sums %v, want %v; scores %v and %v, want %v and %v", left, want, score, rest, x.score(want),
+			x.scoreRest(node, want))
+	}
+}
