@@ -51,22 +51,13 @@ func draw(n int, fraction float64, key num.Key, tree uint64) (drawn []int) {
 // size is how many numbers a node has.
 func (l *layout) size() int { return l.bins * l.width }
 
-// complete sets the zero bins of sparse columns, which rows do not list: what the other bins lack of the node.
-func (l *layout) complete(sums []float64, b *binning) {
-	for i, at := range l.columns {
-		c := &b.columns[at]
-		if !c.sparse {
-			continue
-		}
-		zero := sums[(l.first[i]+c.zero)*l.width:][:l.width]
-		copy(zero, sums[:l.width])
-		for bin := range c.bins() {
-			if bin == c.zero {
-				continue
-			}
-			for k, x := range sums[(l.first[i]+bin)*l.width:][:l.width] {
-				zero[k] -= x
-			}
+// complete sets the zero bin of a sparse column, which rows do not list: what its other bins lack of the node.
+func (l *layout) complete(bins, node []float64, c *column) {
+	zero := bins[c.zero*l.width:][:l.width]
+	copy(zero, node)
+	for bin := range c.bins() {
+		if bin != c.zero {
+			num.AddScaled64(zero, -1, bins[bin*l.width:][:l.width])
 		}
 	}
 }

@@ -173,7 +173,7 @@ func TestFlush(t *testing.T) {
 	k := &job{cfg: cfg, labels: labels}
 	sums := make([]float64, l.size())
 	a.add(sums, all, p, b, a.prepare(k, b, num.Key{}, 0))
-	l.complete(sums, b)
+	l.complete(sums[l.first[1]*l.width:][:2*l.width], sums[:l.width], &b.columns[1])
 	for bin := range l.bins {
 		n := rows / 2.0
 		if bin == 0 {

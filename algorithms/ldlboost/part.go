@@ -135,7 +135,7 @@ func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64, unit float6
 		}
 		weight := shard.WeightOf(int(ref.Pos))
 		p.loss += float64(weight * boost.ExactLoss(min(max(0, loss), mostLoss)))
-		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
+		if limit < 1<<32 && uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
 			continue
 		}
 		p.rows = append(p.rows, uint32(i))

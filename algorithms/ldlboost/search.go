@@ -106,36 +106,41 @@ func (s *search) leaf(dst []float32, sums []float64) {
 	}
 }
 
-// find finds the best split of a node of these sums. It reports false if none gains anything.
-func (s *search) find(sums []float64, b *binning, l *layout) (found split, ok bool) {
-	node := sums[:l.width]
-	parent, most := s.score(node), 0.0
-	for i, at := range l.columns {
-		left := s.prefix
-		clear(left)
-		bins := sums[l.first[i]*l.width:][:b.columns[at].bins()*l.width]
-		for bin := 0; len(bins) > l.width; bin++ { // the last bin has nothing to its right
-			own := bins[:l.width]
-			bins = bins[l.width:]
-			if own[0] == 0 {
-				continue
-			}
-			few := left[0]+own[0] < s.leafRows
-			if node[0]-(left[0]+own[0]) < s.leafRows {
-				break
-			}
-			if few {
-				num.Add64(left, own)
-				continue
-			}
-			s.thresholds++
-			score, rest := s.scan(left, own, node)
-			gain := float64((score+rest-parent)/2) - s.minGain
-			if gain > most {
-				most, ok = gain, true
-				found = split{column: at, bin: bin, gain: gain, left: append(found.left[:0], left...)}
-			}
+// best looks for the best split of a node, column after column, in ascending order.
+type best struct {
+	*search
+	node   []float64 // its sums
+	parent float64   // its score
+	found  split     // of all columns so far, if ok
+	ok     bool
+}
+
+// of begins to look for the best split of a node of these sums.
+func (s *search) of(node []float64) best { return best{search: s, node: node, parent: s.score(node)} }
+
+// column tries the thresholds of a column, given the sums of its bins.
+func (b *best) column(number int, bins []float64) {
+	left, width := b.prefix, len(b.node)
+	clear(left)
+	for bin := 0; len(bins) > width; bin++ { // the last bin has nothing to its right
+		own := bins[:width]
+		bins = bins[width:]
+		if own[0] == 0 {
+			continue
+		}
+		rows := left[0] + own[0]
+		if b.node[0]-rows < b.leafRows {
+			break
+		}
+		if rows < b.leafRows {
+			num.Add64(left, own)
+			continue
+		}
+		b.thresholds++
+		score, rest := b.scan(left, own, b.node)
+		if gain := float64((score+rest-b.parent)/2) - b.minGain; gain > b.found.gain {
+			b.ok = true
+			b.found = split{column: number, bin: bin, gain: gain, left: append(b.found.left[:0], left...)}
 		}
 	}
-	return found, ok
 }
