@@ -64,7 +64,7 @@ func (l *layout) complete(bins, node []float64, c *column) {
 
 // groupBytes is how many bytes the bins have that samples are added to at a time, about: a core's second cache keeps
 // them, and the words of a row are read once for all columns of a group.
-const groupBytes = 384 << 10
+const groupBytes = 256 << 10
 
 // adder adds up the sums of nodes. It is the scratch of a lane.
 type adder struct {
@@ -76,6 +76,10 @@ type adder struct {
 	to      []int32 // the place of each sparse bin in the block; -1: its column is not drawn
 
 	block []int64
+
+	order []uint32 // 0, 1, 2, ...
+	words []int64  // of the rows at work, one after the other, as their codes
+	codes []uint8
 }
 
 // group is columns whose bins are in the block at a time: some dense ones, or all sparse ones.
@@ -86,22 +90,39 @@ type group struct {
 	bins    int
 }
 
-// add adds the sums of some rows to dst.
+// add adds the sums of some rows, ascending, to dst.
 func (a *adder) add(dst []float64, rows []uint32, p *part, b *binning, l *layout) {
 	for len(rows) > 0 {
 		own := rows[:min(flushRows, len(rows))]
 		rows = rows[len(own):]
 		a.addNode(dst, own, p, l)
+		words, codes, order := p.words, p.codes, own
+		if scattered := int(own[len(own)-1]-own[0]) >= len(own); scattered && len(a.groups) > 1 && b.dense > 0 {
+			words, codes, order = a.collect(own, p, b.dense, l.stride)
+		}
 		for i := range a.groups {
 			g := &a.groups[i]
 			if g.at != nil {
-				addBins(a.block, p.words, l.stride, p.codes, b.dense, own, g.at, g.first)
+				addBins(a.block, words, l.stride, codes, b.dense, order, g.at, g.first)
 			} else {
 				addLists(a.block[:g.bins*l.stride], p.words, l.stride, p.list, p.start, a.to, own)
 			}
 			a.flush(dst, g, b, l)
 		}
 	}
+}
+
+// collect copies the words and codes of rows, so that they are read in order for each group.
+func (a *adder) collect(rows []uint32, p *part, dense, stride int) (words []int64, codes []uint8, order []uint32) {
+	a.words, a.codes = a.words[:0], a.codes[:0]
+	for i, row := range rows {
+		a.words = append(a.words, p.words[int(row)*stride:][:stride]...)
+		a.codes = append(a.codes, p.codes[int(row)*dense:][:dense]...)
+		if i == len(a.order) {
+			a.order = append(a.order, uint32(i))
+		}
+	}
+	return a.words, a.codes, a.order[:len(rows)]
 }
 
 // addNode adds rows, flushRows at most, to the sums of a node.

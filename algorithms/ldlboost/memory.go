@@ -36,7 +36,8 @@ func (c *Config) kept(m *dataset.Manifest) int64 {
 	return rows*(places+8*(1+labels+words)) + dense + 9*listed
 }
 
-// adding estimates the memory of the sums of a node while rows are added to them (see adder).
+// adding estimates the memory of the sums of a node while rows are added to them, and of the
+// copies of these rows (see adder).
 func (c *Config) adding(m *dataset.Manifest) int64 {
 	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.stride(m.Labels, m.HasWeights))
 	return (c.histogramAtMost(m) / width) * (8*words + 16)

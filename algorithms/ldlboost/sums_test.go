@@ -102,3 +102,62 @@ func checkScan(t *rapid.T, s *num.Stream, labels int) {
 			x.scoreRest(node, want))
 	}
 }
+
+// TestGroups: sums of scattered rows over several groups of columns, dense and sparse, are those of a plain loop.
+func TestGroups(t *testing.T) {
+	const rows, labels, dense, bins = 700, 20, 14, 200
+	s := num.NewStream(num.NewKey(1, "groups"), 0, 0)
+	cfg, b := &Config{Hessian: hessianDiagonal, FeatureFraction: 0.9, Bins: bins}, new(binning)
+	cuts := make([]float32, bins-1)
+	for i := range cuts {
+		cuts[i] = float32(i + 1)
+	}
+	for f := range dense + 1 {
+		b.add(column{feature: uint32(f), cuts: cuts, sparse: f == 3})
+	}
+	key := num.NewKey(2, "columns")
+	k, a := &job{cfg: cfg, labels: labels}, new(adder)
+	l := a.prepare(k, b, key, 1)
+	if len(a.groups) < 3 || len(l.columns) == len(b.columns) {
+		t.Fatalf("%d groups of %d columns: the test does nothing", len(a.groups), len(l.columns))
+	}
+	p := &part{codes: make([]uint8, rows*dense), words: make([]int64, rows*l.stride), start: []uint32{0}}
+	want := make([]float64, l.size())
+	var some []uint32
+	for row := range rows {
+		numbers := []int32{1}
+		for range 2 * labels {
+			numbers = append(numbers, int32(s.Uint64n(1<<16))-1<<15)
+		}
+		pack(p.words[row*l.stride:][:(l.width+1)/2], numbers)
+		list := uint32(b.columns[3].base) + uint32(s.Uint64n(bins-1)) + 1
+		p.list = append(p.list, list)
+		p.start = append(p.start, uint32(len(p.list)))
+		for i := range dense {
+			p.codes[row*dense+i] = uint8(s.Uint64n(bins))
+		}
+		if s.Uint64n(3) == 0 {
+			continue
+		}
+		some = append(some, uint32(row))
+		places := []int{0}
+		for i, at := range l.columns {
+			if c := &b.columns[at]; c.sparse {
+				places = append(places, l.first[i]+int(list)-c.base)
+			} else {
+				places = append(places, l.first[i]+int(p.codes[row*dense+c.at]))
+			}
+		}
+		for _, place := range places {
+			for i, x := range numbers {
+				want[place*l.width+i] += float64(x)
+			}
+		}
+	}
+	for range 2 { // what it leaves behind changes nothing
+		sums := make([]float64, l.size())
+		if a.add(sums, some, p, b, l); !slices.Equal(sums, want) {
+			t.Fatal("other sums")
+		}
+	}
+}
