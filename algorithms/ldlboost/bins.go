@@ -272,7 +272,7 @@ func joined(all []value) []value {
 // fewValues is how many values sort faster by comparisons than by digits.
 const fewValues = 512
 
-// sortValues sorts values, none of which is -0 or not a number: many by three digits of their bits, the lowest first.
+// sortValues sorts values, without -0 and NaN: many by three digits of their bits, the lowest first.
 func sortValues(all []value) {
 	if len(all) < fewValues {
 		slices.SortFunc(all, func(a, b value) int { return cmp.Compare(a.x, b.x) })

@@ -171,7 +171,7 @@ func (c *Config) words(labels int, weighted bool) int {
 	}
 }
 
-// stride is how many words a row has in memory: whole vectors, the last words of which may be 0.
+// stride is how many words a row has in memory: whole vectors, whose last words may be 0.
 func (c *Config) stride(labels int, weighted bool) int {
 	return (c.words(labels, weighted) + vectorWords - 1) / vectorWords * vectorWords
 }

@@ -121,9 +121,9 @@ func (g *growth) skip() {
 	}
 }
 
-// examine gives a node its histogram, of sums without the zero bins of sparse columns, and finds its best split. Without
-// one, the node is a leaf. If there is a larger node, whose histogram is the rest of a parent's, it does so for both,
-// and writes the rest over the parent's.
+// examine gives a node its histogram, from sums without the zero bins of sparse columns, and finds its best split.
+// Without one, the node is a leaf. If there is a larger node, whose histogram is the rest of the parent's, it does so
+// for both, and writes the rest over the parent's.
 func (g *growth) examine(n *node, sums []float64, larger *node, parent []float64) {
 	l := g.layout
 	own := g.take()

@@ -24,9 +24,6 @@ type search struct {
 	thresholds  uint64 // tried
 }
 
-// units are the numbers of a search as scanAVX2 reads them: see search.
-type units struct{ gradient, hessian, least, l2 float64 }
-
 func newSearch(c *Config, labels int, weighted bool) *search {
 	s := &search{labels: labels, diagonal: c.Hessian == hessianDiagonal, leafRows: float64(c.LeafRows), l2: c.L2,
 		minGain: c.MinGain, prefix: make([]float64, c.width(labels, weighted))}
@@ -43,7 +40,7 @@ func (s *search) setUnit(unit float64) {
 	if !s.diagonal {
 		s.hessian, s.least = unit/2, 1
 	}
-	s.units = units{s.gradient, s.hessian, s.least, s.l2}
+	s.units = units{gradient: s.gradient, hessian: s.hessian, least: s.least, l2: s.l2}
 }
 
 // denominator returns what divides G of a label with the sum h of second derivatives; with hessian bound, of weights.
@@ -84,7 +81,8 @@ func (s *search) scoreRest(sums, part []float64) (score float64) {
 	return score
 }
 
-// scan adds the sums of a bin to those left of a threshold, and returns the scores of these and of the rest of the node.
+// scan adds the sums of a bin to the sums left of a threshold, and returns their score, and the score of what the
+// node has besides.
 func (s *search) scan(left, own, node []float64) (score, rest float64) {
 	if num.Accelerated && s.diagonal {
 		return scanAVX2(&left[0], &own[0], &node[0], s.labels, &s.units)

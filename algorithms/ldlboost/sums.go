@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The words of a sample, and those of a bin, are whole vectors: see Config.stride.
+// The words of a sample, and the words of a bin, are whole vectors: see Config.stride.
 const vectorWords = 4
 
 // addBinsGo adds samples to the bins of some dense columns. A sample has stride words, and its bin of a column is
@@ -69,7 +69,7 @@ type columnsOf struct {
 	stride    uint64 // bytes
 }
 
-// listsOf are those of addListsAVX2.
+// listsOf are such arguments of addListsAVX2.
 type listsOf struct {
 	list, start *uint32
 	to          *int32
@@ -77,6 +77,9 @@ type listsOf struct {
 	n           uint64
 	stride      uint64 // bytes
 }
+
+// units are the numbers of a search as scanAVX2 reads them: see search.
+type units struct{ gradient, hessian, least, l2 float64 }
 
 // addBinsAVX2 is addBinsGo of vectors vectors of all words, at most six.
 //

@@ -29,17 +29,8 @@ type Boosting struct {
 // UsualBoosting is the boosting of the tables.
 var UsualBoosting = Boosting{Trees: 10, Depth: 6, Bins: 255, Rate: 0.1, L2: 1}
 
-// kindBoost is the kind of a peer's job that boosts trees, whose answer has a step for each tree.
-const kindBoost = "boost"
-
 // boostAgreement is how far a peer's loss may be off Coppice's, as a share: LightGBM has a tree for each label.
 const boostAgreement = 0.5
-
-// Step is the state of a training after some of its trees.
-type Step struct {
-	Seconds float64 `json:"seconds"` // since training began
-	Loss    float64 `json:"loss"`    // K-L divergence of the training samples
-}
 
 // Case measures the boosting on a dataset, in seconds of processor time. file is the dataset's for peers; empty: there
 // are none.
@@ -160,7 +151,7 @@ func (t *treeTimes) figures() []float64 {
 		usual += d / (n - 1)
 	}
 	total := t.steps[n-1].Seconds
-	bins := t.before + max(0, t.first[0]-usual)
+	bins := t.before + t.first[0] - usual
 	return []float64{total, bins.Seconds(), (total - bins.Seconds()) / float64(n), usual.Seconds(),
 		(t.later / n).Seconds(), (t.search / n).Seconds()}
 }
@@ -172,41 +163,4 @@ func processorTime() time.Duration {
 		return 0 // no system that Coppice runs on refuses it
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// Equal compares two trainings.
-type Equal struct {
-	// Loss is the K-L divergence that the peer has reached after the seconds of Coppice's training.
-	Loss float64 `json:"loss"`
-	// Ratio is the peer's time by Coppice's to the same K-L divergence: the greater one of their last.
-	Ratio float64 `json:"ratio"`
-}
-
-// compare compares the trees of a peer with Coppice's. start is the K-L divergence without trees.
-func compare(ours, theirs []Step, start float64) *Equal {
-	e := &Equal{Loss: start}
-	for _, s := range theirs {
-		if s.Seconds <= ours[len(ours)-1].Seconds {
-			e.Loss = s.Loss
-		}
-	}
-	goal := max(ours[len(ours)-1].Loss, theirs[len(theirs)-1].Loss)
-	e.Ratio = reaches(theirs, start, goal) / reaches(ours, start, goal)
-	return e
-}
-
-// reaches returns the seconds until a training has a K-L divergence, between two trees in proportion. It counts from
-// the beginning, so it is above 0.
-func reaches(steps []Step, start, goal float64) float64 {
-	before := Step{Loss: start}
-	for _, s := range steps {
-		if s.Loss <= goal {
-			if s.Loss < before.Loss {
-				s.Seconds = before.Seconds + (s.Seconds-before.Seconds)*(before.Loss-goal)/(before.Loss-s.Loss)
-			}
-			return s.Seconds
-		}
-		before = s
-	}
-	return before.Seconds
 }

@@ -230,6 +230,49 @@ func quotients(a, b []float64) []float64 {
 	return q
 }
 
+// Step is the state of a training after some of its trees.
+type Step struct {
+	Seconds float64 `json:"seconds"` // since training began
+	Loss    float64 `json:"loss"`    // K-L divergence of the training samples
+}
+
+// Equal compares two trainings.
+type Equal struct {
+	// Loss is the K-L divergence that the peer has reached after the seconds of Coppice's training.
+	Loss float64 `json:"loss"`
+	// Ratio is the peer's time by Coppice's to the same K-L divergence: the greater one of their last.
+	Ratio float64 `json:"ratio"`
+}
+
+// compare compares the trees of a peer with Coppice's. start is the K-L divergence without trees.
+func compare(ours, theirs []Step, start float64) *Equal {
+	e := &Equal{Loss: start}
+	for _, s := range theirs {
+		if s.Seconds <= ours[len(ours)-1].Seconds {
+			e.Loss = s.Loss
+		}
+	}
+	goal := max(ours[len(ours)-1].Loss, theirs[len(theirs)-1].Loss)
+	e.Ratio = reaches(theirs, start, goal) / reaches(ours, start, goal)
+	return e
+}
+
+// reaches returns the seconds until a training has a K-L divergence, between two trees in proportion. It counts from
+// the beginning, so it is above 0.
+func reaches(steps []Step, start, goal float64) float64 {
+	before := Step{Loss: start}
+	for _, s := range steps {
+		if s.Loss <= goal {
+			if s.Loss < before.Loss {
+				s.Seconds = before.Seconds + (s.Seconds-before.Seconds)*(before.Loss-goal)/(before.Loss-s.Loss)
+			}
+			return s.Seconds
+		}
+		before = s
+	}
+	return before.Seconds
+}
+
 // Report is what a measurement found.
 type Report struct {
 	Kind     string            `json:"kind"` // ldlf, network, forest, cluster
