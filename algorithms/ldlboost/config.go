@@ -172,6 +172,11 @@ func (c *Config) words(labels int, weighted bool) int {
 	}
 }
 
+// stride is how many words a row has in memory: whole vectors, whose last words may be 0.
+func (c *Config) stride(labels int, weighted bool) int {
+	return (c.words(labels, weighted) + vectorWords - 1) / vectorWords * vectorWords
+}
+
 // histogramAtMost is the greatest number of sums of a node.
 func (c *Config) histogramAtMost(m *dataset.Manifest) int64 {
 	return (1 + binning.AtMost(m, c.Bins)) * int64(c.width(m.Labels, m.HasWeights))

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // node is a node of the tree at work.
@@ -26,6 +27,7 @@ type growth struct {
 	bins   *binning.Bins
 	layout *layout
 
+	spare   [][]float64 // memory of histograms
 	nodes   []node
 	splits  []division
 	waiting int    // splits before this one wait no longer
@@ -34,6 +36,9 @@ type growth struct {
 
 // begin begins a tree.
 func (g *growth) begin(b *binning.Bins, l *layout) {
+	for i := range g.nodes {
+		g.drop(&g.nodes[i])
+	}
 	g.bins, g.layout = b, l
 	g.nodes, g.splits, g.waiting, g.step, g.search.thresholds = []node{{}}, g.splits[:0], 0, 0, 0
 }
@@ -87,7 +92,7 @@ func (g *growth) fold(sums []float64) (complete bool) {
 		root := &g.nodes[0]
 		root.sum = slices.Clone(sums[:g.layout.width])
 		if g.splittable(root) {
-			g.open(root, slices.Clone(sums[:size]))
+			g.examine(root, sums[:size], nil, nil)
 		}
 	}
 	for len(g.splits) > g.waiting && len(sums) >= size {
@@ -117,35 +122,78 @@ func (g *growth) skip() {
 	}
 }
 
-// open gives a node its histogram, and finds its best split. Without one, the node is a leaf.
-func (g *growth) open(n *node, hist []float64) {
-	g.layout.complete(hist, g.bins)
-	g.examine(n, hist)
-}
-
-// examine is open for a histogram that is complete.
-func (g *growth) examine(n *node, hist []float64) {
-	var ok bool
-	if n.best, ok = g.search.find(hist, g.bins, g.layout); ok {
-		n.hist = hist
+// examine gives a node its histogram, from sums without the zero bins of sparse columns, and finds its best split.
+// Without one, the node is a leaf. If there is a larger node, whose histogram is the rest of the parent's, it does so
+// for both, and writes the rest over the parent's.
+func (g *growth) examine(n *node, sums []float64, larger *node, parent []float64) {
+	l := g.layout
+	own := g.take()
+	copy(own[:l.width], sums)
+	first, second := g.search.of(own[:l.width]), best{}
+	if larger != nil {
+		num.AddScaled64(parent[:l.width], -1, own[:l.width])
+		second = g.search.of(parent[:l.width])
+	}
+	splittable := g.splittable(n)
+	for i, at := range l.columns {
+		c := &g.bins.Columns[at]
+		from, to := l.first[i]*l.width, (l.first[i]+c.Bins())*l.width
+		bins := own[from:to]
+		copy(bins, sums[from:to])
+		if c.Sparse {
+			l.complete(bins, own[:l.width], c)
+		}
+		if splittable {
+			first.column(at, bins)
+		}
+		if larger != nil {
+			num.AddScaled64(parent[from:to], -1, bins)
+			second.column(at, parent[from:to])
+		}
+	}
+	g.settle(n, &first, own)
+	if larger != nil {
+		g.settle(larger, &second, parent)
 	}
 }
 
-// divide opens the children of split k, given the sums of the smaller one: the larger one has the rest.
+// settle gives a node its best split, and its histogram if there is one.
+func (g *growth) settle(n *node, b *best, hist []float64) {
+	n.best = b.found
+	if b.ok {
+		n.hist = hist
+	} else {
+		g.spare = append(g.spare, hist)
+	}
+}
+
+// take returns memory for a histogram.
+func (g *growth) take() []float64 {
+	size := g.layout.size()
+	if n := len(g.spare); n > 0 {
+		hist := g.spare[n-1]
+		if g.spare = g.spare[:n-1]; cap(hist) >= size {
+			return hist[:size]
+		}
+	}
+	return make([]float64, size)
+}
+
+// drop takes the histogram of a node away.
+func (g *growth) drop(n *node) {
+	if n.hist != nil {
+		g.spare = append(g.spare, n.hist)
+		n.hist = nil
+	}
+}
+
+// divide opens the children of split k, given the sums of the smaller one.
 func (g *growth) divide(k int, sums []float64) {
 	parent := &g.nodes[g.splits[k].node]
 	small, large := g.children(k)
-	own := slices.Clone(sums)
-	g.layout.complete(own, g.bins)
 	rest := parent.hist
 	parent.hist = nil
-	for i, x := range own {
-		rest[i] -= x
-	}
-	g.examine(large, rest)
-	if g.splittable(small) {
-		g.examine(small, own)
-	}
+	g.examine(small, sums, large, rest)
 }
 
 // choose splits the open nodes whose splits gain most: with growth by level, those for which the tree has leaves left;
@@ -167,7 +215,7 @@ func (g *growth) choose() bool {
 	taken := open[:min(room, len(open))]
 	if g.cfg.Grow == growLevel || g.cfg.Leaves-1-len(g.splits) <= len(taken) {
 		for _, i := range open[len(taken):] {
-			g.nodes[i].hist = nil
+			g.drop(&g.nodes[i])
 		}
 	}
 	slices.Sort(taken)
@@ -177,7 +225,7 @@ func (g *growth) choose() bool {
 	}
 	for k := before; k < len(g.splits); k++ {
 		if !g.waits(k) {
-			g.nodes[g.splits[k].node].hist = nil
+			g.drop(&g.nodes[g.splits[k].node])
 		}
 	}
 	return len(taken) > 0
@@ -238,9 +286,14 @@ func (g *growth) List(l *fields.List) {
 			return
 		}
 		if reading && n.hist != nil && !n.inner {
+			b := g.search.of(n.hist[:g.layout.width])
+			for i, at := range g.layout.columns {
+				c := &g.bins.Columns[at]
+				b.column(at, n.hist[g.layout.first[i]*g.layout.width:][:c.Bins()*g.layout.width])
+			}
 			hist := n.hist
 			n.hist = nil
-			g.examine(n, hist)
+			g.settle(n, &b, hist)
 			l.Check(n.hist != nil, "the saved state has a histogram of node %d, which cannot be split", i)
 		}
 	}

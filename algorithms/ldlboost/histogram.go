@@ -8,15 +8,11 @@ import (
 // flushRows is how many rows are added to a block: each number is at most 2^15 in size, so sums stay below 2^31.
 const flushRows = 1 << 15
 
-// chunkRows is how many rows are added to the bins of one column before the next column: their sums fit into the
-// processor's cache.
-const chunkRows = 256
-
 // layout says where the sums of a node are. The first are over all its rows. The sums of each bin of the drawn columns
 // follow. A bin has width numbers: see Config.width.
 type layout struct {
 	width   int
-	words   int   // of a row: two numbers in each, unless weighted
+	stride  int   // words of a row: two numbers in each, unless weighted
 	columns []int // drawn, ascending
 	first   []int // of each of these, the place of its first bin
 	bins    int   // places: 1 for the node, and the bins
@@ -26,7 +22,7 @@ type layout struct {
 
 // newLayout returns the layout of the columns that are drawn for a tree.
 func newLayout(c *Config, b *binning.Bins, labels int, weighted bool, key num.Key, tree uint64) *layout {
-	l := &layout{width: c.width(labels, weighted), words: c.words(labels, weighted), bins: 1, weighted: weighted}
+	l := &layout{width: c.width(labels, weighted), stride: c.stride(labels, weighted), bins: 1, weighted: weighted}
 	l.columns = draw(len(b.Columns), c.FeatureFraction, key, tree)
 	for _, i := range l.columns {
 		l.first = append(l.first, l.bins)
@@ -56,25 +52,20 @@ func draw(n int, fraction float64, key num.Key, tree uint64) (drawn []int) {
 // size is how many numbers a node has.
 func (l *layout) size() int { return l.bins * l.width }
 
-// complete sets the zero bins of sparse columns, which rows do not list: what the other bins lack of the node.
-func (l *layout) complete(sums []float64, b *binning.Bins) {
-	for i, at := range l.columns {
-		c := &b.Columns[at]
-		if !c.Sparse {
-			continue
-		}
-		zero := sums[(l.first[i]+c.Zero)*l.width:][:l.width]
-		copy(zero, sums[:l.width])
-		for bin := range c.Bins() {
-			if bin == c.Zero {
-				continue
-			}
-			for k, x := range sums[(l.first[i]+bin)*l.width:][:l.width] {
-				zero[k] -= x
-			}
+// complete sets the zero bin of a sparse column, which rows do not list: what its other bins lack of the node.
+func (l *layout) complete(bins, node []float64, c *binning.Column) {
+	zero := bins[c.Zero*l.width:][:l.width]
+	copy(zero, node)
+	for bin := range c.Bins() {
+		if bin != c.Zero {
+			num.AddScaled64(zero, -1, bins[bin*l.width:][:l.width])
 		}
 	}
 }
+
+// groupBytes is how many bytes the bins have that samples are added to at a time, about: a core's second cache keeps
+// them, and the words of a row are read once for all columns of a group.
+const groupBytes = 256 << 10
 
 // adder adds up the sums of nodes. It is the scratch of a lane.
 type adder struct {
@@ -82,115 +73,92 @@ type adder struct {
 	bins    *binning.Bins // of layout
 	tree    uint64        // of layout
 	layout  *layout
+	groups  []group
+	to      []int32 // the place of each sparse bin in the block; -1: its column is not drawn
 
-	block []int64 // places×words
-	rows  []int64 // the words of a chunk's rows
-	to    []int32 // the place of each sparse bin; -1: its column is not drawn
+	block []int64
+
+	order []uint32 // 0, 1, 2, ...
+	words []int64  // of the rows at work, one after the other, as their codes
+	codes []uint8
 }
 
-// add adds the sums of some rows to dst.
+// group is columns whose bins are in the block at a time: some dense ones, or all sparse ones.
+type group struct {
+	columns []int    // numbers in layout.columns
+	at      []uint32 // of each of them, which are dense, its place among these columns; nil: they are sparse
+	first   []uint32 // of each of them, the place of its first bin in the block
+	bins    int
+}
+
+// add adds the sums of some rows, ascending, to dst.
 func (a *adder) add(dst []float64, rows []uint32, p *part, b *binning.Bins, l *layout) {
-	if n := l.bins * l.words; cap(a.block) < n {
-		a.block = make([]int64, n)
-	} else {
-		a.block = a.block[:n]
-		clear(a.block)
-	}
-	if n := chunkRows * l.words; cap(a.rows) < n {
-		a.rows = make([]int64, n)
-	}
 	for len(rows) > 0 {
-		n := min(flushRows, len(rows))
-		a.addBlock(rows[:n], p, b, l)
-		a.flush(dst, l)
-		rows = rows[n:]
-	}
-}
-
-// addBlock adds rows, flushRows at most, to the block.
-func (a *adder) addBlock(rows []uint32, p *part, b *binning.Bins, l *layout) {
-	for len(rows) > 0 {
-		chunk := rows[:min(chunkRows, len(rows))]
-		rows = rows[len(chunk):]
-		own := a.rows[:0]
-		for _, row := range chunk {
-			words := p.words[int(row)*l.words:][:l.words]
-			own = append(own, words...)
-			addWords(a.block, words)
+		own := rows[:min(flushRows, len(rows))]
+		rows = rows[len(own):]
+		a.addNode(dst, own, p, l)
+		words, codes, order := p.words, p.codes.Dense, own
+		if scattered := int(own[len(own)-1]-own[0]) >= len(own); scattered && len(a.groups) > 1 && b.Dense > 0 {
+			words, codes, order = a.collect(own, p, b.Dense, l.stride)
 		}
-		for i, at := range l.columns {
-			if c := &b.Columns[at]; !c.Sparse {
-				a.addColumn(chunk, own, p.codes.Dense[c.At:], b.Dense, l.first[i], l.words)
+		for i := range a.groups {
+			g := &a.groups[i]
+			if g.at != nil {
+				addBins(a.block, words, l.stride, codes, b.Dense, order, g.at, g.first)
+			} else {
+				addLists(a.block[:g.bins*l.stride], p.words, l.stride, p.codes.Listed, p.codes.Start, a.to, own)
 			}
-		}
-		if len(p.codes.Listed) == 0 {
-			continue
-		}
-		for i, row := range chunk {
-			words := own[i*l.words:][:l.words]
-			for _, bin := range p.codes.Listed[p.codes.Start[row]:p.codes.Start[row+1]] {
-				if to := a.to[bin]; to >= 0 {
-					addWords(a.block[int(to)*l.words:], words)
-				}
-			}
+			a.flush(dst, g, b, l)
 		}
 	}
 }
 
-// addColumn adds rows to the bins of a dense column. codes[stride·row] is the bin of a row, and place first has the
-// first bin.
-func (a *adder) addColumn(rows []uint32, words []int64, codes []uint8, stride, first, width int) {
-	block := a.block[first*width:]
+// collect copies the words and codes of rows, so that they are read in order for each group.
+func (a *adder) collect(rows []uint32, p *part, dense, stride int) (words []int64, codes []uint8, order []uint32) {
+	a.words, a.codes = a.words[:0], a.codes[:0]
+	for i, row := range rows {
+		a.words = append(a.words, p.words[int(row)*stride:][:stride]...)
+		a.codes = append(a.codes, p.codes.Dense[int(row)*dense:][:dense]...)
+		if i == len(a.order) {
+			a.order = append(a.order, uint32(i))
+		}
+	}
+	return a.words, a.codes, a.order[:len(rows)]
+}
+
+// addNode adds rows, flushRows at most, to the sums of a node.
+func (a *adder) addNode(dst []float64, rows []uint32, p *part, l *layout) {
+	sum := a.block[:l.stride]
 	for _, row := range rows {
-		dst := block[int(codes[int(row)*stride])*width:][:width]
-		src := words[:width]
-		words = words[width:]
-		for len(src) >= 4 && len(dst) >= 4 {
-			d, s := (*[4]int64)(dst), (*[4]int64)(src)
-			d[0] += s[0]
-			d[1] += s[1]
-			d[2] += s[2]
-			d[3] += s[3]
-			dst, src = dst[4:], src[4:]
-		}
-		for i, x := range src {
-			dst[i] += x
+		addWords(sum, p.words[int(row)*l.stride:][:l.stride])
+	}
+	l.flush(dst[:l.width], sum)
+}
+
+// flush adds the bins of a group to dst and clears them.
+func (a *adder) flush(dst []float64, g *group, b *binning.Bins, l *layout) {
+	for i, c := range g.columns {
+		sums := dst[l.first[c]*l.width:]
+		words := a.block[int(g.first[i])*l.stride:]
+		for range b.Columns[l.columns[c]].Bins() {
+			if own := words[:l.stride]; int32(own[0]) != 0 { // it has a row
+				l.flush(sums[:l.width], own)
+			}
+			sums, words = sums[l.width:], words[l.stride:]
 		}
 	}
 }
 
-// addWords adds a row's words to those that dst begins with.
-func addWords(dst, words []int64) {
-	dst = dst[:len(words)]
-	for i, x := range words {
-		dst[i] += x
+// flush adds the words of a bin to its sums and clears them.
+func (l *layout) flush(sums []float64, words []int64) {
+	if !l.weighted {
+		unpack(sums, words)
+	} else {
+		for i, w := range words[:len(sums)] {
+			sums[i] += float64(w)
+		}
 	}
-}
-
-// flush adds the block to dst and clears it.
-func (a *adder) flush(dst []float64, l *layout) {
-	for at := range l.bins {
-		words := a.block[at*l.words:][:l.words]
-		if int32(words[0]) == 0 {
-			continue // no row
-		}
-		sums := dst[at*l.width:][:l.width]
-		if l.weighted {
-			for i, w := range words {
-				sums[i] += float64(w)
-			}
-			clear(words)
-			continue
-		}
-		for i, w := range words {
-			low := int32(w)
-			sums[2*i] += float64(low)
-			if 2*i+1 < len(sums) {
-				sums[2*i+1] += float64((w - int64(low)) >> 32)
-			}
-		}
-		clear(words)
-	}
+	clear(words)
 }
 
 // prepare makes the layout of a tree and says where the bins of sparse columns are in the sums of its nodes.
@@ -199,18 +167,41 @@ func (a *adder) prepare(k *job, b *binning.Bins, key num.Key, tree uint64) *layo
 		return a.layout
 	}
 	l := newLayout(k.cfg, b, k.labels, k.weighted, key, tree)
-	a.layout, a.bins, a.tree = l, b, tree
+	a.layout, a.bins, a.tree, a.groups = l, b, tree, a.groups[:0]
 	if cap(a.to) < b.All {
 		a.to = make([]int32, b.All)
 	}
 	a.to = a.to[:b.All]
 	num.Fill(a.to, -1)
+	var sparse group
+	dense, most, largest := new(group), groupBytes/(8*l.stride), 1
 	for i, at := range l.columns {
-		if c := &b.Columns[at]; c.Sparse {
+		c := &b.Columns[at]
+		g := &sparse
+		if !c.Sparse {
+			if dense.bins > 0 && dense.bins+c.Bins() > most {
+				a.groups, dense = append(a.groups, *dense), new(group)
+			}
+			g = dense
+			g.at = append(g.at, uint32(c.At))
+		} else {
 			for bin := range c.Bins() {
-				a.to[c.Base+bin] = int32(l.first[i] + bin)
+				a.to[c.Base+bin] = int32(g.bins + bin)
 			}
 		}
+		g.columns, g.first = append(g.columns, i), append(g.first, uint32(g.bins))
+		g.bins += c.Bins()
+		largest = max(largest, g.bins)
+	}
+	for _, g := range []*group{dense, &sparse} {
+		if g.bins > 0 {
+			a.groups = append(a.groups, *g)
+		}
+	}
+	if n := largest * l.stride; cap(a.block) < n {
+		a.block = make([]int64, n)
+	} else {
+		a.block = a.block[:n]
 	}
 	return l
 }

@@ -160,7 +160,7 @@ func TestFlush(t *testing.T) {
 	l := newLayout(cfg, b, labels, false, num.Key{}, 0)
 	one := []int32{1, -1 << 15, 1 << 15, -1 << 15, 1 << 15, 1 << 15, 0}
 	p := &part{codes: binning.Codes{Dense: make([]uint8, rows), Start: make([]uint32, rows+1)},
-		words: make([]int64, rows*l.words)}
+		words: make([]int64, rows*l.stride)}
 	all := make([]uint32, rows)
 	for i := range all {
 		all[i] = uint32(i)
@@ -169,13 +169,13 @@ func TestFlush(t *testing.T) {
 			p.codes.Listed = append(p.codes.Listed, 3)
 		}
 		p.codes.Start[i+1] = uint32(len(p.codes.Listed))
-		pack(p.words[i*l.words:(i+1)*l.words], one)
+		pack(p.words[i*l.stride:(i+1)*l.stride], one)
 	}
 	a := new(adder)
 	k := &job{cfg: cfg, labels: labels}
 	sums := make([]float64, l.size())
 	a.add(sums, all, p, b, a.prepare(k, b, num.Key{}, 0))
-	l.complete(sums, b)
+	l.complete(sums[l.first[1]*l.width:][:2*l.width], sums[:l.width], &b.Columns[1])
 	for bin := range l.bins {
 		n := rows / 2.0
 		if bin == 0 {
@@ -191,22 +191,19 @@ func TestFlush(t *testing.T) {
 
 // TestPack: words of sums give both sums back.
 func TestPack(t *testing.T) {
-	a, l := new(adder), &layout{width: 3, words: 2, bins: 1}
-	a.block = make([]int64, 2)
+	l, block := &layout{width: 3, stride: 4}, make([]int64, 4)
 	want := make([]float64, 3)
 	s := num.NewStream(num.NewKey(1, "pack"), 0, 0)
 	for range 1000 {
 		numbers := []int32{1, int32(s.Uint64n(65_536)) - 32_768, int32(s.Uint64n(65_536)) - 32_768}
-		words := make([]int64, 2)
-		pack(words, numbers)
-		addWords(a.block, words)
+		words := make([]int64, 4)
+		pack(words[:2], numbers)
+		addWords(block, words)
 		for i, x := range numbers {
 			want[i] += float64(x)
 		}
 		sums := make([]float64, 3)
-		block := slices.Clone(a.block)
-		a.flush(sums, l)
-		a.block = block
+		l.flush(sums, slices.Clone(block))
 		if !slices.Equal(sums, want) {
 			t.Fatalf("sums %v, want %v", sums, want)
 		}

@@ -25,14 +25,15 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 // kept estimates the memory of what a kernel keeps of all samples (see part).
 func (c *Config) kept(m *dataset.Manifest) int64 {
 	const places = 4 + 4 + 8 // in rows, spare and Refs
-	words := int64(c.words(m.Labels, m.HasWeights))
+	words := int64(c.stride(m.Labels, m.HasWeights))
 	return int64(m.Rows)*(places+8*(1+int64(m.Labels)+words)) + binning.CodesBytes(m)
 }
 
-// adding estimates the memory of the sums of a node while rows are added to them (see adder).
+// adding estimates the memory of the sums of a node while rows are added to them, and of the
+// copies of these rows (see adder).
 func (c *Config) adding(m *dataset.Manifest) int64 {
-	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.words(m.Labels, m.HasWeights))
-	return (c.histogramAtMost(m)/width)*(8*words+4) + 8*chunkRows*words
+	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.stride(m.Labels, m.HasWeights))
+	return (c.histogramAtMost(m) / width) * (8*words + 16)
 }
 
 // demand estimates the memory of a task that trains on the whole dataset, such as a fold: the trainer's, the kernel's,

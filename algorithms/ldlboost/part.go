@@ -35,7 +35,7 @@ type part struct {
 
 	known   bool // what follows is of a tree
 	tree    uint64
-	words   []int64 // rows×words: of each row 1, g and h by label, packed or weighted
+	words   []int64 // rows×stride: of each row 1, g and h by label, packed or weighted
 	loss    float64 // of all rows, before the tree
 	rows    []uint32
 	spare   []uint32
@@ -67,10 +67,10 @@ func (p *part) findBins(d *dataset.Data, b *binning.Bins) {
 // derive computes the derivatives of all rows before a tree, and draws the rows that the tree is grown on.
 func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64, unit float64) {
 	k := p.job
-	words := k.cfg.words(k.labels, k.weighted)
+	words, stride := k.cfg.words(k.labels, k.weighted), k.cfg.stride(k.labels, k.weighted)
 	refs := p.sums.Refs
 	if p.words == nil {
-		p.words, p.rows = make([]int64, len(refs)*words), make([]uint32, 0, len(refs))
+		p.words, p.rows = make([]int64, len(refs)*stride), make([]uint32, 0, len(refs))
 		p.spare, p.numbers = make([]uint32, len(refs)), make([]int32, k.cfg.width(k.labels, false))
 	}
 	p.loss, p.rows = 0, p.rows[:0]
@@ -94,12 +94,12 @@ func (p *part) derive(d *dataset.Data, s *boost.Scores, tree uint64, unit float6
 		}
 		weight := shard.WeightOf(int(ref.Pos))
 		p.loss += float64(weight * boost.ExactLoss(min(max(0, loss), mostLoss)))
-		if uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
+		if limit < 1<<32 && uint64(num.Philox(k.rowKey, [4]uint32{shard.Row[ref.Pos], uint32(tree), 0, 0})[0]) >= limit {
 			continue
 		}
 		p.rows = append(p.rows, uint32(i))
 		quantise(p.numbers, p.f, label)
-		if own := p.words[i*words : (i+1)*words]; k.weighted {
+		if own := p.words[i*stride:][:words]; k.weighted {
 			weigh(own, p.numbers, unitsOf(weight, unit))
 		} else {
 			pack(own, p.numbers)

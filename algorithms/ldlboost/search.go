@@ -1,6 +1,6 @@
 package ldlboost
 
-import "github.com/coppice-ldl/coppice/algorithms/kit/binning"
+import "github.com/coppice-ldl/coppice/internal/num"
 
 // split is the best split of a node.
 type split struct {
@@ -20,6 +20,7 @@ type search struct {
 	hessian     float64 // what a unit of H is, or of the weight
 	least       float64 // least H, in these units
 	prefix      []float64
+	units       units
 	thresholds  uint64 // tried
 }
 
@@ -39,6 +40,7 @@ func (s *search) setUnit(unit float64) {
 	if !s.diagonal {
 		s.hessian, s.least = unit/2, 1
 	}
+	s.units = units{gradient: s.gradient, hessian: s.hessian, least: s.least, l2: s.l2}
 }
 
 // denominator returns what divides G of a label with the sum h of second derivatives; with hessian bound, of weights.
@@ -79,6 +81,16 @@ func (s *search) scoreRest(sums, part []float64) (score float64) {
 	return score
 }
 
+// scan adds the sums of a bin to the sums left of a threshold, and returns their score, and the score of what the
+// node has besides.
+func (s *search) scan(left, own, node []float64) (score, rest float64) {
+	if num.Accelerated && s.diagonal {
+		return scanAVX2(&left[0], &own[0], &node[0], s.labels, &s.units)
+	}
+	num.Add64(left, own)
+	return s.score(left), s.scoreRest(node, left)
+}
+
 // leaf sets dst to the numbers of a leaf.
 func (s *search) leaf(dst []float32, sums []float64) {
 	for c := range dst {
@@ -92,36 +104,41 @@ func (s *search) leaf(dst []float32, sums []float64) {
 	}
 }
 
-// find finds the best split of a node of these sums. It reports false if none gains anything.
-func (s *search) find(sums []float64, b *binning.Bins, l *layout) (found split, ok bool) {
-	node := sums[:l.width]
-	parent, most := s.score(node), 0.0
-	for i, at := range l.columns {
-		left := s.prefix
-		clear(left)
-		bins := sums[l.first[i]*l.width:][:b.Columns[at].Bins()*l.width]
-		for bin := 0; len(bins) > l.width; bin++ { // the last bin has nothing to its right
-			own := bins[:l.width]
-			bins = bins[l.width:]
-			if own[0] == 0 {
-				continue
-			}
-			for k, x := range own {
-				left[k] += x
-			}
-			if node[0]-left[0] < s.leafRows {
-				break
-			}
-			if left[0] < s.leafRows {
-				continue
-			}
-			s.thresholds++
-			gain := float64((s.score(left)+s.scoreRest(node, left)-parent)/2) - s.minGain
-			if gain > most {
-				most, ok = gain, true
-				found = split{column: at, bin: bin, gain: gain, left: append(found.left[:0], left...)}
-			}
+// best looks for the best split of a node, column after column, in ascending order.
+type best struct {
+	*search
+	node   []float64 // its sums
+	parent float64   // its score
+	found  split     // of all columns so far, if ok
+	ok     bool
+}
+
+// of begins to look for the best split of a node of these sums.
+func (s *search) of(node []float64) best { return best{search: s, node: node, parent: s.score(node)} }
+
+// column tries the thresholds of a column, given the sums of its bins.
+func (b *best) column(number int, bins []float64) {
+	left, width := b.prefix, len(b.node)
+	clear(left)
+	for bin := 0; len(bins) > width; bin++ { // the last bin has nothing to its right
+		own := bins[:width]
+		bins = bins[width:]
+		if own[0] == 0 {
+			continue
+		}
+		rows := left[0] + own[0]
+		if b.node[0]-rows < b.leafRows {
+			break
+		}
+		if rows < b.leafRows {
+			num.Add64(left, own)
+			continue
+		}
+		b.thresholds++
+		score, rest := b.scan(left, own, b.node)
+		if gain := float64((score+rest-b.parent)/2) - b.minGain; gain > b.found.gain {
+			b.ok = true
+			b.found = split{column: number, bin: bin, gain: gain, left: append(b.found.left[:0], left...)}
 		}
 	}
-	return found, ok
 }

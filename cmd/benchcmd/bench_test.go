@@ -74,6 +74,7 @@ func TestBenchUsage(t *testing.T) {
 		"forest --runs 0":      "runs",
 		"ldlf --rows sjaffe":   "no line of bench ldlf",
 		"network --rows yeast": "no line of bench network",
+		"boost --rows sjaffe":  "no line of bench boost",
 		"cluster --peers":      "unknown flag",
 		"nonsense":             "nonsense",
 	} {
@@ -107,6 +108,21 @@ func TestBenchNetwork(t *testing.T) {
 	}
 	if strings.Contains(e.Stdout, "243-256-64") { // which --rows leaves out
 		t.Errorf("it measures what was not asked for:\n%s", e.Stdout)
+	}
+}
+
+// TestBenchBoost: the trees of the last run are in the report, and a peer that is not installed is skipped.
+func TestBenchBoost(t *testing.T) {
+	testkit.WithoutRace(t)
+	if testing.Short() {
+		t.Skip("it boosts trees on Movie's size")
+	}
+	e := cmdtest.Run(t, "bench", "boost", "--runs", "1", "--rows", "movie", "--peers", "--python", "no-such-python")
+	for _, says := range []string{"Movie: generated", "10 trees", "search for splits", "K-L after each tree",
+		"lightgbm_boost.py was skipped: no-such-python is not installed"} {
+		if e.Code != cli.ExitOK || !strings.Contains(e.Stdout, says) {
+			t.Errorf("exit code %d, and it does not say %q:\n%s%s", e.Code, says, e.Stdout, e.Stderr)
+		}
 	}
 }
 

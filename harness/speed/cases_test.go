@@ -117,3 +117,51 @@ func TestShape(t *testing.T) {
 		t.Errorf("what peers read: %+v, error %v", m, err)
 	}
 }
+
+// TestBoosting: a boosting has the seconds and the K-L divergence of each tree, and its parts are less than a tree.
+func TestBoosting(t *testing.T) {
+	b := Boosting{Trees: 4, Depth: 3, Bins: 16, Rate: 0.2, L2: 1}
+	c, err := b.Case(open(t, tiny, ""), "x.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Jobs[PeerXGBoost] == nil || c.Jobs[PeerLightGBM]["trees"] != 4 {
+		t.Errorf("jobs of peers: %v", c.Jobs)
+	}
+	f, err := c.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Seconds) != len(c.Of) || len(f.Steps) != 4 || f.Seconds[0] != f.Steps[3].Seconds ||
+		f.Loss != f.Steps[3].Loss {
+		t.Fatalf("%+v", f)
+	}
+	before := Step{Loss: f.Start}
+	for _, s := range f.Steps {
+		if !(s.Loss > 0 && s.Loss < before.Loss) || s.Seconds < before.Seconds {
+			t.Errorf("a tree with %+v after %+v", s, before)
+		}
+		before = s
+	}
+	if all := f.Seconds[1] + 4*(f.Seconds[3]+f.Seconds[4]+f.Seconds[5]); all > 1.01*f.Seconds[0]+1e-6 {
+		t.Errorf("parts of %v s in %v s", all, f.Seconds[0])
+	}
+}
+
+// TestCompare: a peer is compared at the greater one of the last losses, between trees in proportion.
+func TestCompare(t *testing.T) {
+	ours := []Step{{Seconds: 1, Loss: 0.8}, {Seconds: 2, Loss: 0.6}}
+	for _, c := range []struct {
+		theirs []Step
+		want   Equal
+	}{
+		{[]Step{{Seconds: 3, Loss: 0.8}, {Seconds: 6, Loss: 0.6}}, Equal{Loss: 1, Ratio: 3}},
+		{[]Step{{Seconds: 2, Loss: 0.7}, {Seconds: 4, Loss: 0.5}}, Equal{Loss: 0.7, Ratio: 3 / 2.0}},
+		{[]Step{{Seconds: 1, Loss: 0.9}, {Seconds: 6, Loss: 0.8}}, Equal{Loss: 0.9, Ratio: 6}},
+	} {
+		got := compare(ours, c.theirs, 1)
+		if math.Abs(got.Ratio-c.want.Ratio) > 1e-12 || got.Loss != c.want.Loss {
+			t.Errorf("%v: %+v, want %+v", c.theirs, *got, c.want)
+		}
+	}
+}

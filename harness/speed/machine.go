@@ -82,6 +82,7 @@ var (
 	Movie      = Shape{Name: "Movie", Rows: 7755, Features: 1869, Labels: 5, Density: 0.0113}
 	SJAFFE     = Shape{Name: "SJAFFE", Rows: 213, Features: 243, Labels: 6, Density: 1}
 	Dense      = Shape{Name: "dense 2,500 x 243 x 6", Rows: 2500, Features: 243, Labels: 6, Density: 1, NoFile: true}
+	Large      = Shape{Name: "100,000 x 100 x 20", Rows: 100_000, Features: 100, Labels: 20, Density: 1, NoFile: true}
 )
 
 // Set is a dataset as jobs see it.

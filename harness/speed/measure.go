@@ -17,6 +17,8 @@ import (
 type Case struct {
 	Name string
 	Of   []string // what each of its figures is: "a step"
+	// PeerOf is how many of these, the first ones, peers have; 0: all.
+	PeerOf int
 	// Run does it once.
 	Run func(ctx context.Context) (Figures, error)
 	// Jobs are what peers do beside it, by peer.
@@ -36,6 +38,9 @@ type Case struct {
 type Figures struct {
 	Seconds []float64 `json:"seconds"`
 	Loss    float64   `json:"loss"`
+	// Start is the K-L divergence before the first of Steps, which are after each tree of a boosting.
+	Start float64 `json:"start,omitempty"`
+	Steps []Step  `json:"steps,omitempty"`
 }
 
 // Job is what a peer is asked to do.
@@ -122,7 +127,7 @@ func (t *turns) round(ctx context.Context, number int) error {
 				continue
 			}
 			t.note(p.Name, c, number)
-			g, err := p.Do(ctx, job, len(c.Of))
+			g, err := p.Do(ctx, job, c.peerFigures())
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
@@ -157,6 +162,14 @@ func (c *Case) agrees(peer string, ours, theirs float64) error {
 	return nil
 }
 
+// peerFigures is how many figures peers have.
+func (c *Case) peerFigures() int {
+	if c.PeerOf > 0 {
+		return c.PeerOf
+	}
+	return len(c.Of)
+}
+
 // lossName says what the loss is.
 func (c *Case) lossName() string {
 	if c.Unshown {
@@ -179,15 +192,23 @@ func (t *turns) results(i int) (rows []Result) {
 	for k, of := range c.Of {
 		seconds := column(t.ours[i], k)
 		row := Result{Name: c.Name, Of: of, Seconds: SpreadOf(seconds), Loss: c.shown(t.ours[i][t.runs-1])}
+		last := t.ours[i][t.runs-1]
+		if k == 0 {
+			row.Start, row.Steps = last.Start, last.Steps
+		}
 		for j, p := range t.peers {
-			if t.theirs[i][j] == nil {
+			if t.theirs[i][j] == nil || k >= c.peerFigures() {
 				continue
 			}
 			his := column(t.theirs[i][j], k)
-			row.Peers = append(row.Peers, PeerResult{
-				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)),
-				Loss: c.shown(t.theirs[i][j][t.runs-1]),
-			})
+			theirs := t.theirs[i][j][t.runs-1]
+			peer := PeerResult{
+				Peer: p.Name, Seconds: SpreadOf(his), Ratio: SpreadOf(quotients(his, seconds)), Loss: c.shown(theirs),
+			}
+			if k == 0 && len(theirs.Steps) > 0 && len(last.Steps) > 0 {
+				peer.Steps, peer.Equal = theirs.Steps, compare(last.Steps, theirs.Steps, last.Start)
+			}
+			row.Peers = append(row.Peers, peer)
 		}
 		rows = append(rows, row)
 	}
@@ -207,6 +228,49 @@ func quotients(a, b []float64) []float64 {
 		q[i] = a[i] / b[i]
 	}
 	return q
+}
+
+// Step is the state of a training after some of its trees.
+type Step struct {
+	Seconds float64 `json:"seconds"` // since training began
+	Loss    float64 `json:"loss"`    // K-L divergence of the training samples
+}
+
+// Equal compares two trainings.
+type Equal struct {
+	// Loss is the K-L divergence that the peer has reached after the seconds of Coppice's training.
+	Loss float64 `json:"loss"`
+	// Ratio is the peer's time by Coppice's to the same K-L divergence: the greater one of their last.
+	Ratio float64 `json:"ratio"`
+}
+
+// compare compares the trees of a peer with Coppice's. start is the K-L divergence without trees.
+func compare(ours, theirs []Step, start float64) *Equal {
+	e := &Equal{Loss: start}
+	for _, s := range theirs {
+		if s.Seconds <= ours[len(ours)-1].Seconds {
+			e.Loss = s.Loss
+		}
+	}
+	goal := max(ours[len(ours)-1].Loss, theirs[len(theirs)-1].Loss)
+	e.Ratio = reaches(theirs, start, goal) / reaches(ours, start, goal)
+	return e
+}
+
+// reaches returns the seconds until a training has a K-L divergence, between two trees in proportion. It counts from
+// the beginning, so it is above 0.
+func reaches(steps []Step, start, goal float64) float64 {
+	before := Step{Loss: start}
+	for _, s := range steps {
+		if s.Loss <= goal {
+			if s.Loss < before.Loss {
+				s.Seconds = before.Seconds + (s.Seconds-before.Seconds)*(before.Loss-goal)/(before.Loss-s.Loss)
+			}
+			return s.Seconds
+		}
+		before = s
+	}
+	return before.Seconds
 }
 
 // Report is what a measurement found.
@@ -240,7 +304,10 @@ type Result struct {
 	Of      string `json:"of"` // what takes the seconds: "a step"
 	Seconds Spread `json:"seconds"`
 	// Loss is the K-L divergence of the model on its training rows, where there is one.
-	Loss  float64      `json:"loss,omitempty"`
+	Loss float64 `json:"loss,omitempty"`
+	// Start is the K-L divergence before the first of Steps, which are of the last run.
+	Start float64      `json:"start,omitempty"`
+	Steps []Step       `json:"steps,omitempty"`
 	Peers []PeerResult `json:"peers,omitempty"`
 }
 
@@ -251,6 +318,8 @@ type PeerResult struct {
 	// Ratio is that of each run's two figures, the peer's by Coppice's.
 	Ratio Spread  `json:"ratio"`
 	Loss  float64 `json:"loss,omitempty"`
+	Steps []Step  `json:"steps,omitempty"`
+	Equal *Equal  `json:"equal,omitempty"` // with steps
 }
 
 // Spread is the median, least and greatest of some figures.

@@ -186,7 +186,7 @@ func FuzzAnswer(f *testing.F) {
 		var got Figures
 		var err error
 		allocs.AtMost(t, 64*len(b)+64<<10, "an answer", func() { err = parseLine(b, &got) })
-		if err == nil && got.check(2) == nil && !(got.Seconds[0] > 0 && got.Seconds[1] > 0) {
+		if err == nil && got.check(2, 0) == nil && !(got.Seconds[0] > 0 && got.Seconds[1] > 0) {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -207,9 +207,12 @@ func Softmax(f []float64) float64 {
 	for _, x := range f[1:] {
 		most = max(most, x)
 	}
-	for c, x := range f {
-		f[c] = num.Exp(x - most)
-		sum += f[c]
+	for c := range f {
+		f[c] -= most
+	}
+	num.Exps(f, f)
+	for _, x := range f {
+		sum += x
 	}
 	for c := range f {
 		f[c] /= sum

@@ -48,7 +48,7 @@ def say(value):
 
 
 def serve(peer, versions, run):
-    """Answer jobs until stdin ends. run takes a job and its data and returns seconds and loss."""
+    """Answer jobs until stdin ends. run takes a job and its data and returns seconds and loss, or an answer."""
     say({"peer": peer, "versions": {"Python": sys.version.split()[0], **versions}})
     loaded = {}
     for line in sys.stdin:
@@ -56,8 +56,10 @@ def serve(peer, versions, run):
         path = job.get("data")
         if path and path not in loaded:
             loaded[path] = load(path)
-        seconds, loss = run(job, loaded.get(path))
-        say({"seconds": seconds, "loss": loss})
+        answer = run(job, loaded.get(path))
+        if not isinstance(answer, dict):
+            answer = dict(zip(("seconds", "loss"), answer))
+        say(answer)
 
 
 class Data:

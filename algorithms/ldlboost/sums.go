@@ -1,0 +1,133 @@
+package ldlboost
+
+import (
+	"unsafe"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// The words of a sample, and the words of a bin, are whole vectors: see Config.stride.
+const vectorWords = 4
+
+// addBinsGo adds samples to the bins of some dense columns. A sample has stride words, and its bin of a column is
+// codes[dense·row + at[i]]. The first bin of column i is at first[i]·stride of the block.
+func addBinsGo(block, words []int64, stride int, codes []uint8, dense int, rows, at, first []uint32) {
+	for _, row := range rows {
+		own := words[int(row)*stride:][:stride]
+		code := codes[int(row)*dense:][:dense]
+		for i, a := range at {
+			addWords(block[(int(first[i])+int(code[a]))*stride:], own)
+		}
+	}
+}
+
+// addListsGo adds samples to the bins that their lists name. The lists of a row are start[row] to start[row+1] of list.
+// Bin b is at to[b]·stride of the block, if to[b] is not negative.
+func addListsGo(block, words []int64, stride int, list, start []uint32, to []int32, rows []uint32) {
+	for _, row := range rows {
+		own := words[int(row)*stride:][:stride]
+		for _, bin := range list[start[row]:start[row+1]] {
+			if at := to[bin]; at >= 0 {
+				addWords(block[int(at)*stride:], own)
+			}
+		}
+	}
+}
+
+// addWords adds the words of a row to those that dst begins with.
+func addWords(dst, words []int64) {
+	dst = dst[:len(words)]
+	for len(words) >= vectorWords && len(dst) >= vectorWords {
+		d, s := (*[vectorWords]int64)(dst), (*[vectorWords]int64)(words)
+		d[0] += s[0]
+		d[1] += s[1]
+		d[2] += s[2]
+		d[3] += s[3]
+		dst, words = dst[vectorWords:], words[vectorWords:]
+	}
+}
+
+// unpackGo adds the two numbers of each word to sums.
+func unpackGo(sums []float64, words []int64) {
+	for i, w := range words[:(len(sums)+1)/2] {
+		low := int32(w)
+		sums[2*i] += float64(low)
+		if 2*i+1 < len(sums) {
+			sums[2*i+1] += float64((w - int64(low)) >> 32)
+		}
+	}
+}
+
+// columnsOf are the arguments of addBinsAVX2 that do not change from tile to tile.
+type columnsOf struct {
+	codes     *uint8
+	dense     uint64
+	rows      *uint32
+	n         uint64 // rows
+	at, first *uint32
+	columns   uint64
+	stride    uint64 // bytes
+}
+
+// listsOf are such arguments of addListsAVX2.
+type listsOf struct {
+	list, start *uint32
+	to          *int32
+	rows        *uint32
+	n           uint64
+	stride      uint64 // bytes
+}
+
+// units are the numbers of a search as scanAVX2 reads them: see search.
+type units struct{ gradient, hessian, least, l2 float64 }
+
+// addBinsAVX2 is addBinsGo of vectors vectors of all words, at most six.
+//
+//go:noescape
+func addBinsAVX2(block, words *int64, vectors int, c *columnsOf)
+
+//go:noescape
+func addListsAVX2(block, words *int64, vectors int, l *listsOf)
+
+//go:noescape
+func unpackAVX2(sums *float64, words *int64, quads int)
+
+//go:noescape
+func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
+
+// mostVectors is how many vectors of a sample are in registers at a time.
+const mostVectors = 6
+
+func addBins(block, words []int64, stride int, codes []uint8, dense int, rows, at, first []uint32) {
+	if !num.Accelerated || len(rows) == 0 || len(at) == 0 {
+		addBinsGo(block, words, stride, codes, dense, rows, at, first)
+		return
+	}
+	c := columnsOf{codes: unsafe.SliceData(codes), dense: uint64(dense), rows: unsafe.SliceData(rows),
+		n: uint64(len(rows)), at: unsafe.SliceData(at), first: unsafe.SliceData(first), columns: uint64(len(at)),
+		stride: uint64(8 * stride)}
+	for from := 0; from < stride; from += mostVectors * vectorWords {
+		addBinsAVX2(&block[from], &words[from], min(mostVectors, (stride-from)/vectorWords), &c)
+	}
+}
+
+func addLists(block, words []int64, stride int, list, start []uint32, to []int32, rows []uint32) {
+	if !num.Accelerated || len(rows) == 0 || len(list) == 0 || len(block) == 0 {
+		addListsGo(block, words, stride, list, start, to, rows)
+		return
+	}
+	l := listsOf{list: unsafe.SliceData(list), start: unsafe.SliceData(start), to: unsafe.SliceData(to),
+		rows: unsafe.SliceData(rows), n: uint64(len(rows)), stride: uint64(8 * stride)}
+	for from := 0; from < stride; from += mostVectors * vectorWords {
+		addListsAVX2(&block[from], &words[from], min(mostVectors, (stride-from)/vectorWords), &l)
+	}
+}
+
+// unpack is unpackGo. There are words for whole vectors.
+func unpack(sums []float64, words []int64) {
+	if quads := len(sums) / 4; num.Accelerated && quads > 0 {
+		unpackAVX2(&sums[0], &words[0], quads)
+		sums, words = sums[4*quads:], words[2*quads:]
+	}
+	unpackGo(sums, words)
+}

@@ -1,0 +1,165 @@
+package ldlboost
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// TestVectors: the vector instructions give the bits of the portable loops.
+func TestVectors(t *testing.T) {
+	if !num.Accelerated {
+		t.Skip("this build or processor has no vector instructions")
+	}
+	rapid.Check(t, checkVectors)
+}
+
+func checkVectors(t *rapid.T) {
+	s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "values"), "test"), 0, 0)
+	stride := vectorWords * rapid.IntRange(1, 15).Draw(t, "vectors")
+	total := rapid.IntRange(1, 60).Draw(t, "samples")
+	dense := rapid.IntRange(1, 9).Draw(t, "columns")
+	words, codes := make([]int64, total*stride), make([]uint8, total*dense)
+	for i := range words {
+		words[i] = int64(s.Uint64n(math.MaxUint64))
+	}
+	for i := range codes {
+		codes[i] = uint8(s.Uint64n(256))
+	}
+	var rows, at, first []uint32
+	for range rapid.IntRange(0, 50).Draw(t, "added") {
+		rows = append(rows, uint32(s.Uint64n(uint64(total))))
+	}
+	for i := range dense {
+		if s.Uint64n(3) > 0 {
+			at, first = append(at, uint32(i)), append(first, uint32(256*len(at)))
+		}
+	}
+	block := make([]int64, 256*stride*max(1, len(at))+1) // a number behind it
+	want := slices.Clone(block)
+	addBins(block, words, stride, codes, dense, rows, at, first)
+	addBinsGo(want, words, stride, codes, dense, rows, at, first)
+	if !slices.Equal(block, want) {
+		t.Fatal("other sums of dense columns")
+	}
+	var list []uint32
+	start, to := []uint32{0}, make([]int32, 20)
+	for i := range to {
+		to[i] = int32(s.Uint64n(12)) - 1
+	}
+	for range total {
+		for range s.Uint64n(4) {
+			list = append(list, uint32(s.Uint64n(20)))
+		}
+		start = append(start, uint32(len(list)))
+	}
+	addLists(block, words, stride, list, start, to, rows)
+	addListsGo(want, words, stride, list, start, to, rows)
+	if !slices.Equal(block, want) {
+		t.Fatal("other sums of sparse columns")
+	}
+	sums := make([]float64, 2*stride-int(s.Uint64n(8)))
+	for i := range sums {
+		sums[i] = float64(s.Uint64n(1 << 50))
+	}
+	unpacked := slices.Clone(sums)
+	unpack(sums, block[:stride])
+	unpackGo(unpacked, block[:stride])
+	if !slices.Equal(sums, unpacked) {
+		t.Fatalf("sums %v, want %v", sums, unpacked)
+	}
+	checkScan(t, s, rapid.IntRange(1, 23).Draw(t, "labels"))
+}
+
+// checkScan holds scan against score and scoreRest.
+func checkScan(t *rapid.T, s *num.Stream, labels int) {
+	c := &Config{Hessian: hessianDiagonal, L2: 0.7}
+	x := newSearch(c, labels, false)
+	draw := func() []float64 {
+		sums := []float64{1}
+		for range labels {
+			sums = append(sums, float64(s.Uint64n(1<<40))-1<<39)
+		}
+		for range labels {
+			sums = append(sums, float64(s.Uint64n(3)*s.Uint64n(1<<36)))
+		}
+		return sums
+	}
+	left, own := draw(), draw()
+	node := draw()
+	for k := range node {
+		node[k] += left[k] + own[k]
+	}
+	want := slices.Clone(left)
+	num.Add64(want, own)
+	score, rest := x.scan(left, own, node)
+	if !slices.Equal(left, want) || score != x.score(want) || rest != x.scoreRest(node, want) {
+		t.Fatalf("sums %v, want %v; scores %v and %v, want %v and %v", left, want, score, rest, x.score(want),
+			x.scoreRest(node, want))
+	}
+}
+
+// TestGroups: sums of scattered rows over several groups of columns, dense and sparse, are those of a plain loop.
+func TestGroups(t *testing.T) {
+	const rows, labels, dense, bins = 700, 20, 14, 200
+	s := num.NewStream(num.NewKey(1, "groups"), 0, 0)
+	cfg, b := &Config{Hessian: hessianDiagonal, FeatureFraction: 0.9, Bins: bins}, new(binning.Bins)
+	cuts := make([]float32, bins-1)
+	for i := range cuts {
+		cuts[i] = float32(i + 1)
+	}
+	for f := range dense + 1 {
+		b.Add(binning.Column{Feature: uint32(f), Cuts: cuts, Sparse: f == 3})
+	}
+	key := num.NewKey(2, "columns")
+	k, a := &job{cfg: cfg, labels: labels}, new(adder)
+	l := a.prepare(k, b, key, 1)
+	if len(a.groups) < 3 || len(l.columns) == len(b.Columns) {
+		t.Fatalf("%d groups of %d columns: the test does nothing", len(a.groups), len(l.columns))
+	}
+	p := &part{codes: binning.Codes{Dense: make([]uint8, rows*dense), Start: []uint32{0}},
+		words: make([]int64, rows*l.stride)}
+	want := make([]float64, l.size())
+	var some []uint32
+	for row := range rows {
+		numbers := []int32{1}
+		for range 2 * labels {
+			numbers = append(numbers, int32(s.Uint64n(1<<16))-1<<15)
+		}
+		pack(p.words[row*l.stride:][:(l.width+1)/2], numbers)
+		list := uint32(b.Columns[3].Base) + uint32(s.Uint64n(bins-1)) + 1
+		p.codes.Listed = append(p.codes.Listed, list)
+		p.codes.Start = append(p.codes.Start, uint32(len(p.codes.Listed)))
+		for i := range dense {
+			p.codes.Dense[row*dense+i] = uint8(s.Uint64n(bins))
+		}
+		if s.Uint64n(3) == 0 {
+			continue
+		}
+		some = append(some, uint32(row))
+		places := []int{0}
+		for i, at := range l.columns {
+			if c := &b.Columns[at]; c.Sparse {
+				places = append(places, l.first[i]+int(list)-c.Base)
+			} else {
+				places = append(places, l.first[i]+int(p.codes.Dense[row*dense+c.At]))
+			}
+		}
+		for _, place := range places {
+			for i, x := range numbers {
+				want[place*l.width+i] += float64(x)
+			}
+		}
+	}
+	for range 2 { // what it leaves behind changes nothing
+		sums := make([]float64, l.size())
+		if a.add(sums, some, p, b, l); !slices.Equal(sums, want) {
+			t.Fatal("other sums")
+		}
+	}
+}
