@@ -38,14 +38,10 @@ func regions(page []byte) map[string]string {
 
 // Times of live views.
 const (
-	renderEvery = 2 * time.Second        // a view without a stream
-	renderApart = 500 * time.Millisecond // at least, a view with a stream
-	mostApart   = 3 * time.Second        // at most, if only what Config.Edits does not count has changed
-	editApart   = time.Second            // at most, after an edit
-	aliveEvery  = 15 * time.Second       // a comment is sent after so long without a change
-	againAfter  = time.Second            // after an error
-	restFactor  = 10                     // a feed rests so many times as long as it took to make the view
-	manyUsers   = 12                     // open pages with which renderApart doubles
+	editApart  = time.Second      // at most, after an edit
+	aliveEvery = 15 * time.Second // a comment is sent after so long without a change
+	againAfter = time.Second      // after an error
+	restFactor = 10               // a feed rests so many times as long as it took to make the view
 )
 
 // hub has the live views that browsers watch. All browsers of one caller that watch the same view share one feed, so
@@ -53,23 +49,10 @@ const (
 type hub struct {
 	mu    sync.Mutex
 	feeds map[viewKey]*feed
-	users int // of all feeds
 
+	open   crowd
 	recent recent
 }
-
-func (h *hub) open() { h.feeds = make(map[viewKey]*feed) }
-
-// apart returns the least time between two makings of a view if nothing was edited: the longer, the more pages are open.
-func (h *hub) apart() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return min(renderApart+renderApart*time.Duration(h.users)/manyUsers, mostApart)
-}
-
-// crowded reports whether so many pages are open that no view has a stream: views are made so seldom that its lines
-// would say nothing.
-func (h *hub) crowded() bool { return h.apart() > renderEvery }
 
 // feed is a live view.
 type feed struct {
@@ -105,11 +88,11 @@ func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave fun
 		go f.run(&visit{Request: r.Clone(ctx), site: s, api: s.api}, build)
 	}
 	f.users++
-	h.users++
+	h.open.Add(1)
 	return f, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.users--
+		h.open.Add(-1)
 		if f.users--; f.users == 0 {
 			f.cancel()
 			delete(h.feeds, key)
@@ -134,9 +117,9 @@ func (f *feed) run(v *visit, build viewFunc) {
 		case made == nil:
 			f.pause(v, againAfter, againAfter)
 		case made.Follow == "":
-			f.pause(v, renderEvery, max(renderEvery, v.site.live.apart()))
-		case v.site.live.crowded():
-			f.pause(v, editApart, v.site.live.apart())
+			f.pause(v, renderEvery, max(renderEvery, v.site.live.open.apart()))
+		case v.site.live.open.crowded():
+			f.pause(v, editApart, v.site.live.open.apart())
 		default:
 			if f.await(v, made.Follow, build) != nil {
 				f.pause(v, againAfter, againAfter) // the leader has changed, or everything is over
@@ -170,8 +153,8 @@ func (f *feed) await(v *visit, stream string, build viewFunc) (err error) {
 	}()
 	for range news {
 		if made, over := f.show(v, build, v.site.makeNow); made != nil && !over {
-			apart := v.site.live.apart()
-			if f.pause(v, min(apart, editApart), apart); !v.site.live.crowded() {
+			apart := v.site.live.open.apart()
+			if f.pause(v, min(apart, editApart), apart); !v.site.live.open.crowded() {
 				continue
 			}
 		}

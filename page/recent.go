@@ -5,19 +5,37 @@ import (
 	"html/template"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
-// What visits share.
+// How often views are made, and what visits share.
 const (
-	// freshFor is how long a live view is shown again to visits of its caller, if Config.Edits stays as it is. If many pages
-	// are open, that time is hub.apart, in which their feeds make the same views.
+	renderEvery = 2 * time.Second        // a view without a stream
+	renderApart = 500 * time.Millisecond // at least, a view with a stream
+	mostApart   = 3 * time.Second        // at most, if only what Config.Edits does not count has changed
+	manyOpen    = 12                     // open pages with which renderApart doubles
+	// freshFor is how long a live view is shown again to visits of its caller, if Config.Edits stays as it is. If many
+	// pages are open, that time is crowd.apart, in which their feeds make the same views.
 	freshFor = time.Second
 	// maxRecent bounds the bytes of the live views that are kept.
 	maxRecent = 4 << 20
 )
+
+// crowd is the number of open pages.
+type crowd struct{ atomic.Int64 }
+
+// apart returns the least time between two makings of a view if nothing was edited: the longer, the more pages are
+// open.
+func (c *crowd) apart() time.Duration {
+	return min(renderApart+renderApart*time.Duration(c.Load())/manyOpen, mostApart)
+}
+
+// crowded reports whether so many pages are open that no view has a stream: views are made so seldom that its lines
+// would say nothing.
+func (c *crowd) crowded() bool { return c.apart() > renderEvery }
 
 // recent has the live views that were made in the last seconds, so that many visits cost little.
 type recent struct {
@@ -103,7 +121,7 @@ func (s *site) edits() uint64 {
 // make makes a view, or returns the rendering that was made for the same caller a short time ago.
 func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
 	if s.Edits != nil {
-		if r := s.live.recent.find(keyOf(v.Request), s.edits(), max(freshFor, s.live.apart())); r != nil {
+		if r := s.live.recent.find(keyOf(v.Request), s.edits(), max(freshFor, s.live.open.apart())); r != nil {
 			return r, nil
 		}
 	}

@@ -124,24 +124,25 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 }
 
-// crowd is more open pages than views with streams are made for.
-const crowd = 1000
+// manyPages is more open pages than views with streams are made for.
+const manyPages = 1000
 
 // TestApart: the more pages are open, the less often views are made, up to a bound. Visits then share what feeds make.
 func TestApart(t *testing.T) {
 	s := newSite(Config{API: fakeAPI{}, Edits: func() uint64 { return 7 }})
-	for users, want := range map[int]time.Duration{0: renderApart, manyUsers: 2 * renderApart, 2 * manyUsers: 3 * renderApart,
-		crowd: mostApart} {
-		s.live.users = users
-		if got := s.live.apart(); got != want || s.live.crowded() != (users == crowd) {
-			t.Errorf("with %d pages: %v, want %v; crowded: %t", users, got, want, s.live.crowded())
+	for users, want := range map[int64]time.Duration{0: renderApart, manyOpen: 2 * renderApart,
+		2 * manyOpen: 3 * renderApart, manyPages: mostApart} {
+		s.live.open.Store(users)
+		if got := s.live.open.apart(); got != want || s.live.open.crowded() != (users == manyPages) {
+			t.Errorf("with %d pages: %v, want %v; crowded: %t", users, got, want, s.live.open.crowded())
 		}
 	}
 	r := httptest.NewRequest(http.MethodGet, "/ui/jobs/7", nil)
 	v, old := &visit{Request: r.WithContext(access.With(testkit.Context(t), admin)), site: s}, &rendering{edits: 7}
 	s.live.recent.put(keyOf(v.Request), old)
-	for users, shared := range map[int]bool{0: false, crowd: true} {
-		old.began, s.live.users = time.Now().Add(-freshFor), users
+	for users, shared := range map[int64]bool{0: false, manyPages: true} {
+		old.began = time.Now().Add(-freshFor)
+		s.live.open.Store(users)
 		got, _ := s.make(v, func(*visit) (*view, error) { return nil, errLarge })
 		if (got == old) != shared {
 			t.Errorf("with %d pages, a view of a second ago is shared: %t", users, got == old)
@@ -210,7 +211,9 @@ func TestCrowd(t *testing.T) {
 	var edits atomic.Uint64
 	asked := 0
 	api := fakeAPI{"/v1/jobs/7/curve": protocol.JobCurve{}}
-	api["/v1/jobs/7/changes"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a stream was asked for") })
+	api["/v1/jobs/7/changes"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a stream was asked for")
+	})
 	api["/v1/jobs/7"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		j := hostileJob()
 		if asked++; asked == 3 {
@@ -220,7 +223,7 @@ func TestCrowd(t *testing.T) {
 		json.NewEncoder(w).Encode(j)
 	})
 	s := newSite(Config{API: api, Edits: edits.Load})
-	s.live.users = crowd
+	s.live.open.Store(manyPages)
 	events := live(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.SetPathValue("job", "7")
 		s.follow(w, r, jobView)

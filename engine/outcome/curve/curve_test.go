@@ -439,7 +439,8 @@ func FuzzPointJSON(f *testing.F) {
 			}
 			return *v
 		}
-		want := Point{fields.Step, value(fields.Training), value(fields.Validation), Unknown}
+		want := Point{Step: fields.Step, Training: value(fields.Training), Validation: value(fields.Validation),
+			Millis: Unknown}
 		if s := value(fields.Seconds); s >= 0 && s < 1e15 {
 			want.Millis = int64(float64(s*1000) + 0.5)
 		}
