@@ -121,12 +121,16 @@ func (f *feed) run(v *visit, build viewFunc) {
 		case v.site.live.open.crowded():
 			f.pause(v, editApart, v.site.live.open.apart())
 		default:
-			if f.await(v, made.Follow, build) != nil {
+			over, err := f.await(v, made.Follow, build)
+			if over {
+				return
+			}
+			if err != nil {
 				f.pause(v, againAfter, againAfter) // the leader has changed, or everything is over
 				continue
 			}
 			// Perhaps the leader is away, which the view then says, it serves too many streams, or many pages are open.
-			if _, over := f.show(v, build, v.site.makeNow); over {
+			if _, over = f.show(v, build, v.site.makeNow); over {
 				return
 			}
 			f.pause(v, renderEvery, renderEvery)
@@ -135,8 +139,8 @@ func (f *feed) run(v *visit, build viewFunc) {
 }
 
 // await makes the view again after lines of a stream, until the stream ends, which may be with an error, until the view
-// cannot be made, or until many pages are open.
-func (f *feed) await(v *visit, stream string, build viewFunc) (err error) {
+// cannot be made or is over, or until many pages are open.
+func (f *feed) await(v *visit, stream string, build viewFunc) (over bool, err error) {
 	ctx, cancel := context.WithCancel(v.Context())
 	news := make(chan struct{}, 1)
 	go func() { // lines that nobody reads would wait in buffers, and arrive late
@@ -152,7 +156,8 @@ func (f *feed) await(v *visit, stream string, build viewFunc) (err error) {
 		}
 	}()
 	for range news {
-		if made, over := f.show(v, build, v.site.makeNow); made != nil && !over {
+		var made *view
+		if made, over = f.show(v, build, v.site.makeNow); made != nil && !over {
 			apart := v.site.live.open.apart()
 			if f.pause(v, min(apart, editApart), apart); !v.site.live.open.crowded() {
 				continue
@@ -161,10 +166,10 @@ func (f *feed) await(v *visit, stream string, build viewFunc) (err error) {
 		cancel()
 		for range news {
 		}
-		return nil
+		return over, nil
 	}
 	cancel()
-	return err
+	return false, err
 }
 
 // show makes the view in some way and publishes it, or the error. The view is nil after an error. over is true if it
