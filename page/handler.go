@@ -21,7 +21,7 @@ import (
 func newSite(cfg Config) *site {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &site{Config: cfg, api: source{cfg.API, cfg.Log}, static: make(map[string]asset)}
-	s.live.open()
+	s.live.feeds = make(map[viewKey]*feed)
 	keep := func(file string, b []byte) {
 		sum := sha256.Sum256(b)
 		s.static[file] = asset{b, hex.EncodeToString(sum[:8]), kinds[path.Ext(file)]}

@@ -38,12 +38,10 @@ func regions(page []byte) map[string]string {
 
 // Times of live views.
 const (
-	renderEvery = 2 * time.Second        // a view without a stream
-	renderApart = 500 * time.Millisecond // at least, a view with a stream
-	aliveEvery  = 15 * time.Second       // a comment is sent after so long without a change
-	againAfter  = time.Second            // after an error
-	restFactor  = 10                     // a feed rests so many times as long as it took to make the view
-	manyUsers   = 20                     // open pages with which renderApart doubles
+	editApart  = time.Second      // at most, after an edit
+	aliveEvery = 15 * time.Second // a comment is sent after so long without a change
+	againAfter = time.Second      // after an error
+	restFactor = 10               // a feed rests so many times as long as it took to make the view
 )
 
 // hub has the live views that browsers watch. All browsers of one caller that watch the same view share one feed, so
@@ -51,25 +49,17 @@ const (
 type hub struct {
 	mu    sync.Mutex
 	feeds map[viewKey]*feed
-	users int // of all feeds
 
+	open   crowd
 	recent recent
-}
-
-func (h *hub) open() { h.feeds = make(map[viewKey]*feed) }
-
-// apart returns the least time between two makings of a view with a stream: the longer, the more pages are open.
-func (h *hub) apart() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return min(renderApart+renderApart*time.Duration(h.users)/manyUsers, freshFor)
 }
 
 // feed is a live view.
 type feed struct {
 	cancel context.CancelFunc
 	users  int           // guarded by hub.mu
-	took   time.Duration // to make the view; only run uses it
+	took   time.Duration // to make the view; only run uses it, and edits
+	edits  uint64        // before the view was made
 
 	mu sync.Mutex
 	shown
@@ -98,11 +88,11 @@ func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave fun
 		go f.run(&visit{Request: r.Clone(ctx), site: s, api: s.api}, build)
 	}
 	f.users++
-	h.users++
+	h.open.Add(1)
 	return f, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.users--
+		h.open.Add(-1)
 		if f.users--; f.users == 0 {
 			f.cancel()
 			delete(h.feeds, key)
@@ -111,7 +101,7 @@ func (h *hub) join(s *site, r *http.Request, build viewFunc) (f *feed, leave fun
 }
 
 // run makes the view again after each change, until nobody watches it or it does not change any more. While a view is
-// made, its stream waits, so a view that is slow to make is made less often.
+// made, the lines of its stream count as one, so a view that is slow to make is made less often.
 func (f *feed) run(v *visit, build viewFunc) {
 	defer func() {
 		if p := recover(); p != nil { // no server is around this goroutine that would keep the process alive
@@ -119,52 +109,74 @@ func (f *feed) run(v *visit, build viewFunc) {
 			f.publish(nil, "This is a fault of Coppice, and the page is not live any more. The log says more.", true)
 		}
 	}()
-	ctx := v.Context()
-	for ctx.Err() == nil {
+	for v.Context().Err() == nil {
 		made, over := f.show(v, build, v.site.make)
 		switch {
 		case over:
 			return
 		case made == nil:
-			f.pause(ctx, againAfter)
+			f.pause(v, againAfter, againAfter)
 		case made.Follow == "":
-			f.pause(ctx, renderEvery)
+			f.pause(v, renderEvery, max(renderEvery, v.site.live.open.apart()))
+		case v.site.live.open.crowded():
+			f.pause(v, editApart, v.site.live.open.apart())
 		default:
-			if f.await(v, made.Follow, build) == nil {
-				f.pause(ctx, againAfter) // the leader has changed, or everything is over
-				continue
-			}
-			// Perhaps the leader is away, which the view then says, or it serves too many streams.
-			if _, over := f.show(v, build, v.site.makeNow); over {
+			over, err := f.await(v, made.Follow, build)
+			if over {
 				return
 			}
-			f.pause(ctx, renderEvery)
+			if err != nil {
+				f.pause(v, againAfter, againAfter) // the leader has changed, or everything is over
+				continue
+			}
+			// Perhaps the leader is away, which the view then says, it serves too many streams, or many pages are open.
+			if _, over = f.show(v, build, v.site.makeNow); over {
+				return
+			}
+			f.pause(v, renderEvery, renderEvery)
 		}
 	}
 }
 
-// await makes the view again after each line of a stream, until the stream ends, which may be with an error, or until
-// the view cannot be made.
-func (f *feed) await(v *visit, stream string, build viewFunc) error {
-	for line, err := range v.api.lines(v.Context(), stream) {
-		if err != nil {
-			return err
+// await makes the view again after lines of a stream, until the stream ends, which may be with an error, until the view
+// cannot be made or is over, or until many pages are open.
+func (f *feed) await(v *visit, stream string, build viewFunc) (over bool, err error) {
+	ctx, cancel := context.WithCancel(v.Context())
+	news := make(chan struct{}, 1)
+	go func() { // lines that nobody reads would wait in buffers, and arrive late
+		defer close(news)
+		var line []byte
+		for line, err = range v.api.lines(ctx, stream) {
+			if len(line) > 0 && err == nil {
+				select {
+				case news <- struct{}{}:
+				default:
+				}
+			}
 		}
-		if len(line) == 0 {
-			continue
+	}()
+	for range news {
+		var made *view
+		if made, over = f.show(v, build, v.site.makeNow); made != nil && !over {
+			apart := v.site.live.open.apart()
+			if f.pause(v, min(apart, editApart), apart); !v.site.live.open.crowded() {
+				continue
+			}
 		}
-		if made, over := f.show(v, build, v.site.makeNow); made == nil || over {
-			return nil
+		cancel()
+		for range news {
 		}
-		f.pause(v.Context(), v.site.live.apart())
+		return over, nil
 	}
-	return nil
+	cancel()
+	return false, err
 }
 
 // show makes the view in some way and publishes it, or the error. The view is nil after an error. over is true if it
 // does not change any more.
 func (f *feed) show(v *visit, build viewFunc, how func(*visit, viewFunc) (*rendering, error)) (made *view, over bool) {
 	began := time.Now()
+	f.edits = v.site.edits()
 	r, err := how(v, build)
 	f.took = time.Since(began)
 	switch {
@@ -190,13 +202,24 @@ func (e *Error) lasts() bool {
 	return false
 }
 
-// pause waits for some time, longer after a view that took long to make, or until ctx ends.
-func (f *feed) pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(max(d, min(restFactor*f.took, aliveEvery)))
+// pause waits for some time, longer after a view that took long to make, or until the context of v ends. After an edit
+// it waits only for the time least.
+func (f *feed) pause(v *visit, least, most time.Duration) {
+	rest := min(restFactor*f.took, aliveEvery)
+	began, next := time.Now(), max(least, rest)
+	t := time.NewTimer(next)
 	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+	for {
+		select {
+		case <-v.Context().Done():
+			return
+		case <-t.C:
+		}
+		left := most - time.Since(began)
+		if left <= 0 || v.site.edits() != f.edits {
+			return
+		}
+		t.Reset(min(left, renderApart))
 	}
 }
 

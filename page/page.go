@@ -20,7 +20,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/shellword"
@@ -59,6 +61,7 @@ type site struct {
 	views  map[string]*template.Template // by the name of the view's template
 	static map[string]asset              // by the name of the file
 	live   hub
+	acted  atomic.Uint64 // actions that were carried out, perhaps in vain
 
 	reports reports
 }
@@ -107,7 +110,9 @@ type view struct {
 	// it, a live view is made again every two seconds.
 	Follow string
 	// Still is true if the view does not change any more.
-	Still  bool
+	Still bool
+	// Shared is true if visits share the view though it is still. A form with a token of its own is for one visit.
+	Shared bool
 	Status int // of the response; 0: 200
 }
 
@@ -179,6 +184,7 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, text []
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text))) // without it, the text is sent in more writes
 	w.WriteHeader(status)
 	w.Write(text) // an error has no reader any more
 }
@@ -204,6 +210,7 @@ func (s *site) act(w http.ResponseWriter, r *http.Request, do action) {
 		err = &Error{Status: http.StatusBadRequest, Text: fmt.Sprintf("The form cannot be read: %v.", err)}
 	} else {
 		to, err = do(&visit{Request: r, site: s, api: s.api})
+		s.acted.Add(1)
 	}
 	if err != nil {
 		form, shown := errors.AsType[*again](err)

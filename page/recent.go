@@ -5,21 +5,39 @@ import (
 	"html/template"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
-// What visits share.
+// How often views are made, and what visits share.
 const (
-	// freshFor is how long a live view is shown again to visits of its caller, if Config.Edits stays as it is. Views
-	// with a stream are sent again as often if many pages are open.
+	renderEvery = 2 * time.Second        // a view without a stream
+	renderApart = 500 * time.Millisecond // at least, a view with a stream
+	mostApart   = 3 * time.Second        // at most, if only what Config.Edits does not count has changed
+	manyOpen    = 12                     // open pages with which renderApart doubles
+	// freshFor is how long a live view is shown again to visits of its caller, if Config.Edits stays as it is. If many
+	// pages are open, that time is crowd.apart, in which their feeds make the same views.
 	freshFor = time.Second
 	// maxRecent bounds the bytes of the live views that are kept.
 	maxRecent = 4 << 20
 )
 
-// recent has the live views that were made in the last second, so that many visits cost little.
+// crowd is the number of open pages.
+type crowd struct{ atomic.Int64 }
+
+// apart returns the least time between two makings of a view if nothing was edited: the longer, the more pages are
+// open.
+func (c *crowd) apart() time.Duration {
+	return min(renderApart+renderApart*time.Duration(c.Load())/manyOpen, mostApart)
+}
+
+// crowded reports whether so many pages are open that no view has a stream: views are made so seldom that its lines
+// would say nothing.
+func (c *crowd) crowded() bool { return c.apart() > renderEvery }
+
+// recent has the live views that were made in the last seconds, so that many visits cost little.
 type recent struct {
 	mu    sync.Mutex
 	made  map[viewKey]*rendering
@@ -50,11 +68,11 @@ type rendering struct {
 	host  string
 }
 
-// find returns the rendering of a view if it is less than freshFor old and nothing was edited since, or nil.
-func (c *recent) find(key viewKey, edits uint64) *rendering {
+// find returns the rendering of a view if it is younger than a time and nothing was edited since it began, or nil.
+func (c *recent) find(key viewKey, edits uint64, younger time.Duration) *rendering {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.made[key]; r != nil && r.edits == edits && time.Since(r.began) < freshFor {
+	if r := c.made[key]; r != nil && r.edits == edits && time.Since(r.began) < younger {
 		return r
 	}
 	return nil
@@ -90,10 +108,20 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request, build viewFunc) {
 	s.write(w, r, cmp.Or(f.Status, http.StatusOK), text, err)
 }
 
-// make makes a view, or returns the rendering that was made for the same caller less than freshFor ago.
+// edits returns a number that grows with Config.Edits and with each action of a page, whose effect a coordinator that
+// does not lead sees later.
+func (s *site) edits() uint64 {
+	acted := s.acted.Load()
+	if s.Edits == nil {
+		return acted
+	}
+	return acted + s.Edits()
+}
+
+// make makes a view, or returns the rendering that was made for the same caller a short time ago.
 func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
 	if s.Edits != nil {
-		if r := s.live.recent.find(keyOf(v.Request), s.Edits()); r != nil {
+		if r := s.live.recent.find(keyOf(v.Request), s.edits(), max(freshFor, s.live.open.apart())); r != nil {
 			return r, nil
 		}
 	}
@@ -102,15 +130,12 @@ func (s *site) make(v *visit, build viewFunc) (*rendering, error) {
 
 // makeNow makes a view and keeps it for later visits.
 func (s *site) makeNow(v *visit, build viewFunc) (*rendering, error) {
-	r := &rendering{began: time.Now()}
-	if s.Edits != nil {
-		r.edits = s.Edits()
-	}
+	r := &rendering{began: time.Now(), edits: s.edits()}
 	made, main, err := s.render(v, build)
 	if err != nil {
 		return nil, err
 	}
-	if r.view, r.main = made, template.HTML(main); s.Edits != nil && !made.Still {
+	if r.view, r.main = made, template.HTML(main); s.Edits != nil && (made.Shared || !made.Still) {
 		s.live.recent.put(keyOf(v.Request), r)
 	}
 	return r, nil

@@ -91,7 +91,9 @@ func submitView(v *visit) (*view, error) {
 		p.Note = "Nothing was submitted yet: the form had the settings of another algorithm. These are the settings of " +
 			p.Algorithm + "."
 	}
-	return p.shown(), nil
+	out := p.shown()
+	out.Shared = v.URL.RawQuery == "" // it only asks for an algorithm
+	return out, nil
 }
 
 // checks reports whether a visit asks for a check of the values in its address. Pages of other sites cannot have the

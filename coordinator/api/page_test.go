@@ -62,7 +62,7 @@ func TestPagesOfLists(t *testing.T) {
 }
 
 // TestPageShowsChanges: visits share what was made of a view, but a change that was answered is on the page of the
-// leader at once. Only how far a job is may be a second old.
+// leader at once. Only how far a job is may be some seconds old.
 func TestPageShowsChanges(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 40)

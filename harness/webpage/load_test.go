@@ -90,8 +90,10 @@ func TestLoad(t *testing.T) {
 		measure(i%2 == 0)
 		cost := 1 - with.speed/without.speed
 		costs = append(costs, cost)
-		fmt.Printf("pair %d: without %v\n        with    %v\n        %v\n        the load costs %.1f %% of the speed\n", i+1,
-			without, with, l.report(with.took), 100*cost)
+		const what = "coordinators"
+		cores := with.cpu[what] - without.cpu[what]*with.speed/without.speed // as many steps take as much
+		fmt.Printf("pair %d: without %v\n        with    %v\n        %v\n        the load costs %.1f %% of the speed, and the "+
+			"%s %.3f cores\n", i+1, without, with, l.report(with.took), 100*cost, what, cores)
 	}
 	slices.Sort(costs)
 	median := (costs[(len(costs)-1)/2] + costs[len(costs)/2]) / 2

@@ -46,30 +46,32 @@ func TestVisits(t *testing.T) {
 		"set")
 	manyQueued(t, c, *manyJobs)
 	leader := cmdtest.Leader(t, c)
-	root := "http://" + c.HTTP(leader)
-	for _, section := range sections {
-		var took []time.Duration
-		size, html := 0, ""
-		for range 10 {
-			began := time.Now()
-			html = fetch(t, root+section)
-			took = append(took, time.Since(began))
-		}
-		size = len(html)
-		for _, m := range assets.FindAllStringSubmatch(html, -1) {
-			size += len(fetch(t, root+m[1]))
-		}
-		slices.Sort(took)
-		fmt.Printf("%d jobs: %-17s HTML within %v (median %v), %.1f KB; with assets %.1f KB\n", *manyJobs, section,
-			took[len(took)-1].Round(100*time.Microsecond), took[len(took)/2].Round(100*time.Microsecond), kilo(len(html)),
-			kilo(size))
-		if size > maxVisit || took[len(took)/2] > slowVisit {
-			t.Errorf("%s: %d bytes, %v", section, size, took)
-		}
-	}
 	roots := make([]string, len(c.Coordinators))
 	for i, n := range c.Coordinators {
 		roots[i] = "http://" + c.HTTP(n)
+	}
+	for _, section := range sections {
+		html, first, later := "", time.Duration(0), []time.Duration(nil)
+		for i := range 10 * len(roots) {
+			began := time.Now()
+			html = fetch(t, roots[i%len(roots)]+section)
+			if took := time.Since(began); i < len(roots) { // later visits share what was made
+				first = max(first, took)
+			} else {
+				later = append(later, took)
+			}
+		}
+		size := len(html)
+		for _, m := range assets.FindAllStringSubmatch(html, -1) {
+			size += len(fetch(t, roots[len(roots)-1]+m[1]))
+		}
+		slices.Sort(later)
+		fmt.Printf("%d jobs: %-17s HTML within %v on each coordinator, later %v, %.1f KB; with assets %.1f KB\n", *manyJobs,
+			section, first.Round(100*time.Microsecond), later[len(later)/2].Round(100*time.Microsecond), kilo(len(html)),
+			kilo(size))
+		if size > maxVisit || later[len(later)/2] > slowVisit {
+			t.Errorf("%s: %d bytes, %v", section, size, later)
+		}
 	}
 	paths := slices.Concat(sections, []string{"/ui/jobs/job-1", "/ui/compare?job=job-1&job=job-2", "/ui/datasets/set",
 		"/ui/submit?like=job-1", "/ui/jobs?name=job-1*&state=queued", "/ui/no/such/page"})
@@ -117,23 +119,30 @@ func manyQueued(t *testing.T, c *proc.Cluster, n int) {
 
 var assets = regexp.MustCompile(`(?:href|src)="(/ui/static/[^"]+)"`)
 
-// fetch returns the body of an answer.
-func fetch(t *testing.T, address string) string {
+// fetch returns the body of an answer. It asks again while the cluster has no leader.
+func fetch(t *testing.T, address string) (text string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK && !strings.HasSuffix(address, "/no/such/page") {
-		t.Fatalf("%s: %s, %v: %.500s", address, response.Status, err, b)
-	}
-	return string(b)
+	testkit.Until(t, address, func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		b, err := io.ReadAll(response.Body)
+		text = string(b)
+		switch {
+		case err == nil && response.StatusCode == http.StatusServiceUnavailable:
+			return false
+		case err != nil || response.StatusCode != http.StatusOK && !strings.HasSuffix(address, "/no/such/page"):
+			t.Fatalf("%s: %s, %v: %.500s", address, response.Status, err, b)
+		}
+		return true
+	})
+	return text
 }
 
 // memoryUse is the memory of a process in bytes.

@@ -411,6 +411,45 @@ func TestPointJSON(t *testing.T) {
 	}
 }
 
+// FuzzPointJSON: a point is read as package json reads its fields, whatever the form of its text.
+func FuzzPointJSON(f *testing.F) {
+	for _, text := range []string{`{"step":7,"training_loss":0.5,"validation_loss":-2.5e-7,"seconds":1.234}`, `{"step":18}`,
+		`{"step":7,"seconds":1e300}`, `{"step":7,"training_loss":null,"seconds":-1}`, `{"step":7.0}`, `{"step":-1}`,
+		`{"seconds":1,"step":2}`, `{"step":1,"training_loss":1e999}`, `{"step":1,"training_loss":"1"}`, `{"STEP":3}`,
+		`{"step":1,"step":2}`, `{"step":1,"seconds":2,"seconds":3}`, ` {"step": 4, "more": [5]} `, `[]`, `null`, `{}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if !json.Valid(b) {
+			return
+		}
+		var fields pointJSON
+		wrong := json.Unmarshal(b, &fields)
+		got := Point{Step: 1}
+		err := json.Unmarshal(append(append([]byte("["), b...), ']'), &[]*Point{&got})
+		if (err != nil) != (wrong != nil) {
+			t.Fatalf("%s: error %v, want %v", b, err, wrong)
+		}
+		if err != nil || string(bytes.TrimSpace(b)) == "null" {
+			return
+		}
+		value := func(v *float64) float64 {
+			if v == nil {
+				return math.NaN()
+			}
+			return *v
+		}
+		want := Point{Step: fields.Step, Training: value(fields.Training), Validation: value(fields.Validation),
+			Millis: Unknown}
+		if s := value(fields.Seconds); s >= 0 && s < 1e15 {
+			want.Millis = int64(float64(s*1000) + 0.5)
+		}
+		if !got.same(&want) || got.Millis != want.Millis {
+			t.Fatalf("%s is read as %v, want %v", b, got, want)
+		}
+	})
+}
+
 // FuzzDecode: bytes that are no curve are an error; others are the curve that they are
 // again when written.
 func FuzzDecode(f *testing.F) {
