@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -310,6 +311,9 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkValidation(a, resolved.Params, enhanced, m); err != nil {
+		return nil, err
+	}
 	seed := uint64(DefaultSeed)
 	if s.Seed != nil {
 		seed = *s.Seed
@@ -328,6 +332,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if split.ValidationFraction > 0 {
 		m.KeepGroups(&split)
 	}
+	m.KeepValidation(&split)
 	if d, ok := a.(algorithms.Divider); ok {
 		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {
 			return nil, err
@@ -346,6 +351,25 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	j.LinearSamples = pipeline.LinearSamples(j, m)
 	j.Screen = s.Screen && pipeline.Screens(j, m)
 	return j, nil
+}
+
+// checkValidation returns an error if a job would not use the validation samples of its dataset.
+func checkValidation(a algorithms.Algorithm, params json.RawMessage, e *round.Enhance, m *dataset.Manifest) error {
+	switch b := m.LabelType.Bounds; {
+	case m.Validation == nil:
+		return nil
+	case !learner.Validates(params):
+		return param.Errorf("algorithm", "a training of %s with these settings uses no validation samples, but the dataset "+
+			"has %s of {validation}; omit {validation}, or choose another algorithm", a.Name(),
+			dataset.Counted(m.Validation.Rows, "sample"))
+	case e != nil:
+		return param.Errorf("enhance", "cannot be combined with {validation}: an enhancement makes distributions of training "+
+			"samples alone, and validation samples would have others; train on the file of {coppice dataset enhance}")
+	case b != nil && !b.Given():
+		return param.Errorf("algorithm", "with {validation}, the bounds of targets must be given ({bounds}): targets of "+
+			"validation samples may be outside the extremes of the training samples")
+	}
+	return nil
 }
 
 // checkMeasures returns an error if a spec asks for measures that its model does not have. A
@@ -429,6 +453,7 @@ func useGroups(s *protocol.Spec, m *dataset.Manifest) error {
 }
 
 func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
+	rows := m.Divided().Rows
 	switch f := s.TestFraction; {
 	case math.IsNaN(f) || f < 0 || f >= 1:
 		return param.Errorf("test_fraction", "%v is not a number from 0 to below 1", f)
@@ -436,16 +461,16 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 		return param.Errorf(TrainFraction, "%v is not a number above 0 and at most 1", s.TrainFraction)
 	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
 		return param.Errorf("test_fraction", "cannot be combined with folds, because each fold is a test set")
-	case f > 0 && m.Rows < 2:
-		return param.Errorf("test_fraction", "the dataset has only %d sample, so no sample can be held out", m.Rows)
+	case f > 0 && rows < 2:
+		return param.Errorf("test_fraction", "the dataset has only %d sample, so no sample can be held out", rows)
 	case s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > dataset.MaxSplits):
 		return param.Errorf("folds", "got %d overlapping splits, want 1 to %d, each listed in a file", s.Folds,
 			dataset.MaxSplits)
 	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
 		return param.Errorf("folds", "got %d, want 0 or a whole number from 2 to %d", s.Folds, MaxFolds)
-	case s.Folds > m.Rows && !s.Overlap:
+	case s.Folds > rows && !s.Overlap:
 		return param.Errorf("folds", "%s folds are too many for %s samples: some folds would be empty", units.Count(s.Folds),
-			units.Count(m.Rows))
+			units.Count(rows))
 	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
 		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
 	case s.Assigned != "" && s.Folds == 0:
