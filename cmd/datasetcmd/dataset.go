@@ -200,7 +200,7 @@ func (c *showCmd) Run(a *cli.App) error {
 	}
 	samples, weights := units.Count(d.Rows), "none"
 	if d.Validation > 0 {
-		samples += fmt.Sprintf(", of which %s validate", units.Count(d.Validation))
+		samples += fmt.Sprintf("; %s of them validate", units.Count(d.Validation))
 	}
 	if d.Weights {
 		weights = "one for each sample"

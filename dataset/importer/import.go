@@ -299,8 +299,8 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 			"these samples from the file",
 			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
 	case s.Info.Validation != nil && s.own.Rows == 0:
-		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no validation samples without missing values",
-			dataset.Prefix(s.Info.Validation.File))
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples, or all of them have missing values; want "+
+			"at least one validation sample", dataset.Prefix(s.Info.Validation.File))
 	case s.Info.Validation != nil && s.Info.HasWeights && !heavy[1]:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all validation samples are zero",
 			dataset.Prefix(s.Info.Validation.File))

@@ -19,24 +19,25 @@ import (
 
 // csvSource streams rows from a CSV file, or from another table.
 type csvSource struct {
-	table    table // nil: a CSV file
-	rows     int   // of the table; -1: unknown
-	allTexts bool  // all columns of the table are read, as texts
-	path     string
-	encoding string
-	dialect  dialect
-	header   bool
-	columns  csvColumns
-	names    []string // of all columns, from the header
-	classes  bool     // the label is text
-	mark     string   // of a comment, before the first name of the header
-	cut      bool     // empty columns after the last one are left out
-	proof    numbers.DecimalsProof
-	head     [][]string // the first records behind the first, until the columns are known
-	missing  dataset.Missing
-	kind     dataset.LabelKind
-	unseen   func(row int, category, level string) // nil: such a level is refused
-	info     dataset.Info
+	table     table // nil: a CSV file
+	rows      int   // of the table; -1: unknown
+	allTexts  bool  // all columns of the table are read, as texts
+	path      string
+	encoding  string
+	dialect   dialect
+	header    bool
+	columns   csvColumns
+	names     []string // of all columns, from the header
+	classes   bool     // the label is text
+	mark      string   // of a comment, before the first name of the header
+	cut       bool     // empty columns after the last one are left out
+	proof     numbers.DecimalsProof
+	head      [][]string // the first records behind the first, until the columns are known
+	missing   dataset.Missing
+	kind      dataset.LabelKind
+	unseen    func(row int, category, level string) // nil: such a level is refused
+	validates bool                                  // true if the rows are validation samples
+	info      dataset.Info
 }
 
 // begin finds the dialect, the header and the columns, and returns the first record.

@@ -480,7 +480,9 @@ func openLike(path string, o OpenOptions, s *dataset.Schema, end func(*pipeline)
 	var p *pipeline
 	var m *Matching
 	if err == nil {
-		p, m, err = project(src, s, !o.NoLabels)
+		if p, m, err = project(src, s, !o.NoLabels); err != nil && o.set.validates != "" {
+			err = errtext.Errorf(errtext.WrongData, "%w; here, the model has the columns of %s", err, o.set.validates)
+		}
 	}
 	if err == nil {
 		p, err = end(p)

@@ -20,7 +20,7 @@ func openTableSource(path string, o *OpenOptions) (dataset.Source, error) {
 func newTableSource(path string, o *OpenOptions) *csvSource {
 	return &csvSource{
 		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, kind: o.Labels.Kind,
-		unseen:   o.CSV.Unseen,
+		unseen: o.CSV.Unseen, validates: o.set.validates != "",
 		encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
 	}
 }

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -17,15 +18,12 @@ func WithValidation(training dataset.Source, path string, o OpenOptions) (datase
 		LabelNames: info.LabelNames, LabelColumns: info.LabelColumns, Bounds: info.LabelType.Bounds, Shape: info.Shape,
 		Reading: info.Reading}
 	o.NamesFile, o.Arrays.LabelsFile, o.Called = "", "", ""
-	o.Libsvm.CountedFrom = info.CountedFrom
+	o.Libsvm.CountedFrom, o.set.validates = info.CountedFrom, cmp.Or(info.File, "the data")
 	if _, err := FormatOf(path, OpenOptions{}); err == nil {
 		o.Format = ""
 	}
 	own, _, err := openLike(path, o, s, func(p *pipeline) (*pipeline, error) { return p, nil })
 	if err != nil {
-		if errors.Is(err, dataset.ErrOtherLabels) {
-			err = errtext.Errorf(errtext.WrongData, "%w; validation samples need the labels of %s", err, info.File)
-		}
 		return nil, err
 	}
 	v := own.Info()
