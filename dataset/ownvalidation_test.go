@@ -132,7 +132,8 @@ func TestDividedRows(t *testing.T) {
 	if m.Digest() == plain {
 		t.Error("the digest does not say which rows validate")
 	}
-	for _, wrong := range []dataset.OwnValidation{{}, {Rows: 7, FileRows: 7}, {Rows: 4, FileRows: 3}, {Rows: 2, FileRows: 7}} {
+	for _, wrong := range []dataset.OwnValidation{{}, {Rows: 7, FileRows: 7}, {Rows: 4, FileRows: 3},
+		{Rows: 2, FileRows: 7}} {
 		bad, _, err := importer.Build(generate.Artificial(7, 1), importer.Options{})
 		if err != nil {
 			t.Fatal(err)

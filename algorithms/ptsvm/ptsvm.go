@@ -41,10 +41,10 @@ func New() algorithms.Algorithm {
 		},
 		Doc: "PT-SVM of Geng 2016: a linear support vector machine for each pair of labels, in which each sample counts " +
 			"for both labels by its degrees",
-		Predicts:   algorithms.Distribution,
-		Settings:   settings,
-		Fill:       (*Config).fill,
-		Check:      (*Config).check,
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Check:    (*Config).check,
 		Fits: func(c *Config, m *dataset.Manifest) error {
 			if m.Validation != nil && c.Gamma > 0 && c.ValidationFraction > 0 {
 				return param.Errorf("gamma", "is given, so the samples of {validation} would choose nothing; omit one of the "+

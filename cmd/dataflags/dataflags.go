@@ -164,7 +164,7 @@ func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, importer.Chec
 
 // ValidationFlag names a file of validation samples.
 type ValidationFlag struct {
-	Validation string `placeholder:"FILE" group:"data" help:"Data file of the samples that validate: their loss decides early stopping and choices, and they are never trained on or held out. It is read like --data, and has the same columns. Without it, validation samples are drawn from the training samples."`
+	Validation string `seldom:"" placeholder:"FILE" group:"data" help:"Data file of the samples that validate: their loss decides early stopping and choices, and they are never trained on or held out. It is read like --data, and has the same columns (default: validation samples are drawn from the training samples)."`
 }
 
 // Check refuses a file of validation samples without a data file, from stdin, or that is the data file.

@@ -79,8 +79,8 @@ func (c *Cmd) Run(a *cli.App) error {
 		return cli.Usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and " +
 			"--kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.ThreadsFlag.Check(), c.ValidationFlag.Check(c.Data), connect.CheckNoCluster(a, errtext.Sprintf("{local} and {data}"), c.Local &&
-		c.Data != "")); err != nil {
+	if err := cmp.Or(c.ThreadsFlag.Check(), c.ValidationFlag.Check(c.Data), connect.CheckNoCluster(a,
+		errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.Read()

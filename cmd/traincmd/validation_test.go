@@ -49,9 +49,11 @@ const (
 // measures it, so the samples of the file are validated on and not trained on. Test folds stay as they are.
 func TestValidationFile(t *testing.T) {
 	dir := t.TempDir()
-	data, own := cmdtest.Write(t, dir, "t.csv", samples(240, 1, inOrder)), cmdtest.Write(t, dir, "v.csv", samples(60, 2, moved))
+	data := cmdtest.Write(t, dir, "t.csv", samples(240, 1, inOrder))
+	own := cmdtest.Write(t, dir, "v.csv", samples(60, 2, moved))
 	model, curve := filepath.Join(dir, "m.model"), filepath.Join(dir, "c.csv")
-	for _, algorithm := range []string{"ldlf", "sa-bfgs", "dldl", "aa-bp", "ldlboost", "ldlogitboost", "aoso-ldlogitboost"} {
+	for _, algorithm := range []string{"ldlf", "sa-bfgs", "dldl", "aa-bp", "ldlboost", "ldlogitboost",
+		"aoso-ldlogitboost"} {
 		var r results.Result
 		cmdtest.JSON(t, &r, strings.Fields("train --local "+reading+"--test-fraction 0.25 --no-screen --algorithm "+
 			algorithm+" --data "+data+" --validation "+own+" --model-out "+model+" --curve-out "+curve)...)
@@ -173,23 +175,28 @@ func TestValidationRefusals(t *testing.T) {
 		code      int
 		says      []string
 	}{
-		"another label":       {strings.Replace(good, "label_z", "label_q", 1), "", 1, []string{"v.csv", "label 2", `"q"`, "t.csv"}},
-		"no labels":           {samples(20, 2, "a,b,k,who,w"), "", 1, []string{"v.csv", "no label columns"}},
-		"a missing column":    {samples(20, 2, "b,k,who,w,label_x,label_y,label_z"), "", 1, []string{"v.csv", "feature 0", `"a"`, "t.csv"}},
-		"another level":       {line(7, 2, "z"), "", 1, []string{"v.csv: row 7, column 2", "line 9", `"z"`, "training"}},
-		"an unlabelled row":   {line(7, 6, ""), "", 1, []string{"v.csv: row 7, column 6", "line 9", "--missing"}},
-		"a wrong sum":         {line(7, 6, "0.9"), "", 1, []string{"v.csv: row 7 ", "sum to"}},
-		"no rows":             {inOrder + "\n", "", 1, []string{"v.csv", "at least one validation sample"}},
-		"all rows left out":   {inOrder + "\n,,p,,,1,0,0\n", "--missing drop ", 1, []string{"v.csv", "missing values"}},
-		"a group in both":     {line(7, 3, "p1-2"), "--groups who ", 1, []string{"v.csv: row 7 ", `"p1-2"`, "two files"}},
-		"no weight":           {samples(20, 2, "a,b,k,who,label_x,label_y,label_z"), "--weights w ", 1, []string{"v.csv", `"w"`}},
-		"an algorithm":        {good, "--algorithm structrf ", 2, []string{"structrf", "validation samples", "omit --validation"}},
-		"a fraction":          {good, "--set validation_fraction=0.3 ", 2, []string{"validation_fraction", "--validation"}},
-		"no validation":       {good, "--set validation_fraction=0 ", 2, []string{"validation", "--validation"}},
-		"a refit":             {good, "--set refit=true ", 2, []string{"refit", "--validation"}},
-		"a fixed smoothing":   {good, "--algorithm pt-bayes --set smoothing=1 ", 2, []string{"smoothing", "--validation"}},
-		"a fixed gamma":       {good, "--algorithm pt-svm --set gamma=1 ", 2, []string{"gamma", "--validation"}},
-		"a member":            {good, "--algorithm ensemble --set members=structrf,aa-knn ", 2, []string{"ensemble", "--validation"}},
+		"another label": {strings.Replace(good, "label_z", "label_q", 1), "",
+			1, []string{"v.csv", "label 2", `"q"`, "t.csv"}},
+		"no labels": {samples(20, 2, "a,b,k,who,w"), "", 1, []string{"v.csv", "no label columns"}},
+		"a missing column": {samples(20, 2, "b,k,who,w,label_x,label_y,label_z"), "",
+			1, []string{"v.csv", "feature 0", `"a"`, "t.csv"}},
+		"another level":     {line(7, 2, "z"), "", 1, []string{"v.csv: row 7, column 2", "line 9", `"z"`, "training"}},
+		"an unlabelled row": {line(7, 6, ""), "", 1, []string{"v.csv: row 7, column 6", "line 9", "--missing"}},
+		"a wrong sum":       {line(7, 6, "0.9"), "", 1, []string{"v.csv: row 7 ", "sum to"}},
+		"no rows":           {inOrder + "\n", "", 1, []string{"v.csv", "at least one validation sample"}},
+		"all rows left out": {inOrder + "\n,,p,,,1,0,0\n", "--missing drop ", 1, []string{"v.csv", "missing values"}},
+		"a group in both":   {line(7, 3, "p1-2"), "--groups who ", 1, []string{"v.csv: row 7 ", `"p1-2"`, "two files"}},
+		"no weight": {samples(20, 2, "a,b,k,who,label_x,label_y,label_z"), "--weights w ",
+			1, []string{"v.csv", `"w"`}},
+		"an algorithm": {good, "--algorithm structrf ",
+			2, []string{"structrf", "validation samples", "omit --validation"}},
+		"a fraction":        {good, "--set validation_fraction=0.3 ", 2, []string{"validation_fraction", "--validation"}},
+		"no validation":     {good, "--set validation_fraction=0 ", 2, []string{"validation", "--validation"}},
+		"a refit":           {good, "--set refit=true ", 2, []string{"refit", "--validation"}},
+		"a fixed smoothing": {good, "--algorithm pt-bayes --set smoothing=1 ", 2, []string{"smoothing", "--validation"}},
+		"a fixed gamma":     {good, "--algorithm pt-svm --set gamma=1 ", 2, []string{"gamma", "--validation"}},
+		"a member": {good, "--algorithm ensemble --set members=structrf,aa-knn ",
+			2, []string{"ensemble", "--validation"}},
 		"an enhancement":      {good, "--set enhance=lp ", 2, []string{"enhance", "--validation"}},
 		"a test split":        {good, "--folds 30 ", 2, []string{"folds", "30 folds", "24 samples"}},
 		"the file itself":     {"", "--validation @/t.csv ", 2, []string{"t.csv", "--data", "training samples"}},
@@ -223,12 +230,14 @@ func TestValidationRefusals(t *testing.T) {
 // training calibrates intervals.
 func TestValidationOfOtherModels(t *testing.T) {
 	dir := t.TempDir()
-	data, own := cmdtest.Write(t, dir, "t.csv", samples(80, 1, inOrder)), cmdtest.Write(t, dir, "v.csv", samples(40, 2, inOrder))
+	data := cmdtest.Write(t, dir, "t.csv", samples(80, 1, inOrder))
+	own := cmdtest.Write(t, dir, "v.csv", samples(40, 2, inOrder))
 	other := cmdtest.Write(t, dir, "u.csv", samples(40, 3, inOrder))
 	more := cmdtest.Write(t, dir, "w.csv", samples(50, 4, inOrder))
 	model, plain := filepath.Join(dir, "m.model"), filepath.Join(dir, "p.model")
 	for path, with := range map[string]string{model: " --validation " + own, plain: ""} {
-		cmdtest.Works(t, strings.Fields("train --local --no-screen "+reading+"--set steps=40 --test-fraction 0.2 --data "+data+
+		cmdtest.Works(t, strings.Fields("train --local --no-screen "+reading+"--set steps=40 --test-fraction 0.2 --data "+
+			data+
 			with+" --model-out "+path)...)
 	}
 	for _, c := range []struct {
@@ -251,7 +260,8 @@ func TestValidationOfOtherModels(t *testing.T) {
 		}
 	}
 	for path, code := range map[string]int{data: 1, own: 1, more: 0} {
-		e := cmdtest.Run(t, strings.Fields("predict --model "+model+" --data "+data+" --interval 0.5 --out "+filepath.Join(dir, "p.csv")+" --calibrate "+
+		e := cmdtest.Run(t, strings.Fields("predict --model "+model+" --data "+data+" --interval 0.5 --out "+
+			filepath.Join(dir, "p.csv")+" --calibrate "+
 			path)...)
 		if e.Code != code || code != 0 && !strings.Contains(e.Stderr, "the model was trained on") {
 			t.Errorf("calibration by %s: exit code %d, %s", path, e.Code, e.Stderr)

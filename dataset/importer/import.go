@@ -250,7 +250,7 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		groups = identity.NewGroups(s.Info.File)
 	}
 	watch, first := featurestats.New(s.Info), *o
-	var heavy [2]bool // true if a row has a weight above 0: of the rows, and of the validation rows
+	heavy := make(map[bool]bool, 2) // true if a validation row, or another row, has a weight above 0
 	first.LeftOut, first.leftOut = nil, func(r *dataset.Row) {
 		s.leftOut.Add(s.lastOut, r.Number)
 		s.lastOut = r.Number
@@ -260,32 +260,12 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		}
 	}
 	err := Scan(src, &first, "check", s.Info.Rows, func(r *dataset.Row, c *Checker) error {
-		s.Rows++
-		s.rescaled, s.repaired = c.rescaled, c.repaired
-		s.missing += int64(c.Missing)
-		s.NonZeros += int64(c.NonZeros)
-		if r.Turned {
-			s.turned++
-		}
+		s.count(r, c)
 		watch.Add(r)
-		part := 0
-		if r.Validation {
-			part = 1
+		if r.Weight > 0 {
+			heavy[r.Validation] = true
 		}
-		if s.Info.HasWeights {
-			s.weighted, heavy[part] = s.weighted || r.Weight != 1, heavy[part] || r.Weight > 0
-		}
-		if r.Validation {
-			s.own.Rows, s.own.FileRows = s.own.Rows+1, s.own.FileRows+1
-			return nil
-		}
-		for i, d := range c.Labels {
-			if d == d {
-				s.meanLabel[i] += float64(d)
-				s.observed[i]++
-			}
-		}
-		if groups != nil {
+		if groups != nil && !r.Validation {
 			return groups.Add(r)
 		}
 		return nil
@@ -301,7 +281,7 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	case s.Info.Validation != nil && s.own.Rows == 0:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples, or all of them have missing values; want "+
 			"at least one validation sample", dataset.Prefix(s.Info.Validation.File))
-	case s.Info.Validation != nil && s.Info.HasWeights && !heavy[1]:
+	case s.Info.Validation != nil && s.Info.HasWeights && !heavy[true]:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all validation samples are zero",
 			dataset.Prefix(s.Info.Validation.File))
 	case s.Rows == s.own.Rows && len(s.leftOut) > 0:
@@ -309,7 +289,7 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
 	case s.Rows == s.own.Rows:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples", dataset.Prefix(s.Info.File))
-	case s.Info.HasWeights && !heavy[0]:
+	case s.Info.HasWeights && !heavy[false]:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there is nothing to "+
 			"learn from", dataset.Prefix(s.Info.File))
 	}
@@ -336,6 +316,28 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		s.rounded = watch.Rounded()
 	}
 	return s, nil
+}
+
+// count adds a row that is not left out.
+func (s *Stats) count(r *dataset.Row, c *Checker) {
+	s.Rows++
+	s.rescaled, s.repaired = c.rescaled, c.repaired
+	s.missing += int64(c.Missing)
+	s.NonZeros += int64(c.NonZeros)
+	if r.Turned {
+		s.turned++
+	}
+	s.weighted = s.weighted || s.Info.HasWeights && r.Weight != 1
+	if r.Validation {
+		s.own.Rows, s.own.FileRows = s.own.Rows+1, s.own.FileRows+1
+		return
+	}
+	for i, d := range c.Labels {
+		if d == d {
+			s.meanLabel[i] += float64(d)
+			s.observed[i]++
+		}
+	}
 }
 
 // endMean makes the sums of the labels their mean. It returns an error if a label has no degree in any row.

@@ -28,7 +28,7 @@ func WithValidation(training dataset.Source, path string, o OpenOptions) (datase
 	}
 	v := own.Info()
 	if !info.LabelType.Same(&v.LabelType) {
-		return nil, errtext.Errorf(errtext.WrongData, "%sthe labels are %s, but those of %s are %s", dataset.Prefix(v.File),
+		return nil, errtext.Errorf(errtext.WrongData, "%sthe labels are %s, but %s has %s", dataset.Prefix(v.File),
 			v.LabelType.String(v.Labels), info.File, info.LabelType.String(info.Labels))
 	}
 	for _, has := range []struct {

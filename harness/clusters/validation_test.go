@@ -40,7 +40,8 @@ func TestValidationFileOnCluster(t *testing.T) {
 		Samples    int `json:"samples"`
 		Validation int `json:"validation_samples"`
 	}
-	cmdtest.JSON(t, &set, "dataset", "import", "--data", data, "--validation", own, "--name", "pair", "--server", c.Servers())
+	cmdtest.JSON(t, &set, "dataset", "import", "--data", data, "--validation", own, "--name", "pair", "--server",
+		c.Servers())
 	if set.Samples != 1300 || set.Validation != 300 {
 		t.Errorf("imported %+v", set)
 	}
@@ -52,7 +53,7 @@ func TestValidationFileOnCluster(t *testing.T) {
 		best...)...); here.ModelDigest != there.ModelDigest || there.Mixture.Rows != 300 {
 		t.Errorf("best: digest %s by %d samples, in this process %s", there.ModelDigest, there.Mixture.Rows, here.ModelDigest)
 	}
-	long := append(cmdtest.Train(data, 800, "--validation", own))
+	long := cmdtest.Train(data, 800, "--validation", own)
 	digest := cmdtest.ModelDigest(t, cmdtest.Run(t, append(long, "--local")...))
 	e := cmdtest.MidWay(t, c, "killed", long, func() { cmdtest.Kill(t, c.Workers[1]) })
 	if got := cmdtest.ModelDigest(t, e); got != digest {

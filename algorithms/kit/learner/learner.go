@@ -12,7 +12,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -223,7 +222,9 @@ const (
 // ownValidation returns the settings that are given for a dataset with validation rows of its own: the fraction is that
 // of these rows, at most a half, unless the algorithm shall not validate. There is no refit, which would train on them.
 func ownValidation(given param.Values, params []param.Param, m *dataset.Manifest) (param.Values, error) {
-	has := func(name string) bool { return slices.ContainsFunc(params, func(p param.Param) bool { return p.Name == name }) }
+	has := func(name string) bool {
+		return slices.ContainsFunc(params, func(p param.Param) bool { return p.Name == name })
+	}
 	if m.Validation == nil || !has(validationFraction) || given[validationFraction] == 0.0 {
 		return given, nil
 	}
@@ -247,24 +248,6 @@ func ownValidation(given param.Values, params []param.Param, m *dataset.Manifest
 		given[refit] = false
 	}
 	return given, nil
-}
-
-// Validates reports whether a job with resolved settings validates: its settings have a fraction, or a member with one.
-func Validates(params json.RawMessage) bool {
-	var s struct {
-		Fraction float64 `json:"validation_fraction"`
-		Members  string  `json:"members"`
-	}
-	if json.Unmarshal(params, &s) != nil {
-		return false
-	}
-	items, err := param.ParseItems(s.Members)
-	return s.Fraction > 0 || err == nil && slices.ContainsFunc(items, func(i param.Item) bool {
-		return slices.ContainsFunc(i.Set, func(p param.Pair) bool {
-			f, err := strconv.ParseFloat(p.Value, 64)
-			return p.Key == validationFraction && err == nil && f > 0
-		})
-	})
 }
 
 // Divided implements algorithms.Divider.
