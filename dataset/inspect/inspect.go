@@ -160,7 +160,7 @@ func inspectColumns(path, format string, o read.OpenOptions, io importer.Options
 		p.hints()
 		found.Columns = p.columns
 		if found.Rows == 0 {
-			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.Notes)
+			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.HowRead())
 		}
 	}
 	return found, nil

@@ -99,7 +99,7 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 				dates: true, proof: table.Proof, seen: map[string]bool{}}
 		}
 	}
-	m := table.Marks
+	m := table.Separators()
 	err := table.Each(func(n int, record []string, file dataset.Measured) error {
 		p.rows++
 		if p.wide {

@@ -26,7 +26,7 @@ type arffTable struct {
 }
 
 // openARFF reads the head of a file, and the list of its labels.
-func openARFF(path string, o *OpenOptions) (table, error) {
+func openARFF(path string, o *OpenOptions) (namedColumns, error) {
 	t := &arffTable{path: path, called: o.Called, encoding: o.Encoding}
 	r, file, err := t.begin()
 	if err != nil {

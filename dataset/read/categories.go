@@ -1,7 +1,6 @@
 package read
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +35,7 @@ func (s *csvSource) findLevels() error {
 	}
 	columns := slices.Sorted(maps.Keys(sets)) // of two faults in a row, the first one is told
 	var row dataset.Row
-	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
+	err := s.table.each(func(n int, record []string, r *csvRecords) error {
 		if s.leavesOut(record, r) {
 			return nil
 		}
@@ -46,8 +45,8 @@ func (s *csvSource) findLevels() error {
 			if numbers.IsMissing(record[i]) {
 				continue
 			}
-			if err := addLevel(sets[i], s.dialect.marks.Plain(record[i]), &row); err != nil {
-				return s.textError(n, i, err, r)
+			if err := addLevel(sets[i], s.table.dialect.marks.Plain(record[i]), &row); err != nil {
+				return s.table.textError(n, i, err, r)
 			}
 		}
 		return nil
@@ -82,7 +81,7 @@ func (s *csvSource) setLevels(sets map[int]*identity.Set) error {
 	for _, i := range slices.Sorted(maps.Keys(sets)) {
 		found, merged, err := sets[i].Resolve()
 		if err != nil {
-			return s.inColumn(err, i)
+			return s.table.inColumn(err, i)
 		}
 		k := &s.columns.categories[i].Category
 		for _, level := range found {
@@ -94,7 +93,7 @@ func (s *csvSource) setLevels(sets map[int]*identity.Set) error {
 				s.info.File, k.Name)
 		}
 		if merged != nil {
-			s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %d %q: %s", i, dataset.NameAt(s.names, i),
+			s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %d %q: %s", i, dataset.NameAt(s.table.names, i),
 				identity.MergedNote("level", merged)))
 		}
 		s.columns.categories[i] = &levels{*k, identity.NewIndex(s.info.File, "level", k.Levels)}
@@ -104,15 +103,6 @@ func (s *csvSource) setLevels(sets map[int]*identity.Set) error {
 			s.info.File, all, maxAllLevels)
 	}
 	return nil
-}
-
-// inColumn adds the column to an error about a row.
-func (s *csvSource) inColumn(err error, i int) error {
-	var at *dataset.RowError
-	if errors.As(err, &at) {
-		at.Column, at.Kind, at.Name = i, "column", dataset.NameAt(s.names, i)
-	}
-	return err
 }
 
 // leavesOut reports whether the row of a record is left out for a missing value.
@@ -142,10 +132,10 @@ func (s *csvSource) parseCategory(row *dataset.Row, k *levels, record []string, 
 	for range k.Levels {
 		row.Values = append(row.Values, 0)
 	}
-	i, ok, err := k.known.Find(s.dialect.marks.Plain(field), row)
+	i, ok, err := k.known.Find(s.table.dialect.marks.Plain(field), row)
 	switch {
 	case err != nil:
-		return s.inColumn(err, k.At)
+		return s.table.inColumn(err, k.At)
 	case ok:
 		row.Values[from+i] = 1
 	case s.leavesOut(record, r):
@@ -157,7 +147,7 @@ func (s *csvSource) parseCategory(row *dataset.Row, k *levels, record []string, 
 		} else {
 			reason += errtext.Sprintf("; {unseen=ignore} sets the category's features to 0")
 		}
-		return s.columnError(row.Number, k.At, reason, r)
+		return s.table.columnError(row.Number, k.At, reason, r)
 	default:
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))
 	}

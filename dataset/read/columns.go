@@ -13,6 +13,14 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
+// Columns says what the columns of a table are if they are read with some options.
+type Columns struct {
+	Features, Labels []int
+	Numbers          []int  // from which numbers are read: features, labels, exact numbers and intervals
+	Category, Used   []bool // by column: it is a category; an option or its name says what it is
+	RowName          int    // the column with the names of the rows; -1: none
+}
+
 // csvColumns says what each column of a CSV file is.
 type csvColumns struct {
 	width            int // columns of the file

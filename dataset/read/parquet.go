@@ -26,7 +26,7 @@ type parquetTable struct {
 }
 
 // openParquet reads the metadata of a file, or of all files of a folder or a pattern.
-func openParquet(path string, o *OpenOptions) (table, error) {
+func openParquet(path string, o *OpenOptions) (namedColumns, error) {
 	t := &parquetTable{called: o.Called}
 	var err error
 	if t.files, err = filesOf(path); err != nil {

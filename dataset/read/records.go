@@ -331,8 +331,8 @@ func commentMark(line string) string {
 // commentMarks begin the lines of comments that may stand before the first record.
 var commentMarks = []string{"#", "%", "//"}
 
-// table is a file with named columns that is no CSV file. What its columns are is decided as for a CSV file.
-type table interface {
+// namedColumns is a file with named columns that is no CSV file. What its columns are is decided as for a CSV file.
+type namedColumns interface {
 	// columns returns the names of the columns.
 	columns() []string
 	// refuses says why a column cannot be read, or cannot be read as texts; empty: it can.
