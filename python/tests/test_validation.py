@@ -22,7 +22,8 @@ def test_validation_samples_decide() -> None:
     assert model.result_["samples"] == {"train": 200, "validation": 50, "test": 0}
     predicted = model.predict(own[0])
     divergence = (own[1] * np.log(own[1] / predicted)).sum(axis=1).mean()
-    assert divergence == pytest.approx(np.nanmin(model.learning_curve_["validation_loss"]), rel=1e-5)
+    # Of the fits on the path of weight decays, a later one is the model only if it is better by 0.2 %.
+    assert divergence == pytest.approx(np.nanmin(model.learning_curve_["validation_loss"]), rel=2e-3)
     assert model.verify(X, D, validation=own)["verdict"] == "verified"
     weighted = SABFGS().fit(X, D, validation=own, sample_weight=np.arange(200) % 3)
     assert weighted.result_["samples"]["validation"] == 50
