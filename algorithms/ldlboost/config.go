@@ -1,6 +1,7 @@
 package ldlboost
 
 import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -20,7 +21,7 @@ const (
 	maxRounds = 10_000
 	maxLeaves = 4096
 	maxDepth  = 60
-	maxBins   = 256
+	maxBins   = binning.Most
 )
 
 // validationMin is the least number of rows that early stopping validates on.
@@ -173,11 +174,7 @@ func (c *Config) words(labels int, weighted bool) int {
 
 // histogramAtMost is the greatest number of sums of a node.
 func (c *Config) histogramAtMost(m *dataset.Manifest) int64 {
-	bins := int64(m.Features) * int64(min(c.Bins, m.Rows+1))
-	if m.NonZeros > 0 { // a column has a bin of zeros, and at most one for each of its other values
-		bins = min(bins, m.NonZeros+int64(m.Features))
-	}
-	return (1 + bins) * int64(c.width(m.Labels, m.HasWeights))
+	return (1 + binning.AtMost(m, c.Bins)) * int64(c.width(m.Labels, m.HasWeights))
 }
 
 // histogramsAtMost is how many nodes have histograms at a time, at most.

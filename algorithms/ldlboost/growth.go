@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 )
@@ -22,7 +23,7 @@ type node struct {
 type growth struct {
 	cfg    *Config
 	search *search
-	bins   *binning
+	bins   *binning.Bins
 	layout *layout
 
 	nodes   []node
@@ -32,7 +33,7 @@ type growth struct {
 }
 
 // begin begins a tree.
-func (g *growth) begin(b *binning, l *layout) {
+func (g *growth) begin(b *binning.Bins, l *layout) {
 	g.bins, g.layout = b, l
 	g.nodes, g.splits, g.waiting, g.step, g.search.thresholds = []node{{}}, g.splits[:0], 0, 0, 0
 }
@@ -199,8 +200,8 @@ func (g *growth) finish(t *forest.Tree, labels int, loss float64) {
 	t.Reset(labels)
 	t.Loss, t.Evaluations = loss, g.search.thresholds
 	for _, s := range g.splits {
-		c := &g.bins.columns[s.column]
-		t.Split(s.node, c.feature, float64(c.cuts[s.bin]), g.nodes[s.node].best.gain)
+		c := &g.bins.Columns[s.column]
+		t.Split(s.node, c.Feature, float64(c.Cuts[s.bin]), g.nodes[s.node].best.gain)
 	}
 	for i := range g.nodes {
 		n := &g.nodes[i]
@@ -264,7 +265,7 @@ func (g *growth) listSplit(l *fields.List, k int, reading bool) {
 		return
 	}
 	ok := at[0] < uint64(len(g.nodes)) && !g.nodes[at[0]].inner && g.nodes[at[0]].depth < g.cfg.Depth &&
-		at[1] < uint64(len(g.bins.columns)) && at[2] < uint64(len(g.bins.columns[at[1]].cuts)) && best.gain-best.gain == 0
+		at[1] < uint64(len(g.bins.Columns)) && at[2] < uint64(len(g.bins.Columns[at[1]].Cuts)) && best.gain-best.gain == 0
 	l.Check(ok, "the saved state has a tree whose split %d is not possible: node %d, column %d, bin %d, gain %v", k, at[0],
 		at[1], at[2], best.gain)
 	if ok {

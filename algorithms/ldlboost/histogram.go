@@ -1,6 +1,7 @@
 package ldlboost
 
 import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -24,12 +25,12 @@ type layout struct {
 }
 
 // newLayout returns the layout of the columns that are drawn for a tree.
-func newLayout(c *Config, b *binning, labels int, weighted bool, key num.Key, tree uint64) *layout {
+func newLayout(c *Config, b *binning.Bins, labels int, weighted bool, key num.Key, tree uint64) *layout {
 	l := &layout{width: c.width(labels, weighted), words: c.words(labels, weighted), bins: 1, weighted: weighted}
-	l.columns = draw(len(b.columns), c.FeatureFraction, key, tree)
+	l.columns = draw(len(b.Columns), c.FeatureFraction, key, tree)
 	for _, i := range l.columns {
 		l.first = append(l.first, l.bins)
-		l.bins += b.columns[i].bins()
+		l.bins += b.Columns[i].Bins()
 	}
 	return l
 }
@@ -56,16 +57,16 @@ func draw(n int, fraction float64, key num.Key, tree uint64) (drawn []int) {
 func (l *layout) size() int { return l.bins * l.width }
 
 // complete sets the zero bins of sparse columns, which rows do not list: what the other bins lack of the node.
-func (l *layout) complete(sums []float64, b *binning) {
+func (l *layout) complete(sums []float64, b *binning.Bins) {
 	for i, at := range l.columns {
-		c := &b.columns[at]
-		if !c.sparse {
+		c := &b.Columns[at]
+		if !c.Sparse {
 			continue
 		}
-		zero := sums[(l.first[i]+c.zero)*l.width:][:l.width]
+		zero := sums[(l.first[i]+c.Zero)*l.width:][:l.width]
 		copy(zero, sums[:l.width])
-		for bin := range c.bins() {
-			if bin == c.zero {
+		for bin := range c.Bins() {
+			if bin == c.Zero {
 				continue
 			}
 			for k, x := range sums[(l.first[i]+bin)*l.width:][:l.width] {
@@ -78,8 +79,8 @@ func (l *layout) complete(sums []float64, b *binning) {
 // adder adds up the sums of nodes. It is the scratch of a lane.
 type adder struct {
 	request request
-	bins    *binning // of layout
-	tree    uint64   // of layout
+	bins    *binning.Bins // of layout
+	tree    uint64        // of layout
 	layout  *layout
 
 	block []int64 // places×words
@@ -88,7 +89,7 @@ type adder struct {
 }
 
 // add adds the sums of some rows to dst.
-func (a *adder) add(dst []float64, rows []uint32, p *part, b *binning, l *layout) {
+func (a *adder) add(dst []float64, rows []uint32, p *part, b *binning.Bins, l *layout) {
 	if n := l.bins * l.words; cap(a.block) < n {
 		a.block = make([]int64, n)
 	} else {
@@ -107,7 +108,7 @@ func (a *adder) add(dst []float64, rows []uint32, p *part, b *binning, l *layout
 }
 
 // addBlock adds rows, flushRows at most, to the block.
-func (a *adder) addBlock(rows []uint32, p *part, b *binning, l *layout) {
+func (a *adder) addBlock(rows []uint32, p *part, b *binning.Bins, l *layout) {
 	for len(rows) > 0 {
 		chunk := rows[:min(chunkRows, len(rows))]
 		rows = rows[len(chunk):]
@@ -118,16 +119,16 @@ func (a *adder) addBlock(rows []uint32, p *part, b *binning, l *layout) {
 			addWords(a.block, words)
 		}
 		for i, at := range l.columns {
-			if c := &b.columns[at]; !c.sparse {
-				a.addColumn(chunk, own, p.codes[c.at:], b.dense, l.first[i], l.words)
+			if c := &b.Columns[at]; !c.Sparse {
+				a.addColumn(chunk, own, p.codes.Dense[c.At:], b.Dense, l.first[i], l.words)
 			}
 		}
-		if len(p.list) == 0 {
+		if len(p.codes.Listed) == 0 {
 			continue
 		}
 		for i, row := range chunk {
 			words := own[i*l.words:][:l.words]
-			for _, bin := range p.list[p.start[row]:p.start[row+1]] {
+			for _, bin := range p.codes.Listed[p.codes.Start[row]:p.codes.Start[row+1]] {
 				if to := a.to[bin]; to >= 0 {
 					addWords(a.block[int(to)*l.words:], words)
 				}
@@ -193,21 +194,21 @@ func (a *adder) flush(dst []float64, l *layout) {
 }
 
 // prepare makes the layout of a tree and says where the bins of sparse columns are in the sums of its nodes.
-func (a *adder) prepare(k *job, b *binning, key num.Key, tree uint64) *layout {
+func (a *adder) prepare(k *job, b *binning.Bins, key num.Key, tree uint64) *layout {
 	if a.layout != nil && a.bins == b && a.tree == tree {
 		return a.layout
 	}
 	l := newLayout(k.cfg, b, k.labels, k.weighted, key, tree)
 	a.layout, a.bins, a.tree = l, b, tree
-	if cap(a.to) < b.bins {
-		a.to = make([]int32, b.bins)
+	if cap(a.to) < b.All {
+		a.to = make([]int32, b.All)
 	}
-	a.to = a.to[:b.bins]
+	a.to = a.to[:b.All]
 	num.Fill(a.to, -1)
 	for i, at := range l.columns {
-		if c := &b.columns[at]; c.sparse {
-			for bin := range c.bins() {
-				a.to[c.base+bin] = int32(l.first[i] + bin)
+		if c := &b.Columns[at]; c.Sparse {
+			for bin := range c.Bins() {
+				a.to[c.Base+bin] = int32(l.first[i] + bin)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -153,20 +154,21 @@ func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) rou
 func TestFlush(t *testing.T) {
 	const rows, labels = 200_000, 3
 	cfg := &Config{Hessian: hessianDiagonal, FeatureFraction: 1, Bins: 2}
-	b := new(binning)
-	b.add(column{feature: 0, cuts: []float32{0.5}})
-	b.add(column{feature: 1, cuts: []float32{0.5}, sparse: true})
+	b := new(binning.Bins)
+	b.Add(binning.Column{Feature: 0, Cuts: []float32{0.5}})
+	b.Add(binning.Column{Feature: 1, Cuts: []float32{0.5}, Sparse: true})
 	l := newLayout(cfg, b, labels, false, num.Key{}, 0)
 	one := []int32{1, -1 << 15, 1 << 15, -1 << 15, 1 << 15, 1 << 15, 0}
-	p := &part{codes: make([]uint8, rows), words: make([]int64, rows*l.words), start: make([]uint32, rows+1)}
+	p := &part{codes: binning.Codes{Dense: make([]uint8, rows), Start: make([]uint32, rows+1)},
+		words: make([]int64, rows*l.words)}
 	all := make([]uint32, rows)
 	for i := range all {
 		all[i] = uint32(i)
-		p.codes[i] = uint8(i % 2)
+		p.codes.Dense[i] = uint8(i % 2)
 		if i%2 == 1 {
-			p.list = append(p.list, 3)
+			p.codes.Listed = append(p.codes.Listed, 3)
 		}
-		p.start[i+1] = uint32(len(p.list))
+		p.codes.Start[i+1] = uint32(len(p.codes.Listed))
 		pack(p.words[i*l.words:(i+1)*l.words], one)
 	}
 	a := new(adder)
@@ -216,18 +218,18 @@ func TestDamagedValues(t *testing.T) {
 	p := makeProblem(5, 60, 3, 2)
 	d := p.data(2, false, tenth)
 	good := appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d, 1)
-	if _, err := makeBinning([][]byte{good}, p.features, 255); err != nil {
+	if _, err := makeBins([][]byte{good}, p.features, 255); err != nil {
 		t.Fatal(err)
 	}
 	for n := range good {
-		if _, err := makeBinning([][]byte{good[:n]}, p.features, 255); err == nil {
+		if _, err := makeBins([][]byte{good[:n]}, p.features, 255); err == nil {
 			t.Fatalf("values that are cut to %d bytes are accepted", n)
 		}
 	}
 	nan := bytes.Clone(good)
 	copy(nan[8:], num.Bytes32([]float32{float32(math.NaN())}))
 	for name, b := range map[string][]byte{"a NaN": nan, "a byte more": append(bytes.Clone(good), 0), "none": nil} {
-		if _, err := makeBinning([][]byte{b}, p.features, 255); !errors.Is(err, errBins) {
+		if _, err := makeBins([][]byte{b}, p.features, 255); !errors.Is(err, binning.ErrBins) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -307,11 +309,11 @@ func TestDamagedRequests(t *testing.T) {
 		"none":      nil,
 		"cut":       good[:len(good)-1],
 		"no nodes":  good[:8],
-		"two nodes": (&request{build: []int{0, 0}}).append(nil),
-		"node":      (&request{build: []int{1}}).append(nil),
-		"split":     (&request{splits: []division{{node: 1}}, build: root}).append(nil),
-		"column":    (&request{splits: []division{{column: 99}}, build: root}).append(nil),
-		"bin":       (&request{splits: []division{{bin: 255}}, build: root}).append(nil),
+		"two nodes": (&request{build: []int{0, 0}}).encode(nil),
+		"node":      (&request{build: []int{1}}).encode(nil),
+		"split":     (&request{splits: []division{{node: 1}}, build: root}).encode(nil),
+		"column":    (&request{splits: []division{{column: 99}}, build: root}).encode(nil),
+		"bin":       (&request{splits: []division{{bin: 255}}, build: root}).encode(nil),
 	} {
 		vars := slices.Clone(r.Vars)
 		vars[at].Data = b

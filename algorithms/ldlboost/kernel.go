@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -45,7 +46,7 @@ type kernel struct {
 
 	mu    sync.Mutex // guards all that follows
 	data  *dataset.Data
-	bins  *binning
+	bins  *binning.Bins
 	parts map[partKey]*part
 }
 
@@ -88,14 +89,14 @@ func (k *kernel) ReleaseMemory() {
 
 // part returns what is kept of a task's rows, and the bins, which v has for training rows. A refit has other rows than
 // the training before.
-func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binning, error) {
+func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binning.Bins, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.data != d {
 		k.data, k.bins, k.parts = d, nil, make(map[partKey]*part)
 	}
 	if u.Op == opHistogram && k.bins == nil {
-		bins, err := decodeBinning(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
+		bins, err := decodeBins(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
 		if err != nil {
 			return nil, nil, err
 		}

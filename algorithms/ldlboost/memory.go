@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/dataset"
 )
@@ -17,23 +18,15 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	bins := histogram/int64(c.width(m.Labels, m.HasWeights)) + 16*int64(m.Features)
 	growing := c.histogramsAtMost(m)*histogram + int64(2*leaves)*int64(8*c.width(m.Labels, m.HasWeights)+64)
 	partial := 1 + max(histogram/8, min(chunkValues, c.histogramsAtMost(m)*histogram/8), 2*int64(m.Labels))
-	values := 8*min(m.NonZeros, sampledValues+sampledValues/8) + 4*int64(len(m.Shards))*int64(m.Features+1)
 	return algorithms.Footprint{State: 2*model + bins + growing + 256, Model: model, Node: 8 * partial,
-		Nodes: int64(len(m.Shards)), Working: max(histogram, values)}
+		Nodes: int64(len(m.Shards)), Working: max(histogram, binning.ValuesBytes(m))}
 }
 
-// kept estimates the memory of what a kernel keeps of all samples (see part). Lists grow by a quarter at a time, so a
-// number of a list takes up to 9 bytes while its list is moved.
+// kept estimates the memory of what a kernel keeps of all samples (see part).
 func (c *Config) kept(m *dataset.Manifest) int64 {
-	rows, labels := int64(m.Rows), int64(m.Labels)
+	const places = 4 + 4 + 8 // in rows, spare and Refs
 	words := int64(c.words(m.Labels, m.HasWeights))
-	dense := rows * int64(m.Features)
-	listed := dense / sparseShare // sparse features have at most so many values
-	if m.NonZeros > 0 {
-		dense, listed = min(dense, sparseShare*m.NonZeros), min(listed, (dense-m.NonZeros)/(sparseShare-1), m.NonZeros)
-	}
-	const places = 4 + 4 + 4 + 8 // in rows, spare, start and Refs
-	return rows*(places+8*(1+labels+words)) + dense + 9*listed
+	return int64(m.Rows)*(places+8*(1+int64(m.Labels)+words)) + binning.CodesBytes(m)
 }
 
 // adding estimates the memory of the sums of a node while rows are added to them (see adder).

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -29,9 +30,7 @@ type part struct {
 
 	// Of training rows:
 	binned  bool
-	codes   []uint8  // rows×dense columns: bins
-	start   []uint32 // by row: where its list begins, and the end
-	list    []uint32 // of each row, its bins of sparse columns but for zero bins, numbered over all columns
+	codes   binning.Codes
 	entropy []float64
 
 	known   bool // what follows is of a tree
@@ -48,50 +47,10 @@ type part struct {
 // span is the rows of a node.
 type span struct{ from, to int }
 
-// findBins finds the bins of all rows.
-func (p *part) findBins(d *dataset.Data, b *binning) {
+// findBins finds the bins of all rows, and Σ d ln d of their degrees.
+func (p *part) findBins(d *dataset.Data, b *binning.Bins) {
 	refs := p.sums.Refs
-	p.codes = make([]uint8, len(refs)*b.dense)
-	zeros := make([]uint8, b.dense)
-	place := make([]int32, d.Manifest.Features) // of a feature's column; -1: it has none
-	num.Fill(place, -1)
-	for i := range b.columns {
-		c := &b.columns[i]
-		place[c.feature] = int32(i)
-		if !c.sparse {
-			zeros[c.at] = uint8(c.zero)
-		}
-	}
-	p.start = append(make([]uint32, 0, len(refs)+1), 0)
-	for i, ref := range refs {
-		codes := p.codes[i*b.dense : (i+1)*b.dense]
-		set := func(feature int, x float32) {
-			if place[feature] < 0 {
-				return
-			}
-			c := &b.columns[place[feature]]
-			bin := c.binOf(x)
-			if !c.sparse {
-				codes[c.at] = uint8(bin)
-			} else if bin != c.zero {
-				p.list = append(p.list, uint32(c.base+bin))
-			}
-		}
-		shard := d.Shard(int(ref.Shard))
-		if shard.Sparse {
-			copy(codes, zeros)
-			index, values := shard.NonZeros(int(ref.Pos))
-			for k, feature := range index {
-				set(int(feature), values[k])
-			}
-		} else {
-			for feature, x := range shard.Dense(int(ref.Pos)) {
-				set(feature, x)
-			}
-		}
-		p.start = append(p.start, uint32(len(p.list)))
-	}
-	p.list = slices.Clip(p.list)
+	p.codes = binning.Find(d, refs, b)
 	p.entropy = make([]float64, 0, len(refs))
 	for _, ref := range refs {
 		entropy := 0.0
@@ -157,41 +116,16 @@ func (p *part) restart() {
 }
 
 // apply divides the rows by the splits of a tree.
-func (p *part) apply(splits []division, b *binning) {
+func (p *part) apply(splits []division, b *binning.Bins) {
 	if p.applied > len(splits) {
 		p.restart()
 	}
 	for _, s := range splits[p.applied:] {
 		n := p.nodes[s.node]
-		middle := n.from + p.divide(p.rows[n.from:n.to], &b.columns[s.column], s.bin, b.dense)
+		middle := n.from + p.codes.Divide(p.rows[n.from:n.to], p.spare, &b.Columns[s.column], s.bin, b.Dense)
 		p.nodes = append(p.nodes, span{n.from, middle}, span{middle, n.to})
 	}
 	p.applied = len(splits)
-}
-
-// divide moves the rows up to a bin to the front, both sides in order, and returns their number.
-func (p *part) divide(rows []uint32, c *column, bin, dense int) int {
-	left, right := 0, 0
-	for _, row := range rows {
-		own := c.zero
-		if !c.sparse {
-			own = int(p.codes[int(row)*dense+c.at])
-		} else {
-			list := p.list[p.start[row]:p.start[row+1]]
-			if i, _ := slices.BinarySearch(list, uint32(c.base)); i < len(list) && int(list[i]) < c.base+c.bins() {
-				own = int(list[i]) - c.base
-			}
-		}
-		if own <= bin {
-			rows[left] = row
-			left++
-		} else {
-			p.spare[right] = row
-			right++
-		}
-	}
-	copy(rows[left:], p.spare[:right])
-	return left
 }
 
 // validate returns the weight of the rows and the sum of their losses.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -18,8 +19,8 @@ type request struct {
 	build  []int
 }
 
-// append appends the encoded request.
-func (r *request) append(dst []byte) []byte {
+// encode appends the encoded request.
+func (r *request) encode(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.tree))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(r.splits)))
 	for _, s := range r.splits {
@@ -33,7 +34,7 @@ func (r *request) append(dst []byte) []byte {
 	return dst
 }
 
-// decode reads what append wrote.
+// decode reads what encode wrote.
 func (r *request) decode(b []byte) error {
 	if len(b)%4 != 0 {
 		return errRequest
@@ -56,10 +57,10 @@ func (r *request) decode(b []byte) error {
 
 // check refuses a request with nodes, columns or bins that there are not, or for other than so many numbers, given how
 // many a node has.
-func (r *request) check(b *binning, numbers, size int) error {
+func (r *request) check(b *binning.Bins, numbers, size int) error {
 	nodes := 1
 	for _, s := range r.splits {
-		if s.node >= nodes || s.column >= len(b.columns) || s.bin >= len(b.columns[s.column].cuts) {
+		if s.node >= nodes || s.column >= len(b.Columns) || s.bin >= len(b.Columns[s.column].Cuts) {
 			return fmt.Errorf("%w: no split of node %d, column %d, bin %d is possible", errRequest, s.node, s.column, s.bin)
 		}
 		nodes += 2

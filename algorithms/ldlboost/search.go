@@ -1,5 +1,7 @@
 package ldlboost
 
+import "github.com/coppice-ldl/coppice/algorithms/kit/binning"
+
 // split is the best split of a node.
 type split struct {
 	column, bin int // rows up to the bin of the column go left
@@ -91,13 +93,13 @@ func (s *search) leaf(dst []float32, sums []float64) {
 }
 
 // find finds the best split of a node of these sums. It reports false if none gains anything.
-func (s *search) find(sums []float64, b *binning, l *layout) (found split, ok bool) {
+func (s *search) find(sums []float64, b *binning.Bins, l *layout) (found split, ok bool) {
 	node := sums[:l.width]
 	parent, most := s.score(node), 0.0
 	for i, at := range l.columns {
 		left := s.prefix
 		clear(left)
-		bins := sums[l.first[i]*l.width:][:b.columns[at].bins()*l.width]
+		bins := sums[l.first[i]*l.width:][:b.Columns[at].Bins()*l.width]
 		for bin := 0; len(bins) > l.width; bin++ { // the last bin has nothing to its right
 			own := bins[:l.width]
 			bins = bins[l.width:]

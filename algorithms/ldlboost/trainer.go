@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
@@ -26,7 +27,7 @@ type trainer struct {
 	manifest   *dataset.Manifest
 	incomplete bool    // degrees may be missing
 	key        num.Key // of columns
-	bins       *binning
+	bins       *binning.Bins
 	tree       growth
 
 	round   round.Round
@@ -116,7 +117,7 @@ func (t *trainer) appendWeight(vars []round.Var) []round.Var {
 func (t *trainer) nextHistogram(r *round.Round) {
 	t.request.tree = t.number()
 	t.tree.ask(&t.request)
-	t.encoded.request = t.request.append(t.encoded.request[:0])
+	t.encoded.request = t.request.encode(t.encoded.request[:0])
 	t.vars = append(t.appendWeight(t.AppendVars(t.vars[:0])), round.Var{ID: varBins, Version: 1, Data: t.encoded.bins},
 		round.Var{ID: varRequest, Version: t.request.tree*(maxLeaves+1) + t.tree.step + 1, Data: t.encoded.request})
 	r.Op, r.Kind, r.Tasks, r.Vars = opHistogram, "histogram", t.tasks(), t.vars
@@ -142,7 +143,7 @@ const (
 // tasks is the number of tasks of a round of histograms. No sum depends on it.
 func (t *trainer) tasks() int {
 	width := int64(t.cfg.width(t.manifest.Labels, t.Weighted))
-	most := max(smallSums, t.manifest.NonZeros*width/taskShare) / (int64(1+t.bins.bins) * width)
+	most := max(smallSums, t.manifest.NonZeros*width/taskShare) / (int64(1+t.bins.All) * width)
 	tasks := len(t.manifest.Shards)
 	for tasks > 1 && int64(tasks) > most {
 		tasks /= 2
@@ -161,7 +162,7 @@ func (t *trainer) Fold(res *round.Result) error {
 			t.begin()
 		}
 	case t.Phase == boost.PhaseGrow && t.bins == nil:
-		bins, err := makeBinning(res.Gathered, t.manifest.Features, t.cfg.Bins)
+		bins, err := makeBins(res.Gathered, t.manifest.Features, t.cfg.Bins)
 		if err != nil {
 			return err
 		}
@@ -179,12 +180,12 @@ func (t *trainer) Fold(res *round.Result) error {
 }
 
 // setBins sets the bins of the job and begins a tree. A refit has the bins of the training before.
-func (t *trainer) setBins(b *binning) error {
-	if n := int64(1+b.bins) * int64(t.cfg.width(t.manifest.Labels, t.Weighted)); n >= maxPartial {
-		return fmt.Errorf("the features have %d bins, which need %d numbers for a node, more than %d: use fewer bins", b.bins,
+func (t *trainer) setBins(b *binning.Bins) error {
+	if n := int64(1+b.All) * int64(t.cfg.width(t.manifest.Labels, t.Weighted)); n >= maxPartial {
+		return fmt.Errorf("the features have %d bins, which need %d numbers for a node, more than %d: use fewer bins", b.All,
 			n, maxPartial-1)
 	}
-	t.bins, t.encoded.bins = b, b.append(nil)
+	t.bins, t.encoded.bins = b, appendBins(nil, b)
 	t.begin()
 	return nil
 }
@@ -233,7 +234,7 @@ func (t *trainer) State(l *fields.List) {
 		return
 	}
 	l.Part(len(t.encoded.bins), func(dst []byte) []byte { return append(dst, t.encoded.bins...) }, func(b []byte) error {
-		bins, err := decodeBinning(b, t.manifest.Features, t.cfg.Bins)
+		bins, err := decodeBins(b, t.manifest.Features, t.cfg.Bins)
 		if err != nil {
 			return err
 		}

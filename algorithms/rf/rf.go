@@ -32,6 +32,7 @@ func New() algorithms.Algorithm {
 		Auto:        forest.Sizes{Trees: 200, MinSamples: 80},
 		Classes:     func(labels int) int { return max(2, labels) },
 		NewLabeller: func(uint64) forest.Labeller { return new(argmaxLabeller) },
+		Counted:     &forest.CountedParts{Class: argMax, Leaf: frequencies},
 		OfTargets: &forest.TargetParts{
 			Classes: func(labels int) int { return max(2, labels) }, RowValue: forest.Squares,
 			NewLabeller: func(uint64) forest.Labeller { return new(targetLabeller) },
@@ -77,15 +78,20 @@ func classesDiffer(s *forest.BootstrapSample, n *forest.Node) bool {
 	return false
 }
 
-// Leaf implements forest.Labeller: the share of each class. The loss is the K-L divergence,
-// in nats, from the one-hot distributions of the rows' classes to these shares.
+// Leaf implements forest.Labeller.
 func (h *argmaxLabeller) Leaf(dst []float32, s *forest.BootstrapSample, n *forest.Node) float64 {
 	clear(h.counts)
 	for _, row := range n.Rows {
 		h.counts[s.Class[row]] += s.Weight[row]
 	}
-	loss, copies := 0.0, float64(n.Copies)
-	for c, count := range h.counts {
+	return frequencies(dst, h.counts, n.Copies)
+}
+
+// frequencies sets dst to the share of each class. The loss is the K-L divergence, in nats, from the one-hot
+// distributions of the rows' classes to these shares.
+func frequencies(dst []float32, counts []uint32, n int) float64 {
+	loss, copies := 0.0, float64(n)
+	for c, count := range counts[:len(dst)] {
 		share := float64(count) / copies
 		dst[c] = float32(share)
 		if count > 0 {

@@ -149,7 +149,8 @@ type MemoryReleaser interface{ ReleaseMemory() }
 
 // Demanding is implemented by Kernels whose tasks on the whole dataset may need far more memory
 // than the dataset, such as matrices between all rows. Demand returns the most that such a task takes, in
-// bytes, and what it takes them for; 0: as much as others.
+// bytes, and what it takes them for; 0: as much as others. In place of the latter it may say how a job needs no such
+// task.
 type Demanding interface {
 	Demand() (bytes int64, what string)
 }

@@ -8,17 +8,31 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestOneTree: all workers grow one tree of ldlboost together. The model is the same in this process and on one, two
-// and five workers, and when a worker or the leader is killed in the middle.
+// TestOneTree: all workers grow one tree of ldlboost together, or of rf by histograms. The model is the same in this
+// process and on one, two and five workers, and when a worker or the leader is killed in the middle.
 func TestOneTree(t *testing.T) {
 	testkit.WithoutRace(t)
 	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
-	args := func(rounds int, more ...string) []string {
-		return append([]string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "ldlboost",
-			"--set", fmt.Sprintf("rounds=%d", rounds), "--set", "patience=1000", "--set", "refit=false", "-o", "json"}, more...)
-	}
-	const short, long = 5, 120
+	t.Run("ldlboost", func(t *testing.T) {
+		testOneTree(t, func(rounds int) []string {
+			return []string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "ldlboost", "--set",
+				fmt.Sprintf("rounds=%d", rounds), "--set", "patience=1000", "--set", "refit=false", "-o", "json"}
+		}, 120)
+	})
+	t.Run("rf", func(t *testing.T) {
+		testOneTree(t, func(trees int) []string {
+			return []string{"train", "--data", data, "--seed", "7", "--test-fraction", "0.1", "--algorithm", "rf", "--set",
+				"split=histogram", "--set", fmt.Sprintf("trees=%d", trees), "--set", "min_samples=4", "-o", "json"}
+		}, 200)
+	})
+}
+
+// testOneTree trains on a cluster with the arguments of a short job, and of a long one of so many trees.
+func testOneTree(t *testing.T, of func(trees int) []string, long int) {
+	t.Helper()
 	c := cmdtest.Start(t, 3, 1)
+	args := func(trees int, more ...string) []string { return append(of(trees), more...) }
+	const short = 5
 	check := func(what, want string, e cmdtest.Ended) {
 		t.Helper()
 		if got := cmdtest.ModelDigest(t, e); got != want || len(got) != 64 {
@@ -34,5 +48,7 @@ func TestOneTree(t *testing.T) {
 	check("a killed worker", want, cmdtest.MidWay(t, c, "killed-worker", args(long), func() {
 		cmdtest.Kill(t, c.Workers[1])
 	}))
-	check("a killed leader", want, cmdtest.MidWay(t, c, "killed-leader", args(long), func() { cmdtest.KillLeader(t, c) }))
+	check("a killed leader", want, cmdtest.MidWay(t, c, "killed-leader", args(long), func() {
+		cmdtest.KillLeader(t, c)
+	}))
 }

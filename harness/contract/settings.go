@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -50,6 +51,12 @@ func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 			continue
 		}
 		text, ok := texts[p.Name]
+		switch left := !ok && p.DefaultLeftOut; {
+		case left && p.Kind == param.KindInt:
+			text, ok = json.RawMessage(p.Default), true
+		case left && p.Kind == param.KindWord:
+			text, ok = json.RawMessage(strconv.Quote(p.Default)), true
+		}
 		if !ok && (p.DefaultLeftOut || p.LeftOut != "" && v["preset"] == p.LeftOut) {
 			continue
 		}

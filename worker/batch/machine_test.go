@@ -253,6 +253,12 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("limit %d: %v", x.limit, err)
 		}
 	}
+	b := Batch{Executor: Gather, scope: round.Whole}
+	_, b.Job = opened(Config{Worker: "w", Memory: 10})
+	b.Job.demand = demand{shards: 5, purpose: "or set split: histogram"}
+	if err := b.tooLarge(); err == nil || !strings.Contains(err.Error(), "(or set split: histogram), but worker w has ") {
+		t.Errorf("a job that has another way: %v", err)
+	}
 }
 
 // TestFairness: each task begins once, the next one always of the job that used the least time. A job that comes late

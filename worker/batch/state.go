@@ -317,9 +317,9 @@ type Job struct {
 
 // demand is the memory that a task on the whole dataset needs.
 type demand struct {
-	shards  int64 // bytes of the dataset
-	arrays  int64 // bytes of the arrays that the algorithm states
-	purpose string
+	shards  int64  // bytes of the dataset
+	arrays  int64  // bytes of the arrays that the algorithm states
+	purpose string // of the arrays; if there are none, how a job needs no such task
 }
 
 // shards are the shards of a job's dataset.

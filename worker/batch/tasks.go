@@ -282,7 +282,10 @@ func (b *Batch) tooLarge() error {
 	d := &b.Job.demand
 	need, what := wholeFactor*d.shards, ""
 	if d.arrays > c.Memory {
-		need, what = d.arrays, " ("+d.purpose+")"
+		need = d.arrays
+	}
+	if d.purpose != "" && (d.arrays > c.Memory || d.arrays == 0) {
+		what = " (" + d.purpose + ")"
 	}
 	if need <= c.Memory {
 		return nil

@@ -189,7 +189,11 @@ func (x *trace) event(w words) Event {
 	case "forget":
 		return &Forget{&protocol.Forget{Epoch: epoch, Job: id, Round: number, Tasks: w.numbers("units")}}
 	case "opened":
-		return &Opened{Job: job, Demand: int64(w.number("demand", 0)), DemandFor: "matrices", Err: err}
+		e := &Opened{Job: job, Demand: int64(w.number("demand", 0)), Err: err}
+		if e.Demand > 0 {
+			e.DemandFor = "matrices"
+		}
+		return e
 	case "fetched":
 		return &Fetched{job, index, err}
 	case "free":

@@ -35,6 +35,9 @@ const (
 
 	stepExhaustive = "exhaustive"
 	stepAdaptive   = "adaptive"
+
+	splitExact     = "exact"
+	splitHistogram = "histogram"
 )
 
 // maxDepth bounds the depth of trees: a node's path fits a uint64.
@@ -52,6 +55,8 @@ type Config struct {
 	Step          string  // exhaustive or adaptive
 	Alpha         float64 // α of Eq. 5
 	Beta          float64 // β of Eq. 5
+	Split         string  // exact or histogram; structrf has exact
+	Bins          int     // of a feature, with histogram
 }
 
 // draws is the size of the sample of a tree on n training rows.
@@ -107,8 +112,8 @@ func (c *Config) checkDraws(rows int) error {
 	return nil
 }
 
-// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from 0,
-// in the order of the dataset's row numbers.
+// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from
+// 0, in the order of the dataset's row numbers.
 type BootstrapSample struct {
 	Tree      uint32
 	Width     int       // labels of a row
@@ -167,9 +172,20 @@ type Variant struct {
 	RowValue func(label []float32) float64
 	// NewLabeller makes the labeller of one grower.
 	NewLabeller func(seed uint64) Labeller
+	// Counted, if set, permits trees that are grown by histograms.
+	Counted *CountedParts
 	// OfTargets, if set, replaces Classes, RowValue and NewLabeller if the labels are targets in bounds; nil: the
 	// algorithm cannot learn targets.
 	OfTargets *TargetParts
+}
+
+// CountedParts are the parts of a Variant whose trees can be grown by histograms: the classes of rows are the same in
+// all nodes, and a leaf depends on the numbers of rows by class alone.
+type CountedParts struct {
+	// Class returns the class of a row.
+	Class func(label []float32) uint32
+	// Leaf is Labeller.Leaf, given the copies by class and their sum, which is above 0.
+	Leaf func(dst []float32, counts []uint32, copies int) float64
 }
 
 // TargetParts are the parts of a Variant for targets in bounds. Leaves predict the mean targets of their rows.

@@ -2,6 +2,7 @@ package forest
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -52,7 +53,10 @@ type RootExaminer interface {
 	ExamineRoot(d *dataset.Data) (*RootGains, error)
 }
 
-var _ RootExaminer = (*kernel)(nil)
+var (
+	_ RootExaminer = (*kernel)(nil)
+	_ RootExaminer = (*countedKernel)(nil)
+)
 
 // ExamineRoot implements RootExaminer.
 func (k *kernel) ExamineRoot(d *dataset.Data) (*RootGains, error) {
@@ -70,6 +74,11 @@ func (k *kernel) ExamineRoot(d *dataset.Data) (*RootGains, error) {
 		return nil, ErrLeaf
 	}
 	return e.examine(e.splitOf(&best)), nil
+}
+
+// ExamineRoot implements RootExaminer.
+func (k *countedKernel) ExamineRoot(*dataset.Data) (*RootGains, error) {
+	return nil, fmt.Errorf("a root with split %s cannot be examined: use split %s", splitHistogram, splitExact)
 }
 
 // examination is the examination of one root. It repeats the search of the root's split, which was found with the step

@@ -156,7 +156,7 @@ var families = map[string]Variant{
 }
 
 // settings are the settings of the families.
-var settings = settingsOf(small)
+var settings = settingsOf(&Variant{Auto: small})
 
 func smallConfig() Config {
 	c := *settings.Default()

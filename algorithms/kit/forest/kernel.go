@@ -16,6 +16,7 @@ import (
 var (
 	_ round.GatherKernel  = (*kernel)(nil)
 	_ algorithms.Composer = (*kernel)(nil)
+	_ round.Demanding     = (*kernel)(nil)
 )
 
 // kernel implements round.GatherKernel. It is safe for concurrent use.
@@ -24,6 +25,7 @@ type kernel struct {
 	cfg              Config
 	seed             uint64
 	features, labels int
+	otherwise        string // see Demand
 
 	mu          sync.Mutex // held while the table is made: other slots wait for it
 	data        *dataset.Data
@@ -105,6 +107,9 @@ func (k *kernel) Compose(pieces []round.Chunk) (algorithms.Model, error) {
 	}
 	return newModel(trees, k.features, k.labels), nil
 }
+
+// Demand implements round.Demanding: a tree needs the memory of any task on the whole dataset.
+func (k *kernel) Demand() (bytes int64, what string) { return 0, k.otherwise }
 
 // trainingTable returns the table of the unit's rows. The first unit makes it, and the
 // others share it.

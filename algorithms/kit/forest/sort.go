@@ -137,9 +137,17 @@ const minGain = nat >> 20
 // xlogx(n) - Σ xlogx(c_k).
 func xlogx(most int) []int64 {
 	table := make([]int64, most+1)
-	for n := 2; n <= most; n++ {
-		x := float64(n)
-		table[n] = int64(math.Floor(float64(float64(x*num.Log(x))*nat) + 0.5))
+	for n := range table {
+		table[n] = xlogxOf(uint32(n))
 	}
 	return table
+}
+
+// xlogxOf is an element of xlogx.
+func xlogxOf(n uint32) int64 {
+	if n < 2 {
+		return 0
+	}
+	x := float64(n)
+	return int64(math.Floor(float64(float64(x*num.Log(x))*nat) + 0.5))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -19,20 +20,36 @@ func (v Variant) New() algorithms.Algorithm {
 		Predicts: algorithms.Distribution,
 		Targets:  v.OfTargets != nil,
 		Weighted: true,
-		Settings: settingsOf(v.Auto),
+		Settings: settingsOf(&v),
 		Fill:     v.fill,
-		Fits:     func(c *Config, m *dataset.Manifest) error { return c.checkDraws(m.Rows) },
+		Fits:     v.fits,
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			if j.Config.Split == splitHistogram {
+				return newCountedTrainer(v, j.Config, j.Manifest, j.Seed), checkSplit(j.Config, j.Job, j.Manifest)
+			}
 			t := newTrainer(j.Config, j.Manifest.Features, j.Manifest.Labels)
 			return t, checkSplit(j.Config, j.Job, j.Manifest)
 		},
 		StateVersion: stateFormat,
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
-			return &kernel{variant: v.on(j.Manifest), cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features,
-				labels: j.Manifest.Labels}, nil
+			if j.Config.Split == splitHistogram {
+				return newCountedKernel(v, j.Config, j.Manifest, j.Seed), nil
+			}
+			k := &kernel{variant: v.on(j.Manifest), cfg: *j.Config, seed: j.Seed, features: j.Manifest.Features,
+				labels: j.Manifest.Labels}
+			counted := *j.Config
+			if counted.Split = splitHistogram; v.Counted != nil && j.Folds == 0 && v.fits(&counted, j.Manifest) == nil {
+				k.otherwise = "with split: histogram, no worker needs the whole dataset"
+			}
+			return k, nil
 		},
-		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
-		Memory: memory,
+		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
+		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint {
+			if c.Split == splitHistogram {
+				return countedMemory(c, m, v.Classes(m.Labels))
+			}
+			return memory(c, m)
+		},
 	})
 }
 
@@ -72,8 +89,9 @@ type Sizes struct{ Trees, MinSamples int }
 
 // settingsOf lists what a spec may say, in the order of help texts. Preset paper has the values of
 // section 4.4 of Chen et al. 2018; the paper does not give min_samples.
-func settingsOf(auto Sizes) param.Table[Config] {
-	return param.Table[Config]{
+func settingsOf(v *Variant) param.Table[Config] {
+	auto := v.Auto
+	table := param.Table[Config]{
 		param.Word("preset", "auto uses the values with the best measured results (docs/design/defaults.md); paper uses "+
 			"the values of section 4.4 of Chen et al. 2018, and is faster",
 			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
@@ -110,15 +128,34 @@ func settingsOf(auto Sizes) param.Table[Config] {
 			"near the best gain", 0, 100, 8,
 			func(c *Config) *float64 { return &c.Beta }).InPaper(),
 	}
+	if v.Counted == nil {
+		return table
+	}
+	return append(table,
+		param.Word("split", "thresholds that trees try: exact (between any two values, by one worker with the whole "+
+			"dataset) or histogram (between bins of values, by all workers together)",
+			func(c *Config) *string { return &c.Split }, splitExact, splitHistogram).DefaultLeftOut(),
+		param.Int("bins", "maximum number of bins of a feature, with split histogram: thresholds lie between bins", 2,
+			binning.Most, 64, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
+	)
 }
 
-// memory estimates the memory of a trainer. A node is split while min_samples or more
-// reach it, so a tree has about 2·draws/min_samples leaves, at most one for each draw
-// and 2^max_depth. The state is all trees, encoded and decoded; nothing is reduced.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	draws := int64(max(1, c.draws(m.Rows)))
-	leaves := min(draws, max(1, 2*draws/int64(max(1, c.MinSamples))), int64(1)<<c.MaxDepth)
-	tree := treeHead + 2*leaves*nodeSize + 4*leaves*int64(m.Labels)
-	model := int64(c.Trees) * tree
-	return algorithms.Footprint{State: 2 * model, Model: model}
+// maxCounts bounds the counts of a node, and so the numbers of a partial result.
+const maxCounts = 1 << 26
+
+// fits refuses data that histograms cannot divide, and counts of nodes that no message has room for.
+func (v *Variant) fits(c *Config, m *dataset.Manifest) error {
+	if c.Split != splitHistogram {
+		return c.checkDraws(m.Rows)
+	}
+	switch n := c.countsAtMost(m, v.Classes(m.Labels)); {
+	case m.LabelType.Bounds != nil:
+		return param.Errorf("split", "histogram cannot learn targets in bounds: use split exact")
+	case m.HasWeights:
+		return param.Errorf("split", "histogram cannot use the weights of samples: use split exact, or data without weights")
+	case n >= maxCounts:
+		return param.Errorf("bins", "%d bins of up to %d features with %d labels may need %d numbers for a node, more than "+
+			"%d: use fewer bins", c.Bins, m.Features, m.Labels, n, maxCounts-1)
+	}
+	return c.checkDraws(m.Rows)
 }

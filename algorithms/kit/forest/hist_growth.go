@@ -1,0 +1,353 @@
+package forest
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
+// sprout is a node of a tree at work.
+type sprout struct {
+	path         uint64
+	parent, left int // left: its left child, the right one follows; 0: it is not split
+	column       int
+	lower, upper int // see countedSplit
+	total        int64
+	copies       uint32
+}
+
+// growingTree is a tree at work. Node 0 is the root. Its counts are 0 until they are known.
+type growingTree struct {
+	number      uint32
+	nodes       []sprout
+	counts      []uint32 // nodes×classes: copies
+	evaluations uint64
+}
+
+// ask is a node whose counts or rows are asked for.
+type ask struct {
+	tree, node int
+	// parent has the counts of the node's parent, if its sibling gets what they have more than the node; nil: the sibling
+	// is not waiting, or is asked for by itself.
+	parent []float64
+}
+
+// growth is the trees at work. They wait for the counts of the nodes in open, the last ones first. Nodes in small have
+// so few rows that these are asked for, and the trainer grows what is below them.
+type growth struct {
+	cfg     *Config
+	classes int
+	layouts *layouts
+	search  *countedSearch
+	rowSize int64 // bytes of an encoded row, about
+	limits  growthLimits
+
+	trees       []growingTree
+	open, small []ask
+	held        int   // numbers in the counts of open
+	waiting     int64 // bytes of the rows of small, about
+}
+
+// growthLimits say how much a round asks for, about. No tree depends on them.
+type growthLimits struct {
+	trees   int   // at work: workers keep the node of each row for each of them
+	numbers int   // counts of nodes
+	bytes   int64 // rows of nodes
+	held    int   // numbers that are kept to be subtracted from
+	// small is the ratio of the bytes of a node's rows to those of its counts up to which rows are asked for: the nodes
+	// below need counts, too.
+	small int64
+}
+
+// usualLimits are the limits of jobs.
+var usualLimits = growthLimits{trees: 8, numbers: 1 << 22, bytes: 1 << 25, held: 1 << 22, small: 4}
+
+// begin begins trees, of the numbers from first on.
+func (g *growth) begin(first, trees int) {
+	g.trees, g.open, g.small, g.held, g.waiting = make([]growingTree, trees), g.open[:0], g.small[:0], 0, 0
+	for i := range g.trees {
+		g.trees[i] = growingTree{number: uint32(first + i), nodes: []sprout{{path: 1}}, counts: make([]uint32, g.classes)}
+	}
+	for i := trees - 1; i >= 0; i-- {
+		g.open = append(g.open, ask{tree: i})
+	}
+}
+
+func (t *growingTree) countsOf(node, classes int) []uint32 { return t.counts[node*classes:][:classes] }
+
+// splittable reports whether a node may be split: it is large enough and has several classes.
+func (g *growth) splittable(t *growingTree, node int) bool {
+	n := &t.nodes[node]
+	if int64(n.copies) < int64(g.cfg.MinSamples) || bits.Len64(n.path)-1 >= g.cfg.MaxDepth {
+		return false
+	}
+	classes := 0
+	for _, n := range t.countsOf(node, g.classes) {
+		if n > 0 {
+			classes++
+		}
+	}
+	return classes > 1
+}
+
+// sizeOf is how many numbers the counts of a node are.
+func (g *growth) sizeOf(a *ask) int {
+	t := &g.trees[a.tree]
+	return g.layouts.numbersOf(g.layouts.layoutOf(t.number, t.nodes[a.node].path))
+}
+
+// isSmall reports whether the rows of a node are asked for.
+func (g *growth) isSmall(a ask) bool {
+	rows := int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize
+	return rows <= min(g.limits.bytes, g.limits.small*8*int64(g.sizeOf(&a)))
+}
+
+// next returns the nodes that the next round is about, and how many numbers their counts are, or 0 if their rows are
+// asked for.
+func (g *growth) next() (asks []ask, numbers int) {
+	if len(g.open) == 0 || g.waiting >= g.limits.bytes {
+		n, bytes := 0, int64(0)
+		for n < len(g.small) {
+			a := &g.small[len(g.small)-1-n]
+			if bytes += int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize; n > 0 && bytes > g.limits.bytes {
+				break
+			}
+			n++
+		}
+		return g.small[len(g.small)-n:], 0
+	}
+	n := 0
+	for n < len(g.open) {
+		size := g.sizeOf(&g.open[len(g.open)-1-n])
+		if n > 0 && numbers+size > g.limits.numbers {
+			break
+		}
+		numbers, n = numbers+size, n+1
+	}
+	return g.open[len(g.open)-n:], numbers
+}
+
+// done reports whether all trees are complete.
+func (g *growth) done() bool { return len(g.open) == 0 && len(g.small) == 0 }
+
+// foldCounts takes the counts of the nodes that next returned.
+func (g *growth) foldCounts(sums []float64) {
+	asks, _ := g.next()
+	asks = slices.Clone(asks)
+	g.open = g.open[:len(g.open)-len(asks)]
+	for i := range asks {
+		a := &asks[i]
+		g.held -= len(a.parent)
+		t := &g.trees[a.tree]
+		l := g.layouts.layoutOf(t.number, t.nodes[a.node].path)
+		own := sums[:g.layouts.numbersOf(l)]
+		sums = sums[len(own):]
+		g.layouts.complete(own, l)
+		if a.node == 0 {
+			for c, n := range own[:g.classes] {
+				t.counts[c] = uint32(n)
+				t.nodes[0].copies += uint32(n)
+			}
+			g.search.knows(int(t.nodes[0].copies))
+		}
+		g.examine(a.tree, a.node, own, l)
+		if a.parent == nil {
+			continue
+		}
+		for k, n := range own {
+			a.parent[k] -= n
+		}
+		g.examine(a.tree, sibling(a.node), a.parent, l)
+	}
+}
+
+// sibling returns the number of a node's sibling.
+func sibling(node int) int {
+	if node%2 == 1 {
+		return node + 1
+	}
+	return node - 1
+}
+
+// examine splits a node of these counts if a split has a gain, and asks for the children that may be split in turn.
+func (g *growth) examine(tree, node int, counts []float64, l *layout) {
+	t := &g.trees[tree]
+	if !g.splittable(t, node) {
+		return
+	}
+	best, ok := g.search.find(counts, l, g.layouts.edges)
+	if t.evaluations, g.search.evaluations = t.evaluations+g.search.evaluations, 0; !ok {
+		return
+	}
+	t.splitNode(node, best)
+	left := t.nodes[node].left
+	var children []ask
+	for _, child := range []int{left, left + 1} {
+		if a := (ask{tree: tree, node: child}); !g.splittable(t, child) {
+			continue
+		} else if g.isSmall(a) {
+			g.small = append(g.small, a)
+			g.waiting += int64(t.nodes[child].copies) * g.rowSize
+		} else {
+			children = append(children, a)
+		}
+	}
+	if n := len(counts); len(children) == 2 && g.layouts.sampler.everyFeature && g.held+n <= g.limits.held {
+		if t.nodes[left+1].copies < t.nodes[left].copies {
+			children[0] = children[1]
+		}
+		children[0].parent = slices.Clone(counts)
+		g.held += n
+		children = children[:1]
+	}
+	g.open = append(g.open, children...)
+}
+
+// splitNode splits a node.
+func (t *growingTree) splitNode(node int, s *countedSplit) {
+	classes := len(s.left)
+	n := &t.nodes[node]
+	n.left, n.column, n.lower, n.upper, n.total = len(t.nodes), s.column, s.lower, s.upper, s.total
+	left, right := sprout{path: 2 * n.path, parent: node}, sprout{path: 2*n.path + 1, parent: node}
+	for c, k := range t.countsOf(node, classes) {
+		t.counts = append(t.counts, s.left[c])
+		left.copies, right.copies = left.copies+s.left[c], right.copies+k-s.left[c]
+	}
+	for c, k := range t.countsOf(node, classes) {
+		t.counts = append(t.counts, k-s.left[c])
+	}
+	t.nodes = append(t.nodes, left, right)
+}
+
+// stepsTo appends the steps from the root to a node.
+func (t *growingTree) stepsTo(dst []step, node int) []step {
+	from := len(dst)
+	for node > 0 {
+		p := &t.nodes[t.nodes[node].parent]
+		dst = append(dst, step{p.column, p.lower, node != p.left})
+		node = t.nodes[node].parent
+	}
+	slices.Reverse(dst[from:])
+	return dst
+}
+
+// below grows what is below a small node, of whose tree r has these rows.
+type below struct {
+	*growth
+	counter *rowCounter
+	rows    *countedRows
+	copies  []uint8
+	counts  []float64
+	tree    int
+}
+
+// grow grows what is below a node, given its rows.
+func (b *below) grow(node int, rows []uint32) {
+	t := &b.trees[b.tree]
+	if !b.splittable(t, node) {
+		return
+	}
+	l := b.layouts.layoutOf(t.number, t.nodes[node].path)
+	if n := b.layouts.numbersOf(l); cap(b.counts) < n {
+		b.counts = make([]float64, n)
+	} else {
+		b.counts = b.counts[:n]
+		clear(b.counts)
+	}
+	b.counter.add(b.counts, rows, b.rows, b.copies, l)
+	b.layouts.complete(b.counts, l)
+	best, ok := b.search.find(b.counts, l, b.layouts.edges)
+	if t.evaluations, b.search.evaluations = t.evaluations+b.search.evaluations, 0; !ok {
+		return
+	}
+	t.splitNode(node, best)
+	e := b.layouts.edges
+	middle := b.rows.codes.Divide(rows, b.counter.spareFor(len(rows)), &e.Columns[best.column], best.lower, e.Dense)
+	left := t.nodes[node].left
+	b.grow(left, rows[:middle])
+	b.grow(left+1, rows[middle:])
+}
+
+// foldRows takes the rows of the nodes that next returned, as all tasks gave them.
+func (g *growth) foldRows(parts [][]byte) error {
+	asks, _ := g.next()
+	b := below{growth: g, counter: newRowCounter(g.layouts)}
+	rest := slices.Clone(parts)
+	for _, a := range asks {
+		r := new(countedRows)
+		b.rows, b.copies, b.tree = r, b.copies[:0], a.tree
+		for i := range rest {
+			var err error
+			if rest[i], err = r.readRows(&b.copies, rest[i], g.layouts.edges, g.classes); err != nil {
+				return err
+			}
+		}
+		if err := r.checkCodes(g.layouts.edges); err != nil {
+			return err
+		}
+		t := &g.trees[a.tree]
+		counts, rows := make([]uint32, g.classes), make([]uint32, len(r.class))
+		for i, class := range r.class {
+			rows[i] = uint32(i)
+			counts[class] += uint32(b.copies[i])
+		}
+		if !slices.Equal(counts, t.countsOf(a.node, g.classes)) {
+			return errRows
+		}
+		g.waiting -= int64(t.nodes[a.node].copies) * g.rowSize
+		b.grow(a.node, rows)
+	}
+	for _, b := range rest {
+		if len(b) > 0 {
+			return errRows
+		}
+	}
+	g.small = g.small[:len(g.small)-len(asks)]
+	return nil
+}
+
+// finish appends the complete trees in the form that exact trees have: nodes in the order in which a grower makes
+// them.
+func (g *growth) finish(trees []*Tree, parts *CountedParts, labels int) []*Tree {
+	for i := range g.trees {
+		f := finished{growingTree: &g.trees[i], edges: g.layouts.edges, classes: g.classes, of: parts, tree: new(Tree)}
+		f.tree.Reset(labels)
+		f.tree.Evaluations = f.evaluations
+		f.emit(0, 0)
+		if copies := f.nodes[0].copies; copies > 0 {
+			f.tree.Loss /= float64(copies)
+		}
+		trees = append(trees, f.tree)
+	}
+	return trees
+}
+
+// finished writes a complete tree.
+type finished struct {
+	*growingTree
+	edges   *edges
+	classes int
+	of      *CountedParts
+	tree    *Tree
+}
+
+// emit makes node at of the tree of a node, and all below it.
+func (f *finished) emit(at, node int) {
+	n := &f.nodes[node]
+	f.tree.samples[at] = n.copies
+	if n.left == 0 {
+		dst := f.tree.Leaf(at)
+		if n.copies == 0 { // of a small dataset, no sample was drawn
+			num.Fill(dst, 1/float32(len(dst)))
+			return
+		}
+		f.tree.Loss += f.of.Leaf(dst, f.countsOf(node, f.classes), int(n.copies))
+		return
+	}
+	f.tree.Split(at, f.edges.Columns[n.column].Feature, f.edges.threshold(n.column, n.lower, n.upper),
+		(&split{total: n.total}).gain(int(n.copies)))
+	left := int(f.tree.left[at])
+	f.emit(left, n.left)
+	f.emit(left+1, n.left+1)
+}

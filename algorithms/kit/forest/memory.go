@@ -1,0 +1,49 @@
+package forest
+
+import (
+	"math/bits"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// memory estimates the memory of a trainer. A node is split while min_samples or more
+// reach it, so a tree has about 2·draws/min_samples leaves, at most one for each draw
+// and 2^max_depth. The state is all trees, encoded and decoded; nothing is reduced.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	draws := int64(max(1, c.draws(m.Rows)))
+	leaves := min(draws, max(1, 2*draws/int64(max(1, c.MinSamples))), int64(1)<<c.MaxDepth)
+	tree := treeHead + 2*leaves*nodeSize + 4*leaves*int64(m.Labels)
+	model := int64(c.Trees) * tree
+	return algorithms.Footprint{State: 2 * model, Model: model}
+}
+
+// countedMemory estimates the memory of a trainer that grows trees by histograms.
+func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footprint {
+	f := memory(c, m)
+	size := c.countsAtMost(m, classes)
+	trees := int64(min(c.Trees, usualLimits.trees))
+	nodes := 2 * min(int64(m.Rows), max(1, int64(m.Rows)/int64(max(1, c.MinSamples)))) * trees
+	work := nodes*int64(96+16*classes) + trees*int64(8*classes+256)
+	held := min(nodes+1, int64(usualLimits.held)/size+1) * size
+	partial := max(size, min(int64(usualLimits.numbers), nodes*size))
+	bins := 16*binning.AtMost(m, c.Bins) + 32*int64(m.Features)
+	return algorithms.Footprint{State: f.State + 2*work + 8*held + bins + 64, Model: f.Model, Node: 8 * partial,
+		Nodes:   int64(len(m.Shards)),
+		Working: max(binning.ValuesBytes(m), 8*size+min(4*usualLimits.bytes, int64(m.Rows)*16))}
+}
+
+// countedKept estimates the memory of what a kernel keeps of all samples: their bins, classes, numbers, and of each
+// tree at work their copies and rows.
+func countedKept(c *Config, m *dataset.Manifest) int64 {
+	trees := int64(min(c.Trees, usualLimits.trees))
+	return binning.CodesBytes(m) + int64(m.Rows)*(8+8+5*trees)
+}
+
+// countedDemand estimates the memory of a task that trains on the whole dataset, such as a fold: the trainer's, the
+// kernel's, and the partials of a round.
+func countedDemand(c *Config, m *dataset.Manifest, classes int) int64 {
+	f := countedMemory(c, m, classes)
+	return countedKept(c, m) + 4*int64(m.Rows) + f.State + f.Working + f.Node*int64(1+bits.Len64(uint64(f.Nodes)))
+}
