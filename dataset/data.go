@@ -27,6 +27,8 @@ type Data struct {
 
 	shards []atomic.Pointer[Rows] // nil: not added. Kernels ask for a shard for each row that they draw
 
+	own bool // true if the dataset has validation rows: they are not trained on, in no round
+
 	mu        sync.RWMutex
 	selection map[selectionKey][]RowRef
 }
@@ -40,7 +42,7 @@ type selectionKey struct {
 // added with SetShard.
 func NewData(m *Manifest, roles []Roles) *Data {
 	return &Data{
-		Manifest: m, roles: roles,
+		Manifest: m, roles: roles, own: m.Validation != nil,
 		shards:    make([]atomic.Pointer[Rows], len(m.Shards)),
 		selection: make(map[selectionKey][]RowRef),
 	}
@@ -179,10 +181,18 @@ func (d *Data) WithWeight(refs []RowRef) []RowRef {
 	return some
 }
 
+// Learned reports whether a job may train on a row: it is a training row, or a validation row that the job drew.
+func (d *Data) Learned(row uint32) bool {
+	return d.roles[row] == Train || d.roles[row] == Validation && !d.own
+}
+
 // Select lists the rows of shards [lo, hi) whose role is in roles, in the order
-// of shard and position. The result is shared: do not write to it. It is
-// computed once for each argument list.
+// of shard and position. Train|Validation are the rows that a job may train on: validation rows of the dataset are
+// none. The result is shared: do not write to it. It is computed once for each argument list.
 func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
+	if d.own && roles == Train|Validation {
+		roles = Train
+	}
 	if d.change != nil { // the rows are the same
 		return d.of.Select(lo, hi, roles)
 	}

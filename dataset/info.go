@@ -70,10 +70,20 @@ type Info struct {
 	Slow bool
 	// Notes say how a file was read, if users might expect otherwise.
 	Notes []errtext.Text
+	// Validation describes the file of the validation rows, which come last; nil: there are none.
+	Validation *Info
 }
 
 // Said returns the Notes and, of a source that was scanned, what the scan found.
-func (i Info) Said() []errtext.Text { return slices.Concat(i.Notes, i.ScanNotes()) }
+func (i Info) Said() []errtext.Text {
+	said := slices.Concat(i.Notes, i.ScanNotes())
+	if v := i.Validation; v != nil {
+		for _, note := range v.Said() {
+			said = append(said, errtext.Sprintf("validation samples of %s: %s", v.File, note))
+		}
+	}
+	return said
+}
 
 // ScanNotes says which words a scan took for missing values. It also says how many ages are not whole numbers, if
 // errors are measured from whole numbers.
@@ -166,6 +176,8 @@ type Row struct {
 	Group string
 	// Weight is the weight of the row in losses, where Info.HasWeights.
 	Weight float64
+	// Validation rows are in a file of their own, and follow all others.
+	Validation bool
 	// LeftOut rows have a missing value and are in no dataset; only their Number
 	// and Name mean anything.
 	LeftOut bool

@@ -44,8 +44,11 @@ type Manifest struct {
 	// digest. An algorithm that reads it writes it into Job.Params.
 	Shape Shape `json:"shape,omitzero"`
 
-	// Groups says what the rows belong to; nil: nothing.
+	// Groups says what the rows belong to; nil: nothing. It is about the rows of Divided.
 	Groups *Groups `json:"groups,omitempty"`
+
+	// Validation says that the last rows are validation rows of every job; nil: a job draws its own.
+	Validation *OwnValidation `json:"validation,omitempty"`
 
 	// LabelColumns says which columns of the file were labels, for later files; like
 	// names it is not part of the digest.
@@ -87,7 +90,7 @@ func (r ShardRef) Check() error {
 }
 
 // Digest returns the SHA-256, in hex, of what the manifest describes: shape,
-// storage and the digests of the shards in order. Names are not part of it.
+// storage, the digests of the shards in order, and the number of validation rows. Names are not part of it.
 func (m *Manifest) Digest() string {
 	h := sha256.New()
 	h.Write([]byte("coppice-dataset\x00"))
@@ -101,6 +104,9 @@ func (m *Manifest) Digest() string {
 	}
 	for _, s := range m.Shards {
 		h.Write([]byte(s.Digest))
+	}
+	if v := m.Validation; v != nil {
+		h.Write(binary.LittleEndian.AppendUint64([]byte("validation\x00"), uint64(v.Rows)))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -121,8 +127,13 @@ func (m *Manifest) Check() error {
 	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
 		return fmt.Errorf("dataset: the labels in the manifest are not possible: %w", errors.Join(err, ErrFormat))
 	}
+	if v := m.Validation; v != nil && (v.Rows < 1 || v.Rows >= m.Rows || v.FileRows < v.Rows ||
+		v.FileRows-v.Rows > m.LeftOut.Count()) {
+		return fmt.Errorf("dataset: the manifest is damaged: %d validation samples of %d are not possible: %w", v.Rows,
+			m.Rows, ErrFormat)
+	}
 	if m.Groups != nil {
-		if err := m.Groups.check(m.Rows); err != nil {
+		if err := m.Groups.check(m.Divided().Rows); err != nil {
 			return fmt.Errorf("dataset: the manifest is damaged: %w", errors.Join(err, ErrFormat))
 		}
 	}
@@ -224,11 +235,42 @@ func (m *Manifest) SameRows(other *Manifest) error {
 		return fmt.Errorf("its missing values are filled with %s, in the new dataset with %s", cmp.Or(a, "nothing"),
 			cmp.Or(b, "nothing"))
 	}
-	if bytes.Equal(m.LeftOut, other.LeftOut) {
+	if bytes.Equal(m.LeftOut, other.LeftOut) && m.Divided().FileRows() == other.Divided().FileRows() {
 		return nil
 	}
 	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)",
 		other.LeftOut.Count(), m.LeftOut.Count())
+}
+
+// OwnValidation counts the validation rows of a dataset, which come from a file of their own and follow the others.
+type OwnValidation struct {
+	Rows     int `json:"rows"`
+	FileRows int `json:"file_rows"` // with those that were left out
+}
+
+// Divided describes the rows that splits divide: all but validation rows of a file of their own.
+func (m *Manifest) Divided() *Manifest {
+	v := m.Validation
+	if v == nil {
+		return m
+	}
+	d := *m
+	d.Validation, d.Rows, d.LeftOut = nil, m.Rows-v.Rows, nil
+	last, end := -1, m.FileRows()-v.FileRows
+	for _, row := range m.LeftOutRows() {
+		if row < end {
+			d.LeftOut.Add(last, row)
+			last = row
+		}
+	}
+	return &d
+}
+
+// KeepValidation has a split name the first of the validation rows of the dataset, if it has some.
+func (m *Manifest) KeepValidation(s *Split) {
+	if m.Validation != nil {
+		s.ValidationFrom = m.Rows - m.Validation.Rows
+	}
 }
 
 // Groups says what the rows of a dataset belong to, such as persons. A blob has the group

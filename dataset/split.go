@@ -14,7 +14,7 @@ import (
 // Roles is a set of Role bits.
 type Roles uint8
 
-// The roles that a row can have in a job. Each row has exactly one.
+// The roles that a row can have in a job. Each row has exactly one, but see Held for the validation rows of a dataset.
 const (
 	Train Roles = 1 << iota
 	Validation
@@ -71,10 +71,15 @@ type Split struct {
 	Mask Mask `json:"mask,omitzero"`
 	// Held makes the validation rows of another job test rows.
 	Held Held `json:"held,omitzero"`
+	// ValidationFrom > 0 is the first of the validation rows of the dataset (Manifest.Validation). Everything else of a
+	// split is about the rows before it, and none of these validates. ValidationFraction then says only whether the job
+	// validates.
+	ValidationFrom int `json:"validation_from,omitempty"`
 }
 
 // Held are the validation rows of a job that another job, with the same split but for Held and its own validation,
-// tests. The test rows of the first job are outside.
+// tests. The test rows of the first job are outside. The validation rows of a dataset are then both: validation and
+// test rows.
 type Held struct {
 	// Fraction and Min are ValidationFraction and ValidationMin of the first job; without a fraction, there is none.
 	Fraction float64 `json:"fraction"`
@@ -96,10 +101,15 @@ func (s Split) AssignGrouped(rows int, assigned, groups []uint16) ([]Roles, erro
 	}
 	if s.Groups == "" {
 		groups = nil
-	} else if len(groups) != rows {
-		return nil, fmt.Errorf("dataset: the split has the groups of %d samples, but the dataset has %d", len(groups), rows)
+	} else if n := s.Divided(rows); len(groups) != n {
+		return nil, fmt.Errorf("dataset: the split has the groups of %d samples, but the dataset has %d", len(groups), n)
 	}
-	roles := make([]Roles, rows)
+	if s.ValidationFrom >= rows {
+		return nil, fmt.Errorf("dataset: the validation samples begin with sample %d (counted from 0), but the dataset has "+
+			"%d samples", s.ValidationFrom, rows)
+	}
+	all := make([]Roles, rows)
+	roles := all[:s.Divided(rows)]
 	for i := range roles {
 		roles[i] = Train
 	}
@@ -112,7 +122,9 @@ func (s Split) AssignGrouped(rows int, assigned, groups []uint16) ([]Roles, erro
 			return nil, err
 		}
 	}
+	own := Validation // the role of the dataset's validation rows
 	if s.Held.Fraction > 0 {
+		own |= Test
 		for i, r := range roles {
 			if r == Test {
 				roles[i] = Outside
@@ -126,7 +138,18 @@ func (s Split) AssignGrouped(rows int, assigned, groups []uint16) ([]Roles, erro
 		}
 	}
 	s.validate(roles, groups, s.ValidationFraction, s.ValidationMin, Validation)
-	return roles, nil
+	for i := len(roles); i < rows; i++ {
+		all[i] = own
+	}
+	return all, nil
+}
+
+// Divided is the number of rows that the split divides, of so many rows of the dataset: all but its validation rows.
+func (s Split) Divided(rows int) int {
+	if s.ValidationFrom > 0 {
+		return s.ValidationFrom
+	}
+	return rows
 }
 
 // trained lists the rows that have the role Train.
@@ -139,9 +162,10 @@ func trained(roles []Roles) (rows []int) {
 	return rows
 }
 
-// validate gives a fraction of the training rows another role: the validation rows of a job.
+// validate gives a fraction of the training rows another role: the validation rows of a job. It does nothing if the
+// dataset has validation rows.
 func (s Split) validate(roles []Roles, groups []uint16, fraction float64, least int, role Roles) {
-	if fraction <= 0 {
+	if fraction <= 0 || s.ValidationFrom > 0 {
 		return
 	}
 	rest := trained(roles)
@@ -151,17 +175,17 @@ func (s Split) validate(roles []Roles, groups []uint16, fraction float64, least 
 	}
 }
 
-// Tests reports for each row whether it is a test row of a job that has no parent job: neither groups nor validation
-// rows decide this.
+// Tests reports for each row that the split divides whether it is a test row of a job that has no parent job: neither
+// groups nor validation rows decide this.
 func (s Split) Tests(rows int, assigned []uint16) ([]bool, error) {
 	s.Groups, s.ValidationFraction, s.ValidationMin = "", 0, 0
 	roles, err := s.Assign(rows, assigned)
 	if err != nil {
 		return nil, err
 	}
-	tests := make([]bool, rows)
-	for i, r := range roles {
-		tests[i] = r == Test
+	tests := make([]bool, s.Divided(rows))
+	for i := range tests {
+		tests[i] = roles[i] == Test
 	}
 	return tests, nil
 }
@@ -171,7 +195,7 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 	if s.Assigned != "" {
 		if len(assigned) != s.AssignedLength(n) {
 			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d",
-				len(assigned)/max(1, s.AssignedLength(1)), n)
+				len(assigned)*n/max(1, s.AssignedLength(n)), n)
 		}
 		if s.Overlap {
 			words := SplitWords(s.Folds)
@@ -216,8 +240,9 @@ func (s Split) keepTrain(roles []Roles) {
 	}
 }
 
-// Divide returns the fold of each row if the seed decides the folds.
+// Divide returns the fold of each row that the split divides if the seed decides the folds.
 func (s Split) Divide(rows int) []uint16 {
+	rows = s.Divided(rows)
 	list := make([]uint16, rows)
 	p := num.NewPermutation(num.NewKey(s.Seed, "split/test"), 0, 0, uint64(rows))
 	for fold := range s.Folds {
@@ -272,9 +297,9 @@ func (s Split) assignInner(roles []Roles, assigned, groups []uint16) error {
 	return nil
 }
 
-// AssignedLength is the length of the list that Assigned names, of so many rows.
+// AssignedLength is the length of the list that Assigned names, of a dataset with so many rows.
 func (s Split) AssignedLength(rows int) int {
-	if s.Overlap {
+	if rows = s.Divided(rows); s.Overlap {
 		return rows * SplitWords(s.Folds)
 	}
 	return rows
@@ -309,6 +334,9 @@ func (s Split) Check() error {
 	}
 	if err := s.Mask.Check(); err != nil {
 		return fmt.Errorf("dataset: %w", err)
+	}
+	if s.ValidationFrom < 0 || s.ValidationFrom >= MaxRows {
+		return fmt.Errorf("dataset: the validation samples cannot begin with sample %d", s.ValidationFrom)
 	}
 	if s.Folds < 0 || s.Folds > MaxFolds || s.Fold < 0 || s.Folds > 0 && s.Fold >= s.Folds {
 		return fmt.Errorf("dataset: there is no fold %d; the split has %d folds", s.Fold, s.Folds)

@@ -286,6 +286,10 @@ func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Mani
 func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	rows := &folds.Rows{Count: data.Manifest.Rows, Groups: data.Groups, File: data.Splits}
 	split := &dataset.Split{Seed: s.Seed}
+	if data.Manifest.Validation != nil {
+		return nil, nil, errtext.Errorf(errtext.WrongData, "the dataset has validation samples of a file ({validation}), "+
+			"which experiments do not use; import the data without {validation}")
+	}
 	if f.Way == folds.Seeded && !s.overlapping(f) {
 		split.Folds = f.Scheme.Folds
 		return split, nil, f.Fits(rows.Count)

@@ -400,7 +400,7 @@ func TestGroupedRoles(t *testing.T) {
 		d.SetShard(0, s)
 		d.Groups = groups
 		r := round.Round{Tasks: models(2), Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}
-		roles, err := c.roles(r.Task(0), d, 3)
+		roles, err := c.roles(r.Task(0), d, &round.Job{Seed: 3})
 		if err != nil || !slices.Contains(roles, dataset.Validation) {
 			t.Fatalf("roles %v, error %v", roles, err)
 		}
@@ -444,7 +444,7 @@ func rolesOf(c *Config, task int, degrees []float32, roles []dataset.Roles, labe
 		d.SetShard(i, s)
 	}
 	r := round.Round{Tasks: models(labels), Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}
-	return c.roles(r.Task(task), d, 3)
+	return c.roles(r.Task(task), d, &round.Job{Seed: 3})
 }
 
 // TestSparse: sparse rows are predicted as the same rows in dense storage, to the bit.

@@ -64,7 +64,7 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 	if u.ID < 0 || u.ID >= models(m.Labels) {
 		return nil, fmt.Errorf("%s: model %d does not exist", Name, u.ID)
 	}
-	roles, err := c.roles(u, d, k.job.Seed)
+	roles, err := c.roles(u, d, k.job.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -110,28 +110,36 @@ const validationMin = 20
 
 // roles returns the roles of all rows for the model of a task: training and validation rows are the training rows on
 // its side, or all training rows if these are fewer than MinSamples. Rows of weight 0 are on no side. The seed and the
-// task draw the validation rows.
-func (c *Config) roles(u round.Task, d *dataset.Data, seed uint64) ([]dataset.Roles, error) {
+// task draw the validation rows. If the dataset has validation rows, those on the side validate, or all of them if none
+// is on the side.
+func (c *Config) roles(u round.Task, d *dataset.Data, j *round.Job) ([]dataset.Roles, error) {
 	refs := d.WithWeight(u.Rows(d))
 	if len(refs) == 0 {
 		return nil, algorithms.Nothing(d.Manifest)
 	}
 	a, b, less := pairOf(u.ID, d.Manifest.Labels)
 	roles := slices.Repeat([]dataset.Roles{dataset.Outside}, d.Manifest.Rows)
-	take := func(all bool) (count int) {
+	take := func(refs []dataset.RowRef, role dataset.Roles, all bool) (count int) {
 		for _, ref := range refs {
 			shard, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
 			if label := shard.Label(pos); all || (label[a] < label[b]) == less {
-				roles[shard.Row[pos]] = dataset.Train
+				roles[shard.Row[pos]] = role
 				count++
 			}
 		}
 		return count
 	}
-	if take(false) < c.MinSamples {
-		take(true)
+	if take(refs, dataset.Train, false) < c.MinSamples {
+		take(refs, dataset.Train, true)
 	}
 	if c.ValidationFraction <= 0 {
+		return roles, nil
+	}
+	if j.Split.ValidationFrom > 0 {
+		u.Roles = dataset.Validation
+		if own := u.Rows(d); take(own, dataset.Validation, false) == 0 {
+			take(own, dataset.Validation, true)
+		}
 		return roles, nil
 	}
 	var rows []int // in ascending order, whatever the shards are
@@ -141,7 +149,7 @@ func (c *Config) roles(u round.Task, d *dataset.Data, seed uint64) ([]dataset.Ro
 		}
 	}
 	n := max(validationMin, int(math.Floor(c.ValidationFraction*float64(len(rows)))))
-	for _, row := range dataset.Draw(num.NewKey(seed, Name+"/validation"), uint64(u.ID), rows, d.Groups, n) {
+	for _, row := range dataset.Draw(num.NewKey(j.Seed, Name+"/validation"), uint64(u.ID), rows, d.Groups, n) {
 		roles[row] = dataset.Validation
 	}
 	return roles, nil

@@ -63,7 +63,7 @@ func (x extent) drawn() float64 {
 // fillBest sets the members to the candidates that fit the budget, unless there are given ones.
 func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
 	weights := weightsValidated
-	if m.Rows <= bestFoldRows {
+	if m.Rows <= bestFoldRows && m.Validation == nil {
 		weights = weightsBest
 	}
 	param.StandIn(given, "weights", &c.Weights, weights)

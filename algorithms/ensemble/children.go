@@ -15,10 +15,11 @@ import (
 // inner fold f, and predicts those of the fold.
 
 // inner is how the rows that are not tested are divided: into inner folds of rows, of whole folds of the job's
-// split, or of whole groups.
+// split, or of whole groups. If held is true, they are not: the validation rows of the dataset take the place of the
+// inner fold whose predictions choose the best member.
 type inner struct {
-	folds         int
-	whole, groups bool
+	folds               int
+	whole, groups, held bool
 }
 
 // innerOf returns how a job divides them. Where the folds of the job are too few for its settings, which Divide
@@ -26,6 +27,8 @@ type inner struct {
 func innerOf(j *learner.Job[Config]) inner {
 	c, s, m := j.Config, &j.Split, j.Manifest
 	switch {
+	case c.Weights == weightsValidated && s.ValidationFrom > 0:
+		return inner{folds: c.InnerFolds, held: true}
 	case c.Inner == innerFolds:
 		return inner{folds: max(2, min(c.InnerFolds, s.Folds-1)), whole: true}
 	case c.Inner == innerRows:
@@ -58,7 +61,7 @@ func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
 	case c.Inner == innerFolds && !listed:
 		return param.Errorf("inner", "inner folds that are whole folds need a job with at least three folds, listed in a "+
 			"file or made of groups")
-	case c.Inner != innerAuto || c.Weights == weightsMean:
+	case c.Inner != innerAuto || c.Weights == weightsMean || c.Weights == weightsValidated && s.ValidationFrom > 0:
 	case groupFolds(s, m) && !listed && s.Groups != "":
 		return param.Errorf("inner", "the training samples of each fold are in one group, so inner folds cannot keep groups "+
 			"whole; give inner: rows, or weights: mean")
@@ -94,9 +97,15 @@ func child(j *learner.Job[Config], members []member, unit int) (*round.Job, erro
 	c.Algorithm, c.Params, c.Folds, c.Predictions, c.PredictedRows, c.LinearSamples, c.NoModel = m.Name(),
 		m.resolved.Params, 0, 0, 0, 0, false
 	c.Split.ValidationFraction, c.Split.ValidationMin = m.resolved.ValidationFraction, m.resolved.ValidationMin
-	if fold := unit/count - 1; fold >= 0 {
-		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole, c.Split.InnerGroups = in.folds, fold, in.whole, in.groups
+	fold := unit/count - 1
+	if fold >= 0 {
 		c.Predictions, c.NoModel = math.MaxInt64, true
+	}
+	switch {
+	case fold >= 0 && in.held:
+		c.Split.Held = dataset.Held{Fraction: 1}
+	case fold >= 0:
+		c.Split.Inner, c.Split.InnerFold, c.Split.InnerWhole, c.Split.InnerGroups = in.folds, fold, in.whole, in.groups
 	}
 	return &c, nil
 }

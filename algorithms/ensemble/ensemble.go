@@ -91,9 +91,9 @@ func (k kin) fits(c *Config, m *dataset.Manifest) error {
 	if err := c.fitsBudget(); err != nil {
 		return err
 	}
-	if c.Weights != weightsMean && c.InnerFolds > m.Rows {
+	if rows := m.Divided().Rows; c.Weights != weightsMean && c.InnerFolds > rows {
 		return param.Errorf("inner_folds", "%d folds are too many for %d samples: some folds would be empty",
-			c.InnerFolds, m.Rows)
+			c.InnerFolds, rows)
 	}
 	_, err := k.resolve(c.Members, m)
 	return err

@@ -63,10 +63,11 @@ func (k kin) settings() param.Table[Config] {
 				"]; best: the algorithms that fit the budget, with their defaults"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
-			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the "+
-			"best member is trained on all samples",
+			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only, or on "+
+			"validation samples from a file; then only the best member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated).
-			Says("fitted; with preset best: best up to " + strconv.Itoa(bestFoldRows) + " samples, else validated"),
+			Says("fitted; with preset best: best up to " + strconv.Itoa(bestFoldRows) + " samples, unless validation samples " +
+				"are in a file, else validated"),
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is "+
 			"trained once for each inner fold, and once on all training samples. With weights validated, only the first inner "+
 			"fold is used", 2, 20, 5,

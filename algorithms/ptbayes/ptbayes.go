@@ -53,7 +53,13 @@ func New() algorithms.Algorithm {
 			}
 			return nil
 		},
-		Fits:       func(_ *Config, m *dataset.Manifest) error { return fits(m) },
+		Fits: func(c *Config, m *dataset.Manifest) error {
+			if m.Validation != nil && c.Smoothing > 0 && c.ValidationFraction > 0 {
+				return param.Errorf("smoothing", "is given, so the samples of {validation} would choose nothing; omit one of "+
+					"the two")
+			}
+			return fits(m)
+		},
 		Validation: func(c *Config) (share float64, least int) { return c.ValidationFraction, validationMin },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			return newTrainer(j.Config, j.Manifest), nil

@@ -23,6 +23,7 @@ package ptsvm
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -41,11 +42,17 @@ func New() algorithms.Algorithm {
 		},
 		Doc: "PT-SVM of Geng 2016: a linear support vector machine for each pair of labels, in which each sample counts " +
 			"for both labels by its degrees",
-		Predicts:   algorithms.Distribution,
-		Settings:   settings,
-		Fill:       (*Config).fill,
-		Check:      (*Config).check,
-		Fits:       func(_ *Config, m *dataset.Manifest) error { return fits(m) },
+		Predicts: algorithms.Distribution,
+		Settings: settings,
+		Fill:     (*Config).fill,
+		Check:    (*Config).check,
+		Fits: func(c *Config, m *dataset.Manifest) error {
+			if m.Validation != nil && c.Gamma > 0 && c.ValidationFraction > 0 {
+				return param.Errorf("gamma", "is given, so the samples of {validation} would choose nothing; omit one of the "+
+					"two")
+			}
+			return fits(m)
+		},
 		Validation: func(c *Config) (share float64, least int) { return c.ValidationFraction, validationMin },
 		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
 			return newTrainer(j.Config, j.Manifest), nil

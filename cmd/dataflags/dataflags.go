@@ -159,7 +159,42 @@ func (d *DataFlags) AsRead(r *dataset.Reading, sameKind bool) {
 
 // Open opens a data file, or stdin, as the flags say.
 func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, importer.Checks, error) {
+	return d.OpenWith(a, path, ValidationFlag{})
+}
+
+// ValidationFlag names a file of validation samples.
+type ValidationFlag struct {
+	Validation string `seldom:"" placeholder:"FILE" group:"data" help:"Data file of the samples that validate: their loss decides early stopping and choices, and they are never trained on or held out. It is read like --data, and has the same columns (default: validation samples are drawn from the training samples)."`
+}
+
+// Check refuses a file of validation samples without a data file, from stdin, or that is the data file.
+func (v ValidationFlag) Check(data string) error {
+	switch {
+	case v.Validation == "":
+		return nil
+	case data == "":
+		return cli.Usagef("{validation} needs {data}; for a dataset, give it to {coppice dataset import}")
+	case v.Validation == Stdin:
+		return cli.Usagef("{validation=-}: validation samples cannot be read from stdin; give a file")
+	}
+	same := v.Validation == data
+	if of, err := os.Stat(data); err == nil && !same {
+		own, err := os.Stat(v.Validation)
+		same = err == nil && os.SameFile(of, own)
+	}
+	if same {
+		return cli.Usagef("{validation=%s}: this is the file of {data}, too; validation samples must be others than "+
+			"training samples", v.Validation)
+	}
+	return nil
+}
+
+// OpenWith is Open with the validation samples of a file, too.
+func (d *DataFlags) OpenWith(a *cli.App, path string, v ValidationFlag) (dataset.Source, importer.Checks, error) {
 	o, checks, err := d.Options()
+	if err == nil {
+		err = v.Check(path)
+	}
 	if err != nil {
 		return nil, checks, err
 	}
@@ -167,6 +202,9 @@ func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, importer.Chec
 		return nil, checks, err
 	}
 	src, err := read.Open(path, o)
+	if err == nil && v.Validation != "" {
+		src, err = read.WithValidation(src, v.Validation, o)
+	}
 	if err != nil {
 		return nil, checks, cli.BadData(err)
 	}

@@ -40,6 +40,7 @@ type importCmd struct {
 	connect.SharedFlag
 	connect.ChangeFlags
 	dataflags.DataFlags
+	dataflags.ValidationFlag
 }
 
 // Run implements `coppice dataset import`.
@@ -50,11 +51,14 @@ func (c *importCmd) Run(a *cli.App) error {
 	if err := protocol.CheckName(c.Name); err != nil {
 		return cli.Usagef("{name=%s}: %w", c.Name, err)
 	}
+	if err := c.ValidationFlag.Check(c.Data); err != nil {
+		return err
+	}
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
 	}
-	src, checks, err := c.Open(a, c.Data)
+	src, checks, err := c.OpenWith(a, c.Data, c.ValidationFlag)
 	if err != nil {
 		return err
 	}
@@ -102,6 +106,7 @@ type datasetInfo struct {
 	Intervals    bool               `json:"has_intervals,omitempty"`
 	Weights      bool               `json:"has_weights,omitempty"`
 	Groups       []string           `json:"groups,omitempty"`
+	Validation   int                `json:"validation_samples,omitempty"` // of a file of their own, among the samples
 	LabelNames   []string           `json:"label_names,omitempty"`
 	FeatureNames []string           `json:"feature_names,omitempty"`
 	MeanLabel    []float64          `json:"mean_label,omitempty"`
@@ -127,6 +132,9 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 	}
 	if m.Groups != nil {
 		info.Groups = m.Groups.Names
+	}
+	if m.Validation != nil {
+		info.Validation = m.Validation.Rows
 	}
 	return info
 }
@@ -190,7 +198,10 @@ func (c *showCmd) Run(a *cli.App) error {
 	if d.Intervals {
 		labels += ", with intervals"
 	}
-	weights := "none"
+	samples, weights := units.Count(d.Rows), "none"
+	if d.Validation > 0 {
+		samples += fmt.Sprintf("; %s of them validate", units.Count(d.Validation))
+	}
 	if d.Weights {
 		weights = "one for each sample"
 	}
@@ -201,7 +212,7 @@ func (c *showCmd) Run(a *cli.App) error {
 		cli.WritePairs(w, [][2]string{
 			{"name", d.Name},
 			{"digest", d.Digest},
-			{"samples", units.Count(d.Rows)},
+			{"samples", samples},
 			{"features", units.Count(d.Features)},
 			{"shape", cmp.Or(d.Shape, "none")},
 			{"feature names", cli.NameList(d.FeatureNames)},

@@ -214,6 +214,7 @@ func (s *SpecFlags) splitList(a *cli.App, file *spec.File, m *dataset.Manifest) 
 	if s.Split != "" {
 		return readFolds(a, s.Split, m)
 	}
+	rows := m.Divided().Rows
 	scheme := folds.Scheme{Way: folds.Seeded, Folds: file.Spec.Folds, Seed: spec.DefaultSeed, Repeats: 1}
 	if strings.HasPrefix(s.Folds, sklearnFolds) {
 		scheme.Way = folds.ScikitLearn
@@ -224,16 +225,16 @@ func (s *SpecFlags) splitList(a *cli.App, file *spec.File, m *dataset.Manifest) 
 	if s.FoldSeed != "" {
 		scheme.Seed, _ = strconv.ParseUint(s.FoldSeed, 10, 64) // checked
 	}
-	list, err := scheme.Divide(&folds.Rows{Count: m.Rows}, 0)
+	list, err := scheme.Divide(&folds.Rows{Count: rows}, 0)
 	if err != nil {
 		return nil, cli.Usagef("{folds}: %w", err)
 	}
-	return folds.Joined([]*dataset.SplitList{list}, m.Rows), nil
+	return folds.Joined([]*dataset.SplitList{list}, rows), nil
 }
 
 // readFolds reads the file of --split.
 func readFolds(a *cli.App, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
-	list, err := read.SplitFor(m, path)
+	list, err := read.SplitFor(m.Divided(), path)
 	if err != nil {
 		return nil, err
 	}

@@ -35,13 +35,19 @@ type SubmitFlags struct {
 	Audit  auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
 }
 
+// Input says how the data files of a job are read.
+type Input struct {
+	Data       *dataflags.DataFlags
+	Validation dataflags.ValidationFlag
+}
+
 // Submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the
 // spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
 // refuses a job that would not keep its predictions. An interrupted request has grace more time for its answer. made is
 // true if there was no such job before.
-func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags, file *spec.File, flags SubmitFlags,
+func Submit(a *cli.App, cl *client.Client, s *SpecFlags, in Input, file *spec.File, flags SubmitFlags,
 	keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
-	set, err := s.dataset(a, cl, d, file, flags.Shared)
+	set, err := s.dataset(a, cl, in, file, flags.Shared)
 	if err != nil {
 		return nil, false, err
 	}
@@ -104,15 +110,15 @@ func wasThere(j *protocol.JobInfo) errtext.Text {
 }
 
 // dataset returns the dataset to train on. It imports a data file, and if shared is true, all users may read that.
-func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlags, file *spec.File,
+func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, in Input, file *spec.File,
 	shared bool) (*protocol.Dataset, error) {
 	if s.Data == "" {
 		return cl.Datasets().Get(a.Ctx, file.Spec.Dataset)
 	}
-	if err := CheckLabels(file.Algorithm, d); err != nil {
+	if err := CheckLabels(file.Algorithm, in.Data); err != nil {
 		return nil, err
 	}
-	src, checks, err := d.Open(a, s.Data)
+	src, checks, err := in.Data.OpenWith(a, s.Data, in.Validation)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +280,7 @@ func Division(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, er
 	if err != nil {
 		return nil, err
 	}
-	list := make([]uint16, rows)
+	list := make([]uint16, len(tests))
 	for row, tested := range tests {
 		if tested {
 			list[row] = 1
@@ -289,6 +295,7 @@ type submitCmd struct {
 
 	connect.ChangeFlags
 	dataflags.DataFlags
+	dataflags.ValidationFlag
 }
 
 // Run implements `coppice job submit`.
@@ -297,14 +304,14 @@ func (c *submitCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if err := c.BelongTo(c.Data); err != nil {
+	if err := cmp.Or(c.BelongTo(c.Data), c.ValidationFlag.Check(c.Data)); err != nil {
 		return err
 	}
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
 	}
-	job, _, err := Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags, false, 0)
+	job, _, err := Submit(a, cl, &c.SpecFlags, Input{&c.DataFlags, c.ValidationFlag}, file, c.SubmitFlags, false, 0)
 	if err != nil {
 		return err
 	}

@@ -149,8 +149,17 @@ func (c *intervalFlags) heldOut(o importer.Options, m *predict.Model, src datase
 	if err != nil {
 		return nil, nil // the file that the model was trained on can be read so
 	}
-	if split.TrainFraction == 0 && split.Inner == 0 {
+	if split.TrainFraction == 0 && split.Inner == 0 || split.ValidationFrom > 0 {
 		rows, err := importer.CountRows(as) // not of src, whose --missing may differ
+		if own := p.Rows.Validation; split.ValidationFrom > 0 && err == nil {
+			if rows == split.ValidationFrom || rows == own {
+				return nil, errtext.Errorf(errtext.WrongRequest, "%s: the model was trained on a file with %s and a file with "+
+					"%s for validation, and this may be one of them; give a file with another number of samples, which the "+
+					"training did not use", src.Info().File, dataset.Counted(split.ValidationFrom, "sample"),
+					dataset.Counted(own, "sample"))
+			}
+			return nil, nil
+		}
 		if err == nil && rows != p.Rows.Train+p.Rows.Validation+p.Rows.Test {
 			return nil, nil
 		}

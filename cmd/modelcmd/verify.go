@@ -55,6 +55,7 @@ type verifyCmd struct {
 	cli.ThreadsFlag
 	connect.ChangeFlags
 	dataflags.DataFlags
+	dataflags.ValidationFlag
 }
 
 // Help implements kong's HelpProvider.
@@ -259,7 +260,13 @@ func (c *verifyCmd) read(a *cli.App, m *predict.Model, v *verification) (*local.
 			}
 		}
 	}
-	src, checks, err := c.Open(a, c.Data)
+	switch own := m.Provenance.Job.Split.ValidationFrom > 0; {
+	case own && c.Validation == "":
+		return nil, cli.Usagef("the model was trained with validation samples of a file: give it with {validation}")
+	case !own && c.Validation != "":
+		return nil, cli.Usagef("{validation=%s}: the model was trained without a file of validation samples", c.Validation)
+	}
+	src, checks, err := c.OpenWith(a, c.Data, c.ValidationFlag)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +346,7 @@ func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reaso
 		return "", nil
 	}
 	if c.Split != "" {
-		list, err := read.SplitFor(m, c.Split)
+		list, err := read.SplitFor(m.Divided(), c.Split)
 		if err != nil {
 			return "", err
 		}
@@ -360,7 +367,7 @@ func (c *verifyCmd) folds(a *cli.App, s *dataset.Split, data *local.Data) (reaso
 			}
 		}
 		for _, way := range []string{folds.ScikitLearn, folds.Seeded} {
-			if list := drawn(way, k, s, seed, m.Rows); foldsDigest(list) == s.Assigned {
+			if list := drawn(way, k, s, seed, m.Divided().Rows); foldsDigest(list) == s.Assigned {
 				data.Assigned = list
 				return "", nil
 			}
@@ -459,7 +466,7 @@ func (c *verifyCmd) trainThere(a *cli.App, digest string, j *round.Job, data *lo
 
 // imported imports the data file, or finds its dataset on the cluster, and returns the name.
 func (c *verifyCmd) imported(a *cli.App, cl *client.Client) (string, error) {
-	src, checks, err := c.Open(a, c.Data)
+	src, checks, err := c.OpenWith(a, c.Data, c.ValidationFlag)
 	if err != nil {
 		return "", err
 	}

@@ -414,7 +414,9 @@ func Split(j *round.Job, group string) string {
 	if f := j.Split.TrainFraction; f > 0 {
 		parts = append(parts, fmt.Sprintf("%v of the other samples used", f))
 	}
-	if s := j.Split; s.ValidationFraction > 0 {
+	if s := j.Split; s.ValidationFrom > 0 {
+		parts = append(parts, "the samples of a file of their own for validation")
+	} else if s.ValidationFraction > 0 {
 		part := fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction,
 			units.Count(s.ValidationMin))
 		if s.Groups != "" {

@@ -60,6 +60,7 @@ type Cmd struct {
 
 	connect.ChangeFlags
 	dataflags.DataFlags
+	dataflags.ValidationFlag
 }
 
 // Outputs implements printer.
@@ -78,8 +79,8 @@ func (c *Cmd) Run(a *cli.App) error {
 		return cli.Usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and " +
 			"--kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.ThreadsFlag.Check(), connect.CheckNoCluster(a, errtext.Sprintf("{local} and {data}"), c.Local &&
-		c.Data != "")); err != nil {
+	if err := cmp.Or(c.ThreadsFlag.Check(), c.ValidationFlag.Check(c.Data), connect.CheckNoCluster(a,
+		errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.Read()
@@ -127,8 +128,8 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 	if c.CancelInterrupted {
 		grace = jobcmd.SubmitGrace
 	}
-	submitted, made, err := jobcmd.Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags,
-		c.PredictionsOut != "", grace)
+	submitted, made, err := jobcmd.Submit(a, cl, &c.SpecFlags, jobcmd.Input{Data: &c.DataFlags,
+		Validation: c.ValidationFlag}, file, c.SubmitFlags, c.PredictionsOut != "", grace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -248,7 +249,7 @@ func (c *Cmd) load(a *cli.App, m *progress.Meter, file *spec.File) (name string,
 
 // readFile reads the data file.
 func (c *Cmd) readFile(a *cli.App, m *progress.Meter) (*local.Data, error) {
-	src, checks, err := c.Open(a, c.Data)
+	src, checks, err := c.OpenWith(a, c.Data, c.ValidationFlag)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +282,7 @@ func (c *Cmd) fetch(a *cli.App, name string) (*local.Data, error) {
 	if g := d.Manifest.Groups; g != nil && err == nil {
 		var b []byte
 		if b, err = cl.Blobs().Get(a.Ctx, g.Digest); err == nil {
-			data.Groups, err = dataset.DecodeFolds(b, d.Manifest.Rows)
+			data.Groups, err = dataset.DecodeFolds(b, d.Manifest.Divided().Rows)
 		}
 	}
 	return data, err
@@ -315,7 +316,7 @@ type trainOut struct {
 // error.
 func (c *Cmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 	out = &trainOut{}
-	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, jobcmd.InitFrom(file)}
+	inputs := []string{c.Data, c.Validation, c.Split, c.Spec, c.LabelsFile, c.Names, jobcmd.InitFrom(file)}
 	model, held, curve, split := cli.OutputFlag{Flag: "--model-out", Path: c.ModelOut},
 		cli.OutputFlag{Flag: "--predictions-out", Path: c.PredictionsOut}, cli.OutputFlag{Flag: "--curve-out",
 			Path: c.CurveOut}, cli.OutputFlag{Flag: "--split-out", Path: c.SplitOut}
@@ -419,7 +420,7 @@ func (t *trainOut) write(c *Cmd, r *results.Result, o *pipeline.Outcome) error {
 		return nil
 	}
 	r.SplitFile = c.SplitOut
-	if err := read.WriteSplit(r.On[0], t.split, r.Division); err != nil {
+	if err := read.WriteSplit(r.On[0].Divided(), t.split, r.Division); err != nil {
 		return err
 	}
 	return t.split.Commit()

@@ -155,7 +155,7 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 		}
 	}
 	if m.Groups != nil {
-		if err := h.needGroups(r.Context(), m.Groups, m.Rows, unread); err != nil {
+		if err := h.needGroups(r.Context(), m.Groups, m.Divided().Rows, unread); err != nil {
 			return nil, err
 		}
 	}

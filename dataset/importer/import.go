@@ -227,7 +227,8 @@ type Stats struct {
 	missing   int64           // degrees
 	repaired  int             // rows with one missing degree
 	groups    *dataset.Groups // without their rows; nil: there are none
-	weighted  bool            // rows have weights that are not all 1
+	own       dataset.OwnValidation
+	weighted  bool // rows have weights that are not all 1
 	leftOut   dataset.LeftOut
 	lastOut   int // the last row in leftOut; -1: none
 	rescaled  int // rows whose labels sum to 1 within the tolerance only
@@ -248,31 +249,23 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	if s.Info.HasGroups {
 		groups = identity.NewGroups(s.Info.File)
 	}
-	watch, first, heavy := featurestats.New(s.Info), *o, false
+	watch, first := featurestats.New(s.Info), *o
+	heavy := make(map[bool]bool, 2) // true if a validation row, or another row, has a weight above 0
 	first.LeftOut, first.leftOut = nil, func(r *dataset.Row) {
 		s.leftOut.Add(s.lastOut, r.Number)
 		s.lastOut = r.Number
 		s.lacks[r.Lack]++
+		if r.Validation {
+			s.own.FileRows++
+		}
 	}
 	err := Scan(src, &first, "check", s.Info.Rows, func(r *dataset.Row, c *Checker) error {
-		s.Rows++
-		s.rescaled, s.repaired = c.rescaled, c.repaired
-		s.missing += int64(c.Missing)
-		s.NonZeros += int64(c.NonZeros)
-		for i, d := range c.Labels {
-			if d == d {
-				s.meanLabel[i] += float64(d)
-				s.observed[i]++
-			}
-		}
-		if r.Turned {
-			s.turned++
-		}
+		s.count(r, c)
 		watch.Add(r)
-		if s.Info.HasWeights {
-			s.weighted, heavy = s.weighted || r.Weight != 1, heavy || r.Weight > 0
+		if r.Weight > 0 {
+			heavy[r.Validation] = true
 		}
-		if groups != nil {
+		if groups != nil && !r.Validation {
 			return groups.Add(r)
 		}
 		return nil
@@ -285,12 +278,18 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		return nil, fmt.Errorf("%s%s samples would be left out for missing values, more than a dataset can list; remove "+
 			"these samples from the file",
 			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
-	case s.Rows == 0 && len(s.leftOut) > 0:
+	case s.Info.Validation != nil && s.own.Rows == 0:
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples, or all of them have missing values; want "+
+			"at least one validation sample", dataset.Prefix(s.Info.Validation.File))
+	case s.Info.Validation != nil && s.Info.HasWeights && !heavy[true]:
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all validation samples are zero",
+			dataset.Prefix(s.Info.Validation.File))
+	case s.Rows == s.own.Rows && len(s.leftOut) > 0:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sall %s samples have missing values, so no sample is left",
 			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
-	case s.Rows == 0:
+	case s.Rows == s.own.Rows:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples", dataset.Prefix(s.Info.File))
-	case s.Info.HasWeights && !heavy:
+	case s.Info.HasWeights && !heavy[false]:
 		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe weights of all samples are zero, so there is nothing to "+
 			"learn from", dataset.Prefix(s.Info.File))
 	}
@@ -317,6 +316,28 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		s.rounded = watch.Rounded()
 	}
 	return s, nil
+}
+
+// count adds a row that is not left out.
+func (s *Stats) count(r *dataset.Row, c *Checker) {
+	s.Rows++
+	s.rescaled, s.repaired = c.rescaled, c.repaired
+	s.missing += int64(c.Missing)
+	s.NonZeros += int64(c.NonZeros)
+	if r.Turned {
+		s.turned++
+	}
+	s.weighted = s.weighted || s.Info.HasWeights && r.Weight != 1
+	if r.Validation {
+		s.own.Rows, s.own.FileRows = s.own.Rows+1, s.own.FileRows+1
+		return
+	}
+	for i, d := range c.Labels {
+		if d == d {
+			s.meanLabel[i] += float64(d)
+			s.observed[i]++
+		}
+	}
 }
 
 // endMean makes the sums of the labels their mean. It returns an error if a label has no degree in any row.
@@ -386,6 +407,9 @@ func (s *Stats) manifest() *dataset.Manifest {
 		Shape:      s.Info.Shape, HasRowNames: s.Info.HasRowNames, LabelColumns: s.Info.LabelColumns, MeanLabel: s.meanLabel,
 		Missing: s.Info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.Info.CountedFrom, Reading: s.Info.Reading,
 	}
+	if s.Info.Validation != nil {
+		m.Validation = &s.own
+	}
 	// Without a missing degree, the dataset is complete, whatever the file was declared to be.
 	m.LabelType.Incomplete = s.missing > 0
 	m.Shards = make([]dataset.ShardRef, dataset.ShardCount(m.Rows, m.ContentBytes()))
@@ -444,7 +468,12 @@ func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options,
 		if rows >= m.Rows {
 			return fmt.Errorf("%sthe file has more samples than the %d of the first pass: %w", file, m.Rows, dataset.ErrChanged)
 		}
-		if known != nil {
+		if known != nil && r.Validation {
+			if _, both, err := known.Find(r.Group, r); err != nil || both {
+				return cmp.Or(err, dataset.RowErrorf(s.Info.File, r.Number, "the group %q of this validation sample has "+
+					"training samples, too; the samples of a group must be in one of the two files", r.Group))
+			}
+		} else if known != nil {
 			group, ok, err := known.Find(r.Group, r)
 			if err != nil || !ok {
 				return fmt.Errorf("%srow %d (counted from 0): the group %q did not occur in the first pass: %w", file, r.Number,

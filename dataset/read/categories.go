@@ -140,8 +140,13 @@ func (s *csvSource) parseCategory(row *dataset.Row, k *levels, record []string, 
 		row.Values[from+i] = 1
 	case s.leavesOut(record, r):
 	case s.unseen == nil:
-		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels; {unseen=ignore} sets the "+
-			"category's features to 0", strings.TrimSpace(field), dataset.ListSome(k.Levels))
+		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels", strings.TrimSpace(field),
+			dataset.ListSome(k.Levels))
+		if s.validates {
+			reason += errtext.Sprintf(" in the training samples; leave the sample out of the validation samples")
+		} else {
+			reason += errtext.Sprintf("; {unseen=ignore} sets the category's features to 0")
+		}
 		return s.table.columnError(row.Number, k.At, reason, r)
 	default:
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))

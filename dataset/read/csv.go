@@ -14,13 +14,14 @@ import (
 
 // csvSource streams rows from a table.
 type csvSource struct {
-	table   *Table
-	columns csvColumns
-	classes bool // the label is text
-	missing dataset.Missing
-	kind    dataset.LabelKind
-	unseen  func(row int, category, level string) // nil: such a level is refused
-	info    dataset.Info
+	table     *Table
+	columns   csvColumns
+	classes   bool // the label is text
+	missing   dataset.Missing
+	kind      dataset.LabelKind
+	unseen    func(row int, category, level string) // nil: such a level is refused
+	validates bool                                  // true if the rows are validation samples
+	info      dataset.Info
 }
 
 // numberColumns lists the columns that numbers are read from; but for categories; classes: the label is none.
@@ -50,7 +51,8 @@ func openTableSource(path string, o *OpenOptions) (dataset.Source, error) {
 	}
 	s := &csvSource{
 		table: t, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, kind: o.Labels.Kind,
-		unseen: o.CSV.Unseen, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
+		unseen: o.CSV.Unseen, validates: o.set.validates != "",
+		info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
 	}
 	width, index := t.Width, like.CSV.RowNames != o.CSV.RowNames
 	if o = like; o.set.schema != nil {

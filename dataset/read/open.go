@@ -455,9 +455,19 @@ func withFill(p *pipeline, s *dataset.Schema) (*pipeline, error) {
 // features than s: the others are 0. The file is read as s.Reading says, except for what o
 // gives: o.Labels, o.Missing and o.CountedFrom are taken from o alone.
 func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Matching, error) {
+	o.Missing.Model = s
+	p, m, err := openLike(path, o, s, func(p *pipeline) (*pipeline, error) { return withFill(boundsOfModel(p, s), s) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, m, nil
+}
+
+// openLike opens a file as OpenFor does. The last step of its rows is from end.
+func openLike(path string, o OpenOptions, s *dataset.Schema, end func(*pipeline) (*pipeline, error)) (*pipeline,
+	*Matching, error) {
 	taken := slices.Clone(o.AsTrained)
 	o.Features, o.set.schema, o.set.taken = s.Features, s, &taken
-	o.Missing.Model = s
 	o.likeTraining(path)
 	o.set.known = knownColumnsOf(s, o.Labels.LabelPrefixes())
 	if o.CSV.Images != "" && o.Shape == (dataset.Shape{}) {
@@ -470,10 +480,12 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 	var p *pipeline
 	var m *Matching
 	if err == nil {
-		p, m, err = project(src, s, !o.NoLabels)
+		if p, m, err = project(src, s, !o.NoLabels); err != nil && o.set.validates != "" {
+			err = errtext.Errorf(errtext.WrongData, "%w; here, the model has the columns of %s", err, o.set.validates)
+		}
 	}
 	if err == nil {
-		p, err = withFill(boundsOfModel(p, s), s)
+		p, err = end(p)
 	}
 	note := o.note()
 	advise := func(err error) error {

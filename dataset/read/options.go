@@ -109,6 +109,7 @@ type settled struct {
 	known         knownColumns
 	categories    []dataset.Category // of the model, with their positions in the file
 	taken         *[]dataset.Option  // AsTrained and those that OpenFor took
+	validates     string             // the training file, if the file has validation samples; empty: it is for a model
 	size          fileSize           // of the file, or of all files of arrays
 	modelFeatures int                // Features, also where only some columns of the file are used
 }

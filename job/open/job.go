@@ -53,6 +53,11 @@ func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 	if err := spec.Split.Check(); err != nil {
 		return nil, err
 	}
+	if divided := m.Divided().Rows; spec.Split.Divided(m.Rows) != divided || (m.Validation != nil) !=
+		(spec.Split.ValidationFrom > 0) {
+		return nil, fmt.Errorf("the job divides %d samples, but %d samples of the dataset are no validation samples",
+			spec.Split.Divided(m.Rows), divided)
+	}
 	var folds, groups []uint16
 	if digest := spec.Split.Assigned; digest != "" {
 		b, err := blob(digest, 2*int64(spec.Split.AssignedLength(m.Rows)))
@@ -64,11 +69,12 @@ func Open(spec *round.Job, m *dataset.Manifest, blob Blob) (j *Job, err error) {
 		}
 	}
 	if digest := spec.Split.Groups; digest != "" {
-		b, err := blob(digest, 2*int64(m.Rows))
+		rows := spec.Split.Divided(m.Rows)
+		b, err := blob(digest, 2*int64(rows))
 		if err != nil {
 			return nil, fmt.Errorf("the groups of the samples cannot be read: %w", err)
 		}
-		if groups, err = dataset.DecodeFolds(b, m.Rows); err != nil {
+		if groups, err = dataset.DecodeFolds(b, rows); err != nil {
 			return nil, err
 		}
 	}

@@ -330,7 +330,7 @@ func (t *evaluation) fields(l *fields.List) {
 // is for all folds together, so that each fold makes the same decision.
 func PredictionBytes(j *round.Job, m *dataset.Manifest, heldOut int) int64 {
 	if j.Split.Folds > 0 {
-		heldOut = m.Rows
+		heldOut = j.Split.Divided(m.Rows)
 		if j.Split.Overlap { // each row may be tested in each split
 			heldOut *= j.Split.Folds
 		}

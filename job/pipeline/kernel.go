@@ -231,14 +231,16 @@ func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v ro
 func sumLabels(dst []float64, u round.Task, d *dataset.Data, partial, weighs bool) {
 	for _, ref := range u.Rows(d) {
 		shard := d.Shard(int(ref.Shard))
-		switch d.Role(shard.Row[ref.Pos]) {
-		case dataset.Test:
+		switch role := d.Role(shard.Row[ref.Pos]); {
+		case role&dataset.Test != 0:
 			dst[2]++
-			continue
-		case dataset.Validation:
+		case role == dataset.Validation:
 			dst[1]++
 		default:
 			dst[0]++
+		}
+		if !d.Learned(shard.Row[ref.Pos]) {
+			continue
 		}
 		label, weight := shard.Label(int(ref.Pos)), 1.0
 		if weighs {
@@ -265,7 +267,7 @@ func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 	sums := make([]float64, 3+d.Manifest.Labels)
 	sumLabels(sums, u, d, false, false)
 	for _, ref := range u.Rows(d) {
-		if rows := d.Shard(int(ref.Shard)); d.Role(rows.Row[ref.Pos]) != dataset.Test {
+		if rows := d.Shard(int(ref.Shard)); d.Learned(rows.Row[ref.Pos]) {
 			sums = append(sums, k.plan.Type.Scale.Number(rows, int(ref.Pos)))
 		}
 	}

@@ -58,7 +58,8 @@ func LinearSamples(j *round.Job, m *dataset.Manifest) int {
 		registry.Output(j.Algorithm) == algorithms.Number || m.LabelType.Bounds != nil {
 		return 0
 	}
-	rows := m.Rows - int(s.TestFraction*float64(m.Rows))
+	rows := s.Divided(m.Rows)
+	rows -= int(s.TestFraction * float64(rows))
 	if s.TrainFraction > 0 {
 		rows = int(s.TrainFraction * float64(rows))
 	}

@@ -42,7 +42,8 @@ func Estimate(j *round.Job, m *dataset.Manifest) (Memory, error) {
 		return Memory{}, err
 	}
 	kept := int64(0)
-	if n := pipeline.PredictionBytes(j, m, int(j.Split.TestFraction*float64(m.Rows))); n <= j.Predictions {
+	heldOut := int(j.Split.TestFraction * float64(j.Split.Divided(m.Rows)))
+	if n := pipeline.PredictionBytes(j, m, heldOut); n <= j.Predictions {
 		kept = copies * n
 	}
 	if j.Folds > 0 {

@@ -22,7 +22,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/enhance"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -30,16 +29,6 @@ import (
 
 // DefaultSeed is the seed of a spec that gives none: never the clock.
 const DefaultSeed = 1
-
-// MaxFolds bounds folds: a fold's number is stored in 16 bits.
-const MaxFolds = 1 << 16
-
-// DefaultPredictions and MaxPredictions are the default and the greatest value of
-// keep_predictions, in bytes: the predictions of a job are one blob.
-const (
-	DefaultPredictions = 64 << 20
-	MaxPredictions     = 256 << 20
-)
 
 // key is one of the keys that every spec may have.
 type key struct {
@@ -163,12 +152,6 @@ var common = []key{
 		func(s *protocol.Spec, value any) { s.Mask = unless(noMask, value) },
 	},
 }
-
-// ten and none are the defaults of measures and clip, which a spec stores as an empty text.
-const (
-	ten  = "ten"
-	none = "none"
-)
 
 // unless returns a word, or an empty text if it is the default.
 func unless(standard string, value any) string {
@@ -310,6 +293,9 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkValidation(a, Settings(resolved.Params), enhanced, m); err != nil {
+		return nil, err
+	}
 	seed := uint64(DefaultSeed)
 	if s.Seed != nil {
 		seed = *s.Seed
@@ -328,6 +314,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if split.ValidationFraction > 0 {
 		m.KeepGroups(&split)
 	}
+	m.KeepValidation(&split)
 	if d, ok := a.(algorithms.Divider); ok {
 		if resolved.Params, err = d.Divided(resolved.Params, &split, m); err != nil {
 			return nil, err
@@ -346,31 +333,6 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	j.LinearSamples = pipeline.LinearSamples(j, m)
 	j.Screen = s.Screen && pipeline.Screens(j, m)
 	return j, nil
-}
-
-// checkMeasures returns an error if a spec asks for measures that its model does not have. A
-// submission may be of any client: its words are checked here as well.
-func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) error {
-	plan, err := pipeline.PlanOf(algorithm, m.Labels, m.LabelType)
-	learns := pipeline.CheckLearns(algorithm, m, dataset.Mask{})
-	switch {
-	case err != nil:
-		return param.Errorf("algorithm", "%v", err)
-	case learns != nil:
-		return param.Errorf("algorithm", "%v", learns)
-	case s.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "":
-		return param.Errorf("weighted_measures", "the samples have no weights; {weights} names the column with the weights "+
-			"where the data are read or imported")
-	case s.Measures != pipeline.TenMeasures && s.Measures != pipeline.AllMeasures:
-		return param.Errorf("measures", "got %.20q, want %s or %s", s.Measures, ten, pipeline.AllMeasures)
-	case s.Clip != string(measures.NoClip) && s.Clip != string(measures.PyLDL):
-		return param.Errorf("clip", "got %.20q, want %s or %s", s.Clip, none, measures.PyLDL)
-	}
-	plan.More, plan.Clip = s.Measures == pipeline.AllMeasures, measures.Clip(s.Clip)
-	if err := pipeline.CheckPlan(plan, algorithm); err != nil {
-		return param.Errorf("measures", "%v", err)
-	}
-	return nil
 }
 
 // values parses settings given as text. The error is about the first wrong one in the order
@@ -400,9 +362,6 @@ func values(a algorithms.Algorithm, set map[string]string) (param.Values, error)
 	return nil, unknownKey(a, slices.Min(unknown))
 }
 
-// TrainFraction is the common key that a method of an experiment may have as well.
-const TrainFraction = "train_fraction"
-
 // trainFraction returns Split.TrainFraction: 0 if all samples are used, so that a job has one form.
 func trainFraction(s *protocol.Spec) float64 {
 	if s.TrainFraction == 1 {
@@ -425,36 +384,6 @@ func useGroups(s *protocol.Spec, m *dataset.Manifest) error {
 		return param.Errorf(key, "the dataset has one group, want at least two")
 	}
 	s.Assigned, s.Folds = m.Groups.Digest, len(m.Groups.Names)
-	return nil
-}
-
-func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
-	switch f := s.TestFraction; {
-	case math.IsNaN(f) || f < 0 || f >= 1:
-		return param.Errorf("test_fraction", "%v is not a number from 0 to below 1", f)
-	case !(s.TrainFraction >= 0 && s.TrainFraction <= 1):
-		return param.Errorf(TrainFraction, "%v is not a number above 0 and at most 1", s.TrainFraction)
-	case f > 0 && (s.Folds != 0 || s.Assigned != ""):
-		return param.Errorf("test_fraction", "cannot be combined with folds, because each fold is a test set")
-	case f > 0 && m.Rows < 2:
-		return param.Errorf("test_fraction", "the dataset has only %d sample, so no sample can be held out", m.Rows)
-	case s.Overlap && (s.Assigned == "" || s.Folds < 1 || s.Folds > dataset.MaxSplits):
-		return param.Errorf("folds", "got %d overlapping splits, want 1 to %d, each listed in a file", s.Folds,
-			dataset.MaxSplits)
-	case s.Folds < 0 || s.Folds == 1 && !s.Overlap || s.Folds > MaxFolds:
-		return param.Errorf("folds", "got %d, want 0 or a whole number from 2 to %d", s.Folds, MaxFolds)
-	case s.Folds > m.Rows && !s.Overlap:
-		return param.Errorf("folds", "%s folds are too many for %s samples: some folds would be empty", units.Count(s.Folds),
-			units.Count(m.Rows))
-	case s.KeepPredictions != nil && (*s.KeepPredictions < 0 || *s.KeepPredictions > MaxPredictions):
-		return param.Errorf("keep_predictions", "%d is not a whole number from 0 to %d", *s.KeepPredictions, MaxPredictions)
-	case s.Assigned != "" && s.Folds == 0:
-		return param.Errorf("folds", "samples are assigned to folds, but the number of folds is missing")
-	case s.Fold != nil && s.Folds == 0:
-		return param.Errorf("fold", "there are no folds; give {folds} or {split}, or the key folds or group_folds of a spec")
-	case s.Fold != nil && (*s.Fold < 0 || *s.Fold >= s.Folds):
-		return param.Errorf("fold", "there is no fold %d: folds are numbered 0 to %d", *s.Fold, s.Folds-1)
-	}
 	return nil
 }
 

@@ -213,6 +213,7 @@ class Estimator:
         y: Any = None,
         *,
         sample_weight: Any = None,
+        validation: Any = None,
         server: Optional[str] = None,
         context: Optional[str] = None,
         token_file: Optional[str] = None,
@@ -232,6 +233,10 @@ class Estimator:
             name of this argument.
         sample_weight : array-like of shape (n_samples,), optional
             Weights: a sample of weight 2 counts as two samples in the loss. Algorithms that cannot use weights refuse them.
+        validation : tuple (X, D), optional
+            Validation samples of your own: their loss decides early stopping and choices, and they are never trained on. There
+            is no refit. Without them, validation samples are drawn from X. With `sample_weight`, they have weight 1.
+            Algorithms that do not validate refuse them.
         server : str, optional
             Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
             to the bit. The data are uploaded unless the cluster has them. An interrupt cancels the job, unless a job of this
@@ -263,6 +268,7 @@ class Estimator:
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *training_flags(self)]
         X, D = _frames.known(X), _frames.known(D)
         data = _inputs.dataset(X, D, self.labels, type(self).__name__, weights=sample_weight)
+        own = _inputs.validation(validation, data, self.labels, type(self).__name__)
         rows, columns = _inputs.shape_of(X, self._image_advice())
         args.append(seed_flag(self.random_state))
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
@@ -274,6 +280,8 @@ class Estimator:
         with Files() as files, Progress(self._algorithm, self.verbose, job if where else "") as progress:
             model, curve = files.empty("model"), files.empty("curve")
             args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve, *flags(_inputs.columns_of(data))]
+            if own is not None:
+                args += ["--validation", files.data(own)]
             try:
                 run(args, files.descriptors, progress.line, progress.note)
             except InputError as error:
@@ -711,6 +719,7 @@ class Estimator:
         *,
         only_data: bool = False,
         values: Any = None,
+        validation: Any = None,
         init_from: Any = None,
         fold_seed: Optional[int] = None,
         server: Optional[str] = None,
@@ -729,6 +738,8 @@ class Estimator:
             True compares only the digests of the data.
         values : array-like of shape (n_samples,), optional
             The exact number of each sample, if the model was trained on a dataset with `values`.
+        validation : tuple (X, D), optional
+            The validation samples, if `fit` had some.
         init_from : str or path, optional
             File with the initial weights of the model, if it had some.
         fold_seed : int, optional
@@ -746,7 +757,7 @@ class Estimator:
         """
         if not hasattr(self, "model_"):
             raise not_fitted(self)
-        return _export.verify(self, X, D, only_data, init_from, fold_seed, values, (server, context, token_file, ca_file, tls_dir))
+        return _export.verify(self, X, D, only_data, init_from, fold_seed, values, validation, (server, context, token_file, ca_file, tls_dir))
 
 
 def _without_weights(method: Any) -> Any:

@@ -77,7 +77,7 @@ class Client:
         """Return a job by its name or number."""
         return Job(self, self._ask("job show", str(name)))
 
-    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, groups: Any = None, sample_weight: Any = None, **options: Any) -> "Job":
+    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, groups: Any = None, sample_weight: Any = None, validation: Any = None, **options: Any) -> "Job":
         """Submit a job that trains an estimator, and return at once.
 
         Parameters
@@ -95,6 +95,8 @@ class Client:
             ``folds="groups"`` needs it.
         sample_weight : array-like of shape (n_samples,), optional
             The weight of each sample, as for `Estimator.fit`. With ``weighted_measures=True``, measures are weighted, too.
+        validation : tuple (X, D), optional
+            Validation samples of your own, as for `Estimator.fit`.
         **options
             Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``train_fraction``, ``split``, ``measures``,
             ``clip``, ``audit`` and ``wait``. With ``shared=True`` all users of the cluster may read the data, the model and the
@@ -122,6 +124,8 @@ class Client:
                     raise InputError(f"the dataset {X} was imported with its groups; leave out groups")
                 if sample_weight is not None:
                     raise InputError(f"the dataset {X} was imported with its weights; leave out sample_weight")
+                if validation is not None:
+                    raise InputError(f"the dataset {X} was imported with its validation samples, if it has some; leave out validation")
                 own = given(estimator)
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
@@ -129,6 +133,9 @@ class Client:
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, groups, weights=sample_weight)
                 args += ["--data", files.data(data), *flags(_inputs.columns_of(data))]
+                own = _inputs.validation(validation, data, estimator.labels, type(estimator).__name__)
+                if own is not None:
+                    args += ["--validation", files.data(own)]
             args.append(seed_flag(estimator.random_state))
             submitted = run(args, files.descriptors, None, progress.note).json()
         progress.warn()
@@ -182,7 +189,8 @@ class Client:
         **options
             Flags of ``coppice dataset import``, such as ``labels="class"`` or ``label_columns=["happy", "sad"]``. If X is an array,
             ``groups`` is an array with the group of each sample, ``values`` an array with the exact numbers of ages, and
-            ``weights`` an array with the weight of each sample.
+            ``weights`` an array with the weight of each sample. ``validation`` is a tuple (X, D) of validation samples, or
+            the path of their file if X is a path.
 
         Returns
         -------
@@ -195,6 +203,8 @@ class Client:
             if isinstance(X, (str, os.PathLike)):
                 if D is not None:
                     raise InputError(f"X is the path {os.fspath(X)!r} of a file, which has labels; leave out D")
+                if not isinstance(options.get("validation", ""), (str, os.PathLike)):
+                    raise InputError("validation: X is a path, so want the path of the file with the validation samples")
                 args += ["--data", os.fspath(X)]
             elif D is None:
                 raise InputError("import_dataset: X is an array, so give D too")
@@ -205,6 +215,9 @@ class Client:
                 data = _inputs.dataset(X, D, options.get("labels", "distributions"), **columns)
                 args += ["--data", files.data(data)]
                 options.update(_inputs.columns_of(data))
+                own = _inputs.validation(options.pop("validation", None), data, options.get("labels", "distributions"), "coppice")
+                if own is not None:
+                    args += ["--validation", files.data(own)]
             args += flags(options)
             imported = dict(run(args, files.descriptors, None, progress.note).json())
         progress.warn()

@@ -66,13 +66,16 @@ def card_of(model: bytes, format: str, options: dict[str, Optional[str]]) -> Any
     return json.loads(text) if format == "json" else text
 
 
-def verify(estimator: Any, X: Any, D: Any, only_data: bool, init_from: Any, fold_seed: Optional[int], values: Any, where: Sequence[Optional[str]]) -> dict[str, Any]:
+def verify(estimator: Any, X: Any, D: Any, only_data: bool, init_from: Any, fold_seed: Optional[int], values: Any, validation: Any, where: Sequence[Optional[str]]) -> dict[str, Any]:
     """Verify the model of an estimator for `Estimator.verify`."""
     X, D = _frames.known(X), _frames.known(D)
     data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, values=values)
     lines: list[str] = []
     with Files() as files:
         args = ["model", "verify", "-o", "json", files.bytes("model", estimator.model_), "--data", files.data(data), *flags(_inputs.columns_of(data))]
+        own = _inputs.validation(validation, data, estimator.labels, type(estimator).__name__)
+        if own is not None:
+            args += ["--validation", files.data(own)]
         cluster = cluster_flags(*where)
         args += [*threads(estimator.n_jobs), *(cluster or ["--local"])]
         if only_data:

@@ -101,6 +101,26 @@ def dataset(
     return arrays
 
 
+def validation(pair: Any, data: dict[str, np.ndarray], labels: str, called: str) -> Optional[dict[str, np.ndarray]]:
+    """Return the arrays of validation samples, given as (X, D), with the columns of the dataset that trains; None if there are none."""
+    if pair is None:
+        return None
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise InputError("validation: want a tuple (X, D) with the features and the labels of the validation samples")
+    if "groups" in data:
+        raise InputError("groups cannot be combined with validation, whose samples have no groups here; write files, and use the command coppice job submit")
+    X, D = pair
+    try:
+        own = dataset(X, D, labels, called, exact="values" in data)
+    except InputError as error:
+        raise InputError(f"validation: {error}", error.kind, error.mistakes) from error
+    if "values" not in data:
+        own.pop("values", None)
+    if "weights" in data:
+        own["weights"] = np.ones(len(own["labels"]))
+    return own
+
+
 def _text_in(D: Any) -> Optional[str]:
     """Return a text of D that is no number if D has one value for each sample, and otherwise None."""
     frame = _frames.of(D)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -181,6 +182,10 @@ func (a *algorithm[C]) Params() []param.Param { return slices.Clone(a.params()) 
 // settings, then those that follow from them. Errors are *param.Error, or wrap ErrNoLabels.
 func (a *algorithm[C]) Resolve(given param.Values, m *dataset.Manifest) (algorithms.Resolved, error) {
 	c := new(C)
+	given, err := ownValidation(given, a.params(), m)
+	if err != nil {
+		return algorithms.Resolved{}, err
+	}
 	if err := a.d.Settings.Fill(c, given, a.d.Name); err != nil {
 		return algorithms.Resolved{}, err
 	}
@@ -203,11 +208,47 @@ func (a *algorithm[C]) Resolve(given param.Values, m *dataset.Manifest) (algorit
 	if r.ValidationFraction == 0 {
 		r.ValidationMin = 0
 	}
-	var err error
 	if r.Params, err = a.d.Settings.JSON(c); err != nil {
 		err = a.errorf("settings: %w", err)
 	}
 	return r, err
+}
+
+// Settings that the validation rows of a dataset decide.
+const (
+	validationFraction = "validation_fraction"
+	refit              = "refit"
+)
+
+// ownValidation returns the settings that are given for a dataset with validation rows of its own: the fraction is that
+// of these rows, at most a half, unless the algorithm shall not validate. There is no refit, which would train on them.
+func ownValidation(given param.Values, params []param.Param, m *dataset.Manifest) (param.Values, error) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(params, func(p param.Param) bool { return p.Name == name })
+	}
+	if m.Validation == nil || !has(validationFraction) || given[validationFraction] == 0.0 {
+		return given, nil
+	}
+	own := float64(m.Validation.Rows) / float64(m.Rows)
+	if own > 0.5 {
+		own = 0.5
+	}
+	if given.Has(validationFraction) && given[validationFraction] != own {
+		return nil, param.Errorf(validationFraction, "cannot be combined with {validation}: the dataset has validation "+
+			"samples of its own, and draws none")
+	}
+	if given[refit] == true {
+		return nil, param.Errorf(refit, "cannot be combined with {validation}: a refit trains on training and validation "+
+			"samples, but validation samples of a file are never trained on")
+	}
+	given = maps.Clone(given)
+	if given == nil {
+		given = param.Values{}
+	}
+	if given[validationFraction] = own; has(refit) {
+		given[refit] = false
+	}
+	return given, nil
 }
 
 // Divided implements algorithms.Divider.
