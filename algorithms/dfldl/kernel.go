@@ -137,7 +137,7 @@ func (c *Config) roles(u round.Task, d *dataset.Data, j *round.Job) ([]dataset.R
 	}
 	if j.Split.ValidationFrom > 0 {
 		u.Roles = dataset.Validation
-		if own := u.Rows(d); take(own, dataset.Validation, false) == 0 {
+		if own := d.WithWeight(u.Rows(d)); take(own, dataset.Validation, false) == 0 {
 			take(own, dataset.Validation, true)
 		}
 		return roles, nil
