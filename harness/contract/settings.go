@@ -54,7 +54,7 @@ func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 		switch left := !ok && p.DefaultLeftOut; {
 		case left && p.Kind == param.KindInt:
 			text, ok = json.RawMessage(p.Default), true
-		case left && p.Kind == param.KindWord:
+		case left && slices.Contains(p.Words, p.Default): // help may describe a default that is no word
 			text, ok = json.RawMessage(strconv.Quote(p.Default)), true
 		}
 		if !ok && (p.DefaultLeftOut || p.LeftOut != "" && v["preset"] == p.LeftOut) {

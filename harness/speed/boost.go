@@ -91,9 +91,9 @@ func (b Boosting) run(ctx context.Context, s *Set, j *round.Job) (f Figures, err
 // treeTimes is a trainer of LDLBoost that adds up the processor time of its rounds.
 type treeTimes struct {
 	round.Trainer
-	began, asked, folding time.Duration
-	kind                  string
-	tree                  bool // true if the round is not the first one of its tree
+	began, asked time.Duration
+	kind         string
+	tree         bool // true if the round is not the first one of its tree
 
 	before, search, later time.Duration
 	first                 []time.Duration // of each tree's first round

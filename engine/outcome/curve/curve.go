@@ -78,7 +78,7 @@ func (p Point) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *Point) UnmarshalJSON(b []byte) error {
-	if p.read(string(b)) {
+	if bytes.HasPrefix(b, []byte(pointBegins)) && p.read(string(b)) {
 		return nil
 	}
 	var v pointJSON
@@ -106,6 +106,9 @@ func (p *Point) measured(seconds float64) {
 	}
 }
 
+// pointBegins is how the JSON of a point begins.
+const pointBegins = `{"step":`
+
 // read reads the JSON that MarshalJSON writes, in a fraction of the time of package json: pages read many points. It
 // reports false for any other text, and the point is then as it was.
 func (p *Point) read(text string) bool {
@@ -125,7 +128,7 @@ func (p *Point) read(text string) bool {
 			set(v)
 		}
 	}
-	step, err := strconv.ParseUint(field(`{"step":`), 10, 64)
+	step, err := strconv.ParseUint(field(pointBegins), 10, 64)
 	next.Step = step
 	float(`,"training_loss":`, func(v float64) { next.Training = v })
 	float(`,"validation_loss":`, func(v float64) { next.Validation = v })
