@@ -110,8 +110,8 @@ const validationMin = 20
 
 // roles returns the roles of all rows for the model of a task: training and validation rows are the training rows on
 // its side, or all training rows if these are fewer than MinSamples. Rows of weight 0 are on no side. The seed and the
-// task draw the validation rows. If the dataset has validation rows, those on the side validate, or all of them if none
-// is on the side.
+// task draw the validation rows. If the dataset has validation rows, the rows on the side validate, or all of them if
+// none is on the side.
 func (c *Config) roles(u round.Task, d *dataset.Data, j *round.Job) ([]dataset.Roles, error) {
 	refs := d.WithWeight(u.Rows(d))
 	if len(refs) == 0 {

@@ -44,7 +44,7 @@ func drawSample(t *rapid.T) *sample {
 	return s
 }
 
-// part returns the weight of a row over that of all rows.
+// part returns the weight of a row, divided by the weight of all rows.
 func (s *sample) part(i int) float64 {
 	if s.weights == nil {
 		return 1 / float64(s.rows())

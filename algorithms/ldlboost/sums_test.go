@@ -104,7 +104,7 @@ func checkScan(t *rapid.T, s *num.Stream, labels int) {
 	}
 }
 
-// TestGroups: sums of scattered rows over several groups of columns, dense and sparse, are those of a plain loop.
+// TestGroups: sums of scattered rows over several groups of columns, dense and sparse, equal the sums of a plain loop.
 func TestGroups(t *testing.T) {
 	const rows, labels, dense, bins = 700, 20, 14, 200
 	s := num.NewStream(num.NewKey(1, "groups"), 0, 0)

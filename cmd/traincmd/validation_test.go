@@ -134,7 +134,7 @@ func TestBestByValidationFile(t *testing.T) {
 			}
 		}
 		if r.Mixture.Rows != 60 {
-			t.Errorf("%d samples choose the best algorithm, want those of the file", r.Mixture.Rows)
+			t.Errorf("%d samples choose the best algorithm, want the samples of the file", r.Mixture.Rows)
 		}
 	}
 }

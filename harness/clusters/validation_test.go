@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// TestValidationFileOnCluster: with a file of validation samples, the model of a cluster is that of this process, also
+// TestValidationFileOnCluster: with a file of validation samples, a cluster and this process train the same model, also
 // after a worker is killed half-way, and of a dataset that was imported with both files. The cluster verifies it.
 func TestValidationFileOnCluster(t *testing.T) {
 	testkit.WithoutRace(t)

@@ -305,8 +305,8 @@ func divide(all []value, most int) (gaps []Gap) {
 }
 
 // heavy returns which of distinct values, ascending, have a bin of their own among at most so many, the rows of the
-// others, and in how many shares these are divided. Each run of others between such values has a bin at least, and
-// there is a share for each bin but one of each run after the first. Values are taken in descending order of their
+// others, and the number of shares that divide these rows. Each run of other values between them has a bin at least,
+// and there is a share for each bin but one of each run after the first. Values are taken in descending order of their
 // rows, the lower one first among equal ones, while they have more rows than a share and bins suffice.
 func heavy(all []value, most int) (alone []bool, rest uint64, shares int) {
 	alone = make([]bool, len(all))

@@ -105,7 +105,7 @@ func (f *Fit) Next(r *round.Round) {
 	}
 }
 
-// Fold takes the sums of the round that Next described. The error is that of algorithms.Nothing.
+// Fold takes the sums of the round that Next described. The error comes from algorithms.Nothing.
 func (f *Fit) Fold(sum []float64) error {
 	f.version++
 	switch f.stage {

@@ -99,8 +99,8 @@ func decodeEdges(b []byte, features, most int) (*edges, error) {
 	return e, nil
 }
 
-// layout says where the counts of a node are: its copies by class, then those of each bin of the columns that it
-// tries.
+// layout says where the counts of a node are: its copies by class, then the copies in each bin of the columns
+// that it tries.
 type layout struct {
 	columns []int // ascending
 	first   []int // of each of these, the place of its first bin; place 0 is the node's

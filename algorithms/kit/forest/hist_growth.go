@@ -34,7 +34,7 @@ type ask struct {
 }
 
 // growth is the trees at work. They wait for the counts of the nodes in open, the last ones first. Nodes in small have
-// so few rows that these are asked for, and the trainer grows what is below them.
+// few rows: workers send the rows, and the trainer grows what is below them.
 type growth struct {
 	cfg     *Config
 	classes int
@@ -55,8 +55,8 @@ type growthLimits struct {
 	numbers int   // counts of nodes
 	bytes   int64 // rows of nodes
 	held    int   // numbers that are kept to be subtracted from
-	// small is the ratio of the bytes of a node's rows to those of its counts up to which rows are asked for: the nodes
-	// below need counts, too.
+	// small is a ratio: rows of a node are asked for if they have at most so many times the bytes of its counts. The
+	// nodes below need counts, too.
 	small int64
 }
 

@@ -98,7 +98,7 @@ func (t *countedTree) find(r *countedRows, steps []step, spare []uint32, b *binn
 type rowCounter struct {
 	layouts *layouts
 	to      []int32 // by bin of a sparse column: its place; -1: the node does not try its column
-	whole   bool    // to is that of layouts.all
+	whole   bool    // true if to is for layouts.all
 	at      [countedChunk]int
 	weight  [countedChunk]float64
 	spare   []uint32

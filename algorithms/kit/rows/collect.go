@@ -142,7 +142,7 @@ func gather(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, m *dataset.
 
 // Join puts together what Collect returned for the units of a round, by original row number. It
 // checks the bytes as a decoder does, and sets the elements of parts to nil to free their memory.
-// Errors wrap ErrRows, or are those of algorithms.Nothing.
+// Errors wrap ErrRows, or come from algorithms.Nothing.
 func Join(parts [][]byte, m *dataset.Manifest, w *Wanted) (*dataset.Rows, error) {
 	var units []*dataset.Rows
 	var refs []dataset.RowRef
