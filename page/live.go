@@ -125,11 +125,13 @@ func (f *feed) run(v *visit, build viewFunc) {
 			if over {
 				return
 			}
-			if err != nil {
-				f.pause(v, againAfter, againAfter) // the leader has changed, or everything is over
+			if err == nil {
+				if !v.site.live.open.crowded() {
+					f.pause(v, againAfter, againAfter) // the leader has changed, or everything is over
+				}
 				continue
 			}
-			// Perhaps the leader is away, which the view then says, it serves too many streams, or many pages are open.
+			// Perhaps the leader is away, which the view then says, or it serves too many streams.
 			if _, over = f.show(v, build, v.site.makeNow); over {
 				return
 			}

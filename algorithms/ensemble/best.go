@@ -62,7 +62,7 @@ func (x extent) drawn() float64 {
 
 // fillBest sets the members to the candidates that fit the budget, unless there are given ones.
 func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
-	weights := weightsValidated
+	weights := WeightsValidated
 	if m.Rows <= bestFoldRows && m.Validation == nil {
 		weights = weightsBest
 	}
@@ -86,7 +86,7 @@ func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float
 		log: float64(bits.Len(uint(m.Rows)))}
 	// With inner folds, a candidate is trained on a fraction of the rows for each of them.
 	tests := 1 - 1/float64(c.InnerFolds)
-	if c.Weights != weightsValidated {
+	if c.Weights != WeightsValidated {
 		tests = float64(tests*float64(c.InnerFolds)) + 1
 	}
 	type worked struct {
@@ -99,7 +99,7 @@ func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float
 		for _, one := range of {
 			sum, greatest = sum+float64(tests*one.work), max(greatest, one.work)
 		}
-		if c.Weights == weightsValidated {
+		if c.Weights == WeightsValidated {
 			sum += greatest
 		}
 		return sum

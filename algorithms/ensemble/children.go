@@ -27,7 +27,7 @@ type inner struct {
 func innerOf(j *learner.Job[Config]) inner {
 	c, s, m := j.Config, &j.Split, j.Manifest
 	switch {
-	case c.Weights == weightsValidated && s.ValidationFrom > 0:
+	case c.Weights == WeightsValidated && s.ValidationFrom > 0:
 		return inner{folds: c.InnerFolds, held: true}
 	case c.Inner == innerFolds:
 		return inner{folds: max(2, min(c.InnerFolds, s.Folds-1)), whole: true}
@@ -61,7 +61,7 @@ func divide(c *Config, s *dataset.Split, m *dataset.Manifest) error {
 	case c.Inner == innerFolds && !listed:
 		return param.Errorf("inner", "inner folds that are whole folds need a job with at least three folds, listed in a "+
 			"file or made of groups")
-	case c.Inner != innerAuto || c.Weights == weightsMean || c.Weights == weightsValidated && s.ValidationFrom > 0:
+	case c.Inner != innerAuto || c.Weights == weightsMean || c.Weights == WeightsValidated && s.ValidationFrom > 0:
 	case groupFolds(s, m) && !listed && s.Groups != "":
 		return param.Errorf("inner", "the training samples of each fold are in one group, so inner folds cannot keep groups "+
 			"whole; give inner: rows, or weights: mean")
@@ -76,7 +76,7 @@ func (c *Config) heldOut(folds int) int {
 	switch c.Weights {
 	case weightsMean:
 		return 0
-	case weightsValidated:
+	case WeightsValidated:
 		return 1
 	}
 	return folds

@@ -362,7 +362,7 @@ func TestFold(t *testing.T) {
 // validatedSmall is the trainer of the small job whose first inner fold chooses the member.
 func validatedSmall(t testing.TB) *trainer {
 	t.Helper()
-	tr, err := newSmall(t, smallJob(t, param.Values{"weights": weightsValidated}), nil)
+	tr, err := newSmall(t, smallJob(t, param.Values{"weights": WeightsValidated}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,11 @@ const Name = "ensemble"
 
 // The words of the setting weights.
 const (
-	weightsFitted    = "fitted"
-	weightsMean      = "mean"
-	weightsBest      = "best"
-	weightsValidated = "validated"
+	weightsFitted = "fitted"
+	weightsMean   = "mean"
+	weightsBest   = "best"
+	// WeightsValidated chooses the best member on one inner fold, or on validation samples from a file.
+	WeightsValidated = "validated"
 )
 
 // The words of the setting inner.
@@ -65,7 +66,7 @@ func (k kin) settings() param.Table[Config] {
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only, or on "+
 			"validation samples from a file; then only the best member is trained on all samples",
-			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, weightsValidated).
+			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, WeightsValidated).
 			Says("fitted; with preset best: best up to " + strconv.Itoa(bestFoldRows) + " samples, unless validation samples " +
 				"are in a file, else validated"),
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is "+

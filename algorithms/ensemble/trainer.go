@@ -40,7 +40,7 @@ func (t *trainer) Next() (*round.Round, error) {
 // later reports whether a unit waits for the weights: it trains a member on all rows, and
 // only the best of these members is wanted.
 func (t *trainer) later(unit int) bool {
-	return t.job.Config.Weights == weightsValidated && unit < len(t.members)
+	return t.job.Config.Weights == WeightsValidated && unit < len(t.members)
 }
 
 // wanted reports whether a round has a unit trained: those that wait, once they have a weight.
@@ -104,7 +104,7 @@ func (t *trainer) weigh() error {
 	for m := range count {
 		t.kl = append(t.kl, s.divergence(only(m, count)))
 	}
-	if w := t.job.Config.Weights; w == weightsBest || w == weightsValidated {
+	if w := t.job.Config.Weights; w == weightsBest || w == WeightsValidated {
 		t.weights = only(least(t.kl), count)
 	} else {
 		t.weights = s.choose()

@@ -33,7 +33,7 @@ func (c *Config) kept(m *dataset.Manifest) int64 {
 // copies of these rows (see adder).
 func (c *Config) adding(m *dataset.Manifest) int64 {
 	width, words := int64(c.width(m.Labels, m.HasWeights)), int64(c.stride(m.Labels, m.HasWeights))
-	return (c.histogramAtMost(m) / width) * (8*words + 16)
+	return (c.histogramAtMost(m)/width)*(8*words+16) + min(int64(m.Rows), flushRows)*(8*words+int64(m.Features)+4)
 }
 
 // demand estimates the memory of a task that trains on the whole dataset, such as a fold: the trainer's, the kernel's,

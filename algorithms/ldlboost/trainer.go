@@ -137,7 +137,7 @@ func (t *trainer) number() uint64 {
 // taskShare numbers for each number that is sent.
 const (
 	smallSums = 1 << 16
-	taskShare = 256
+	taskShare = 128
 )
 
 // tasks is the number of tasks of a round of histograms. No sum depends on it.

@@ -402,6 +402,9 @@ func (t *benchText) steps(w io.Writer) {
 		}
 		table.Render()
 		for _, p := range r.Peers {
+			if p.Equal == nil {
+				continue
+			}
 			fmt.Fprintf(w, "%s takes %.1f times as long to the same K-L; in the time of Coppice's training, it reaches %s\n",
 				p.Peer, p.Equal.Ratio, loss(p.Equal.Loss))
 		}

@@ -243,6 +243,10 @@ func (s *modelShown) datasets() []*dataset.Manifest {
 	sparse, groups := dense, dense
 	sparse.NonZeros, sparse.Sparse = max(1, dense.NonZeros/100), true
 	groups.Groups = &dataset.Groups{Names: []string{"a", "b"}}
+	if s.Job.Split.ValidationFrom > 0 {
+		own := &dataset.OwnValidation{Rows: int(s.Rows.Validation), FileRows: int(s.Rows.Validation)}
+		dense.Validation, sparse.Validation, groups.Validation = own, own, own
+	}
 	return []*dataset.Manifest{&dense, &sparse, &groups}
 }
 
@@ -254,6 +258,9 @@ func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
 		parts = append(parts, "--dataset "+of)
 	} else {
 		parts = append(parts, "--local --data FILE")
+		if j.Split.ValidationFrom > 0 {
+			parts = append(parts, "--validation FILE2")
+		}
 		if flags := dataflags.ReadingFlags(&p.Reading); flags != "" {
 			parts = append(parts, flags)
 		}

@@ -81,14 +81,20 @@ func TestValidationFile(t *testing.T) {
 		}
 	}
 	var splits []string
+	var baselines []float64
 	for i, more := range []string{"", " --validation " + own} {
 		path := filepath.Join(dir, fmt.Sprintf("s%d.csv", i))
-		cmdtest.Works(t, strings.Fields("train --local "+reading+"--folds 4 --no-screen --set steps=20 --data "+data+
+		var r results.Result
+		cmdtest.JSON(t, &r, strings.Fields("train --local "+reading+"--folds 4 --no-screen --set steps=20 --data "+data+
 			more+" --split-out "+path)...)
-		splits = append(splits, cmdtest.Read(t, path))
+		kl, _ := r.MeanPredictor.Get("kl")
+		splits, baselines = append(splits, cmdtest.Read(t, path)), append(baselines, kl.Mean)
 	}
 	if splits[0] != splits[1] {
 		t.Error("a validation file changes the folds")
+	}
+	if !(math.Abs(baselines[0]-baselines[1]) < 1e-12) {
+		t.Errorf("a validation file changes the mean baseline: K-L %v", baselines)
 	}
 }
 

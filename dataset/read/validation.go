@@ -8,10 +8,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// WithValidation returns the rows of training, then the rows of a file of validation samples. Row.Validation is true for
-// the second ones. The file is read with the options of training, and like a file that is read for a model: it needs the
-// same columns by name, the same labels and no other levels of categories. It has groups, exact numbers, intervals and
-// weights in the same columns. Options that name another file of training do not apply.
+// WithValidation returns the rows of training, then the rows of a file of validation samples. Row.Validation is true
+// for the second ones. The file is read with the options of training, and like a file that is read for a model: it needs
+// the same columns by name, the same labels and no other levels of categories. It has groups, exact numbers, intervals
+// and weights in the same columns. Options that name another file of training do not apply.
 func WithValidation(training dataset.Source, path string, o OpenOptions) (dataset.Source, error) {
 	info := training.Info()
 	s := &dataset.Schema{Features: info.Features, Labels: info.Labels, FeatureNames: info.FeatureNames,

@@ -167,7 +167,7 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 		if err != nil {
 			return none, fmt.Errorf("the groups of dataset %s: %w", d.Name, err)
 		}
-		if data.Groups, err = dataset.DecodeFolds(b, data.Manifest.Rows); err != nil {
+		if data.Groups, err = dataset.DecodeFolds(b, data.Manifest.Divided().Rows); err != nil {
 			return none, fmt.Errorf("the groups of dataset %s: %w", d.Name, err)
 		}
 	}
@@ -184,7 +184,7 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 		if err != nil {
 			return none, fmt.Errorf("the folds of dataset %s: %w", d.Name, err)
 		}
-		if data.Splits, err = dataset.DecodeSplits(b, f.Folds, f.Overlap, data.Manifest.Rows); err != nil {
+		if data.Splits, err = dataset.DecodeSplits(b, f.Folds, f.Overlap, data.Manifest.Divided().Rows); err != nil {
 			return none, s.Error(d.Folds.At, "the folds of dataset %s: %v", d.Name, err)
 		}
 	}

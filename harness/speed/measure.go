@@ -244,7 +244,8 @@ type Equal struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// compare compares the trees of a peer with Coppice's. start is the K-L divergence without trees.
+// compare compares the trees of a peer with Coppice's. start is the K-L divergence without trees. It returns nil if one
+// of them has not improved on that.
 func compare(ours, theirs []Step, start float64) *Equal {
 	e := &Equal{Loss: start}
 	for _, s := range theirs {
@@ -253,6 +254,9 @@ func compare(ours, theirs []Step, start float64) *Equal {
 		}
 	}
 	goal := max(ours[len(ours)-1].Loss, theirs[len(theirs)-1].Loss)
+	if goal >= start {
+		return nil
+	}
 	e.Ratio = reaches(theirs, start, goal) / reaches(ours, start, goal)
 	return e
 }
@@ -275,7 +279,7 @@ func reaches(steps []Step, start, goal float64) float64 {
 
 // Report is what a measurement found.
 type Report struct {
-	Kind     string            `json:"kind"` // ldlf, network, forest, cluster
+	Kind     string            `json:"kind"` // ldlf, network, forest, boost, cluster
 	Machine  Machine           `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	Runs     int               `json:"runs"` // of each row; fewer than were asked for where time was up

@@ -236,7 +236,10 @@ func (t *evaluation) setMean(sums []float64) (err error) {
 		t.mean, err = observedMean(sums, t.manifest)
 		return err
 	}
-	n := sums[0] + sums[1]
+	n := sums[0]
+	if t.manifest.Validation == nil { // otherwise the mean is of the training rows alone
+		n += sums[1]
+	}
 	if weighsMean(t.manifest, t.plan) {
 		n = sums[len(sums)-1]
 	}
@@ -420,7 +423,7 @@ func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *da
 			if scale := plan.Type.Scale; scale != nil {
 				set.True = append(set.True, scale.Number(rows, int(ref.Pos)))
 			}
-			if rows.Weight != nil {
+			if rows.Weight != nil && k.weighs.predictions {
 				set.Weight = append(set.Weight, rows.Weight[ref.Pos])
 			}
 			if rows.Named() && k.predicted == 0 { // of drawn rows the bytes are bounded

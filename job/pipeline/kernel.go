@@ -39,7 +39,9 @@ type kernel struct {
 	scales bool // targets are scaled
 	filled view
 
-	weighs struct{ mean, measures bool } // the mean predictor depends on the weights of rows; so do measures
+	// The mean predictor depends on the weights of rows; so do measures. Predictions of sub-jobs have the weights, which
+	// ensembles need.
+	weighs struct{ mean, measures, predictions bool }
 
 	mask    dataset.Mask // of the job's split
 	partial bool         // degrees may be missing where the algorithm learns
@@ -95,7 +97,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 	}
 	k := &kernel{inner: inner, linear: linear, plan: plan, predicted: j.PredictedRows, seed: j.Split.Seed,
 		fills: j.Fill != "", scales: j.Bounds != nil, mask: j.Split.Mask, partial: incomplete(j, m)}
-	k.weighs.mean, k.weighs.measures = weighsMean(m, plan), j.WeightedMeasures
+	k.weighs.mean, k.weighs.measures, k.weighs.predictions = weighsMean(m, plan), j.WeightedMeasures, j.NoModel
 	if j.Enhance != nil {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err

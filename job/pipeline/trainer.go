@@ -53,7 +53,7 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 		t := &cells{job: j, tasks: j.Cells.Count()}
 		return t, restoreOutcomes(state, t.tasks, t.decode)
 	case j.Folds > 0:
-		t := &folds{job: j, samples: m.Rows}
+		t := &folds{job: j, samples: m.Divided().Rows}
 		return t, restoreOutcomes(state, j.Folds, t.decode)
 	}
 	a, err := registry.Find(j.Algorithm)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -79,13 +80,16 @@ func checkValidation(a algorithms.Algorithm, settings []param.Pair, e *round.Enh
 	return nil
 }
 
-// validates reports whether a job with resolved settings validates: the settings have a validation fraction above 0,
-// or a member with one.
+// validates reports whether a job with resolved settings validates: the settings have a validation fraction above 0, or
+// a member with one, or validation samples choose the member.
 func validates(settings []param.Pair) bool {
 	return slices.ContainsFunc(settings, func(p param.Pair) bool {
 		if p.Key == "members" {
 			members, err := param.ParseItems(p.Value)
 			return err == nil && slices.ContainsFunc(members, func(m param.Item) bool { return validates(m.Set) })
+		}
+		if p.Key == "weights" && p.Value == ensemble.WeightsValidated {
+			return true
 		}
 		f, err := strconv.ParseFloat(p.Value, 64)
 		return p.Key == "validation_fraction" && err == nil && f > 0

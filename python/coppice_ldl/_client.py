@@ -126,9 +126,9 @@ class Client:
                     raise InputError(f"the dataset {X} was imported with its weights; leave out sample_weight")
                 if validation is not None:
                     raise InputError(f"the dataset {X} was imported with its validation samples, if it has some; leave out validation")
-                own = given(estimator)
-                if own:
-                    raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
+                read = given(estimator)
+                if read:
+                    raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(read)}; leave out what the estimator says, or give X and D")
                 args += ["--dataset", X]
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, groups, weights=sample_weight)
@@ -203,7 +203,7 @@ class Client:
             if isinstance(X, (str, os.PathLike)):
                 if D is not None:
                     raise InputError(f"X is the path {os.fspath(X)!r} of a file, which has labels; leave out D")
-                if not isinstance(options.get("validation", ""), (str, os.PathLike)):
+                if options.get("validation") is not None and not isinstance(options["validation"], (str, os.PathLike)):
                     raise InputError("validation: X is a path, so want the path of the file with the validation samples")
                 args += ["--data", os.fspath(X)]
             elif D is None:

@@ -108,7 +108,7 @@ def validation(pair: Any, data: dict[str, np.ndarray], labels: str, called: str)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise InputError("validation: want a tuple (X, D) with the features and the labels of the validation samples")
     if "groups" in data:
-        raise InputError("groups cannot be combined with validation, whose samples have no groups here; write files, and use the command coppice job submit")
+        raise InputError("groups cannot be combined with validation, whose samples have no groups here; write files, and use a command of coppice with --groups and --validation")
     X, D = pair
     try:
         own = dataset(X, D, labels, called, exact="values" in data)

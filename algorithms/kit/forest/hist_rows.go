@@ -215,7 +215,7 @@ func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, classes int)
 		b = b[e.Dense:]
 		for i := range listed {
 			bin := binary.LittleEndian.Uint32(b[4*i:])
-			if bin >= uint32(e.All) {
+			if bin >= uint32(e.All) || i > 0 && bin <= r.codes.Listed[len(r.codes.Listed)-1] {
 				return nil, fmt.Errorf("%w: bin %d of %d", errRows, bin, e.All)
 			}
 			r.codes.Listed = append(r.codes.Listed, bin)

@@ -12,11 +12,21 @@ import (
 // reach it, so a tree has about 2·draws/min_samples leaves, at most one for each draw
 // and 2^max_depth. The state is all trees, encoded and decoded; nothing is reduced.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	draws := int64(max(1, c.draws(m.Rows)))
-	leaves := min(draws, max(1, 2*draws/int64(max(1, c.MinSamples))), int64(1)<<c.MaxDepth)
+	leaves := c.leavesAtMost(m)
 	tree := treeHead + 2*leaves*nodeSize + 4*leaves*int64(m.Labels)
 	model := int64(c.Trees) * tree
 	return algorithms.Footprint{State: 2 * model, Model: model}
+}
+
+// leavesAtMost estimates the greatest number of leaves of a tree.
+func (c *Config) leavesAtMost(m *dataset.Manifest) int64 {
+	draws := int64(max(1, c.draws(m.Rows)))
+	return min(draws, max(1, 2*draws/int64(max(1, c.MinSamples))), int64(1)<<c.MaxDepth)
+}
+
+// roundNumbers is how many numbers a round of counts asks for, about: fewer if many shards may each send them.
+func roundNumbers(m *dataset.Manifest) int {
+	return min(usualLimits.numbers, (1<<27)/max(1, len(m.Shards)))
 }
 
 // countedMemory estimates the memory of a trainer that grows trees by histograms.
@@ -24,10 +34,10 @@ func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footp
 	f := memory(c, m)
 	size := c.countsAtMost(m, classes)
 	trees := int64(min(c.Trees, usualLimits.trees))
-	nodes := 2 * min(int64(m.Rows), max(1, int64(m.Rows)/int64(max(1, c.MinSamples)))) * trees
+	nodes := 2 * c.leavesAtMost(m) * trees
 	work := nodes*int64(96+16*classes) + trees*int64(8*classes+256)
 	held := min(nodes+1, int64(usualLimits.held)/size+1) * size
-	partial := max(size, min(int64(usualLimits.numbers), nodes*size))
+	partial := max(size, min(int64(roundNumbers(m)), nodes*size))
 	bins := 16*binning.AtMost(m, c.Bins) + 32*int64(m.Features)
 	return algorithms.Footprint{State: f.State + 2*work + 8*held + bins + 64, Model: f.Model, Node: 8 * partial,
 		Nodes:   int64(len(m.Shards)),
