@@ -9,7 +9,7 @@ import (
 )
 
 // WithValidation returns the rows of training, then the rows of a file of validation samples. Row.Validation is true
-// for the second ones. The file is read with the options of training, and like a file that is read for a model: it needs
+// for the second ones. The file is read with the options of training, and like a file read for a model: it needs
 // the same columns by name, the same labels and no other levels of categories. It has groups, exact numbers, intervals
 // and weights in the same columns. Options that name another file of training do not apply.
 func WithValidation(training dataset.Source, path string, o OpenOptions) (dataset.Source, error) {
