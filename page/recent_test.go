@@ -177,9 +177,16 @@ func TestPause(t *testing.T) {
 
 // TestLinesAreRead: lines of a stream that come while a view is made count as one.
 func TestLinesAreRead(t *testing.T) {
-	written, asked := make(chan struct{}), 0
+	making, written, asked := make(chan struct{}), make(chan struct{}), 0
 	api := fakeAPI{"/v1/jobs/7/curve": protocol.JobCurve{}}
 	api["/v1/jobs/7/changes"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("{}\n"))
+		w.(http.Flusher).Flush()
+		select {
+		case <-making:
+		case <-r.Context().Done():
+			return
+		}
 		for range 100 {
 			w.Write([]byte("{}\n"))
 		}
@@ -191,6 +198,7 @@ func TestLinesAreRead(t *testing.T) {
 		switch asked++; asked {
 		case 1:
 		case 2:
+			close(making)
 			select {
 			case <-written:
 			case <-r.Context().Done():
