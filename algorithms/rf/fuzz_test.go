@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/contract"
 )
 
-// fuzzedSets are small jobs by histograms: one whose larger children are subtractions, and one that draws features.
+// fuzzedSets are small jobs by histograms. The first one subtracts counts; the second one draws features.
 var fuzzedSets = []param.Values{
 	{"trees": int64(2), "min_samples": int64(4), "split": "histogram", "bins": int64(5)},
 	{"trees": int64(2), "min_samples": int64(4), "split": "histogram", "bins": int64(5), "features": "sqrt"},

@@ -261,8 +261,8 @@ func compare(ours, theirs []Step, start float64) *Equal {
 	return e
 }
 
-// reaches returns the seconds until a training has a K-L divergence, between two trees in proportion. It counts from
-// the beginning, so it is above 0.
+// reaches returns the seconds until a training has a K-L divergence, between two trees in proportion. The seconds
+// are counted from the beginning of the training, and are above 0.
 func reaches(steps []Step, start, goal float64) float64 {
 	before := Step{Loss: start}
 	for _, s := range steps {

@@ -135,9 +135,12 @@ func settingsOf(v *Variant) param.Table[Config] {
 			"dataset) or histogram (between bins of values, by all workers together)",
 			func(c *Config) *string { return &c.Split }, splitExact, splitHistogram).DefaultLeftOut(),
 		param.Int("bins", "maximum number of bins of a feature, with split histogram: thresholds lie between bins", 2,
-			binning.Most, 64, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
+			binning.Most, usualBins, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
 	)
 }
+
+// usualBins is the default of the setting bins.
+const usualBins = 64
 
 // maxCounts bounds the counts of a node, and so the numbers of a partial result.
 const maxCounts = 1 << 26
@@ -145,6 +148,9 @@ const maxCounts = 1 << 26
 // fits refuses data that histograms cannot divide, and counts of nodes that no message has room for.
 func (v *Variant) fits(c *Config, m *dataset.Manifest) error {
 	if c.Split != splitHistogram {
+		if v.Counted != nil && c.Bins != usualBins {
+			return param.Errorf("bins", "needs split histogram: exact trees have no bins")
+		}
 		return c.checkDraws(m.Rows)
 	}
 	switch n := c.countsAtMost(m, v.Classes(m.Labels)); {

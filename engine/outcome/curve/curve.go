@@ -109,8 +109,8 @@ func (p *Point) measured(seconds float64) {
 // pointBegins is how the JSON of a point begins.
 const pointBegins = `{"step":`
 
-// read reads the JSON that MarshalJSON writes, in a fraction of the time of package json: pages read many points. It
-// reports false for any other text, and the point is then as it was.
+// read reads the JSON that MarshalJSON writes, faster than package json does, since pages read many points. If the text
+// is any other, read returns false and does not change the point.
 func (p *Point) read(text string) bool {
 	field := func(name string) (number string) {
 		if rest, ok := strings.CutPrefix(text, name); ok {
