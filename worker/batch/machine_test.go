@@ -73,7 +73,7 @@ func checkJob(m *Machine, j *Job) error {
 			users[v]++
 		}
 		for _, t := range b.tasks {
-			if b.Executor == Reduce && b.Stamp == j.round {
+			if b.Executor == Reduce && b.Stamp == j.round && !t.failed {
 				if pending[t.number] {
 					return fmt.Errorf("two batches have task %d", t.number)
 				}

@@ -307,7 +307,7 @@ type Job struct {
 	past   []result // results of earlier rounds, the oldest first
 
 	round protocol.Stamp // of the latest Run; zero before the first one
-	// by task of a reduce round. Invariant: true if and only if a live batch of round has it.
+	// by task of a reduce round. Invariant: true if and only if a live batch of round has it, and it has not failed there.
 	pending []bool
 	live    []*Batch                 // not retired
 	idle    []*Batch                 // retired, kept for their memory; at most maxIdle
@@ -388,6 +388,7 @@ type Assignment struct {
 	Task  *Task // of a gather round; otherwise nil
 
 	number uint32
+	failed bool // true if the leader was told that it failed, and may have asked for it again
 }
 
 // Task is a task of a gather round, until its result is given up.

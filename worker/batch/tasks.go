@@ -365,15 +365,15 @@ func (b *Batch) fail(t *Assignment, err error) {
 	default:
 		b.Job.machine.do(Fail{b.Request, t.number, err})
 	}
-	if b.state == waiting { // otherwise its mark stays until the batch retires
-		b.unmark(t.number)
-	}
+	b.unmark(t)
+	t.failed = true
 }
 
-// unmark lets a task of a reduce round be asked for again.
-func (b *Batch) unmark(unit uint32) {
-	if j := b.Job; b.Executor == Reduce && b.Stamp == j.round && int(unit) < len(j.pending) {
-		j.pending[unit] = false
+// unmark lets a task of a reduce round be asked for again. The mark of a task that failed may be
+// another batch's.
+func (b *Batch) unmark(t *Assignment) {
+	if j := b.Job; b.Executor == Reduce && !t.failed && b.Stamp == j.round && int(t.number) < len(j.pending) {
+		j.pending[t.number] = false
 	}
 }
 
@@ -410,7 +410,7 @@ func (b *Batch) retire() {
 		}
 	}
 	for i := range b.tasks {
-		b.unmark(b.tasks[i].number)
+		b.unmark(&b.tasks[i])
 		b.tasks[i].Task = nil
 	}
 	for _, v := range b.Values {
