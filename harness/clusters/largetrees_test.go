@@ -33,6 +33,7 @@ var (
 	forestRows    = flag.Int("forest-rows", 0, "samples of TestLargeForest; 0: none")
 	forestKind    = flag.String("forest-kind", "smooth", "kind of the generated dataset of TestLargeForest")
 	forestTrees   = flag.Int("forest-trees", 10, "trees of TestLargeForest")
+	forestSamples = flag.Int("forest-min-samples", 20, "min_samples of TestLargeForest")
 )
 
 const (
@@ -81,9 +82,9 @@ func TestLargeForest(t *testing.T) {
 	}
 	testkit.WithoutRace(t)
 	s := newLargeSet(t, *forestKind, *forestRows)
-	s.algorithm, s.trees = "rf", "trees"
+	s.algorithm, s.trees, s.settings = "rf", "trees", []string{fmt.Sprint("min_samples=", *forestSamples)}
 	exact := s.local(t, "exact, in one process", *forestTrees)
-	s.settings = []string{"split=histogram"}
+	s.settings = append(s.settings, "split=histogram")
 	one := s.measure(t, largeSetup{name: "histogram, 1 worker", workers: 1}, *forestTrees)
 	two := s.measure(t, largeSetup{name: "histogram, 2 workers", workers: 2, memory: int64(s.bytes / 2)},
 		*forestTrees)
@@ -344,8 +345,8 @@ func (s *largeSet) print(t *testing.T, trees int, runs ...*largeRun) {
 		return strings.Join(all, ", ")
 	}
 	fmt.Printf("\n%s, %s of shards, %d trees\n\n", s.algorithm, bytes(s.bytes), trees)
-	fmt.Println("| | seconds | s a tree | K-L train, test | sent by workers | received | CPU s: leader, NATS | workers | " +
-		"peak: leader | workers |")
+	fmt.Println("| | seconds | s a tree | K-L train, test | sent by workers | received | CPU s: leader, NATS | workers " +
+		"| peak: leader | workers |")
 	fmt.Println("| --- | --: | --: | --- | --- | --- | --- | --- | --: | --- |")
 	for _, r := range runs {
 		fmt.Printf("| %s | %.1f | %.2f | %.5f, %.5f | %s | %s | %.1f, %.1f | %s | %s | %s |\n", r.name, r.seconds,
