@@ -33,7 +33,7 @@ type reduce struct {
 	held    time.Time          // when workers were last told which shards to hold
 	scratch []uint32
 
-	// usual is the computing time of the slowest partial of lately, by the op of its round; 0: no round of the op has ended.
+	// usual is the computing time of the slowest partial of lately, by the round's op; 0: no round of the op has ended.
 	// The longest counts: rounds of an op differ, such as those of a tree's root and of small nodes. Waiting for workers
 	// that do not answer is no part of it; otherwise each wait would lengthen the next one.
 	usual   [256]time.Duration
