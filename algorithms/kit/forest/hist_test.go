@@ -146,7 +146,7 @@ func countedKernelOf(t fataler, j *round.Job, d *dataset.Data) round.Kernel {
 }
 
 // testedLimits are limits under which small jobs have many rounds of each kind.
-var testedLimits = growthLimits{trees: 3, numbers: 9000, bytes: 4000, held: 9000, small: 0}
+var testedLimits = growthLimits{trees: 3, numbers: 9000, bytes: 4000, work: 40_000, held: 9000, small: 0}
 
 func countedTrainerOf(t fataler, j *round.Job, m *dataset.Manifest, state []byte) algorithms.Trainer {
 	t.Helper()

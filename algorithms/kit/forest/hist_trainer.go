@@ -36,7 +36,7 @@ func newCountedTrainer(v Variant, c *Config, m *dataset.Manifest, seed uint64) *
 	limits.numbers = roundNumbers(m)
 	return &countedTrainer{
 		variant: v, cfg: c, manifest: m, key: num.NewKey(seed, v.Name+"/features"),
-		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c, classes),
+		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c),
 			limits: limits},
 	}
 }
@@ -51,7 +51,10 @@ func (t *countedTrainer) setEdges(e *edges) {
 			listed++
 		}
 	}
-	t.growth.rowSize = rowHead + int64(e.Dense) + 4*min(listed, t.manifest.NonZeros/int64(max(1, t.manifest.Rows)))
+	perRow := 4 * min(listed, t.manifest.NonZeros/int64(max(1, t.manifest.Rows)))
+	t.growth.rowSize = rowHead + int64(e.Dense) + perRow
+	dense := int64(e.Dense) * int64(t.cfg.tried(t.manifest.Features)) / int64(t.manifest.Features)
+	t.growth.rowWork = rowHead + dense + perRow
 	t.begin()
 }
 
