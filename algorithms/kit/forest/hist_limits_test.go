@@ -233,4 +233,12 @@ func TestTooManyBins(t *testing.T) {
 	if _, err := oneHot.New().NewTrainer(j, d.Manifest, state); err != nil {
 		t.Error(err)
 	}
+	one, gaps := newEdges(p.features), make([]binning.Gap, few.Rows+1)
+	for i := range gaps {
+		gaps[i] = binning.Gap{Lower: float32(i), Upper: float32(i + 1)}
+	}
+	one.add(2, false, gaps)
+	if _, err := decodeEdges(one.append(nil), &few, 256); !errors.Is(err, binning.ErrBins) {
+		t.Errorf("%d bins of a feature of %d rows: error %v", len(gaps)+1, few.Rows, err)
+	}
 }

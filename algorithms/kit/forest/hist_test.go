@@ -288,7 +288,7 @@ func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (
 }
 
 // countedResult computes a round, each task with the kernel of(task).
-func countedResult(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
+func countedResult(t testing.TB, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
 	if how := r.Reduce(); how != nil {
