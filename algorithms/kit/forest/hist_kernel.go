@@ -267,7 +267,8 @@ func (k *countedKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v
 	return err
 }
 
-// Gather implements round.GatherKernel: it returns the number of the task's rows and their values, or the rows of nodes.
+// Gather implements round.GatherKernel: it returns the number of the task's rows with their values, or the rows of
+// nodes.
 func (k *countedKernel) Gather(_ context.Context, u round.Task, d *dataset.Data, v round.Vars, scratch any) ([]byte,
 	error) {
 	switch u.Op {

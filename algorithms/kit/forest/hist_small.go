@@ -44,8 +44,8 @@ type nodeRows struct {
 // draws is how often a tree has a row, in the low byte, and the number of the row's class.
 type draws uint32
 
-func (d draws) copies() uint32 { return uint32(d & 0xff) }
-func (d draws) class() int     { return int(d >> 8) }
+func (d draws) times() uint32    { return uint32(d & 0xff) }
+func (d draws) classNumber() int { return int(d >> 8) }
 
 func newSmallNodes(g *growth) *smallNodes {
 	e := g.layouts.edges
@@ -269,7 +269,7 @@ func (n *nodeRows) tryCounts(s *countedSearch, codes []uint8, column, bins int) 
 	counts := Resized(&n.bins, bins*classes)
 	clear(counts)
 	for i, row := range n.rows {
-		counts[int(codes[row])*classes+n.draws[i].class()] += n.draws[i].copies()
+		counts[int(codes[row])*classes+n.draws[i].classNumber()] += n.draws[i].times()
 	}
 	tryBins(s, counts, column, bins)
 }
@@ -296,7 +296,7 @@ func (n *nodeRows) tryRows(s *countedSearch, codes []uint8, column int) {
 			at, total := n.head[bin], s.sum
 			n.head[bin] = -1
 			for ; at >= 0; at = before[at] {
-				copies, c := n.draws[at].copies(), &sides[n.draws[at].class()]
+				copies, c := n.draws[at].times(), &sides[n.draws[at].classNumber()]
 				left, right := c.left+copies, c.right-copies
 				sum := table[left] + table[right]
 				total += sum - c.sum
@@ -315,8 +315,8 @@ func (n *nodeRows) tryListed(s *countedSearch, keys []uint64, column int, c *bin
 	zeros := s.n
 	for _, key := range keys {
 		d := n.draws[uint32(key)]
-		n.zero[d.class()] -= d.copies()
-		zeros -= d.copies()
+		n.zero[d.classNumber()] -= d.times()
+		zeros -= d.times()
 	}
 	s.beginColumn()
 	passed, lower := uint32(0), -1
@@ -340,8 +340,8 @@ func (n *nodeRows) tryListed(s *countedSearch, keys []uint64, column int, c *bin
 		}
 		for ; len(keys) > 0 && int(keys[0]>>32)-c.Base == bin; keys = keys[1:] {
 			d := n.draws[uint32(keys[0])]
-			s.pass(d.class(), d.copies())
-			passed += d.copies()
+			s.pass(d.classNumber(), d.times())
+			passed += d.times()
 		}
 	}
 }

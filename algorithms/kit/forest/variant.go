@@ -91,7 +91,7 @@ type Sizes struct{ Trees, MinSamples int }
 func settingsOf(v *Variant) param.Table[Config] {
 	auto, sampling := v.Auto, "size of each tree's bootstrap sample, as a fraction of the training samples"
 	if v.Counted != nil {
-		sampling += "; with split histogram, the mean of the Poisson distribution of how often a tree has a sample"
+		sampling += "; with split histogram, the mean of Poisson draws of each sample"
 	}
 	table := param.Table[Config]{
 		param.Word("preset", "auto uses the values with the best measured results (docs/design/defaults.md); paper uses "+
