@@ -474,6 +474,25 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// TestDrawWithoutWeight: samples of weight 0 are no first centres.
+func TestDrawWithoutWeight(t *testing.T) {
+	l := &datasettest.Listed{Described: dataset.Info{Rows: 30, Features: 1, Labels: 2, HasWeights: true}}
+	for i := range l.Described.Rows {
+		l.Rows = append(l.Rows, dataset.Row{Number: i, Weight: float64(i % 3), Values: []float64{1}, Labels: []float64{0, 1}})
+	}
+	m, shards := datatest.Build(t, l)
+	d := datatest.Data(t, m, shards, dataset.Split{}, nil)
+	drawn := draw(30, num.NewKey(11, "ldl-ldm/start"), &round.Task{Of: 1, Roles: dataset.Train}, d)
+	for _, e := range drawn {
+		if e.row%3 == 0 {
+			t.Errorf("sample %d of weight 0 is drawn", e.row)
+		}
+	}
+	if len(drawn) != 20 {
+		t.Errorf("%d samples are drawn, want 20", len(drawn))
+	}
+}
+
 // TestDistanceOfNothing: products that are all zero, and one label, give finite matrices.
 func TestDistanceOfNothing(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
