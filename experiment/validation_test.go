@@ -8,11 +8,10 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/pipeline"
-
-	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // validatedSet returns the manifest of 30 samples and, if own is true, of ten validation samples of a file.
@@ -143,13 +142,13 @@ func TestValidationRefused(t *testing.T) {
 func TestBestMethod(t *testing.T) {
 	m, _ := datatest.Artificial(t, 60)
 	s, p := planOf(t, "name: e\nfolds: 2\ndatasets: [a.csv]\nmethods:\n  - best\n  - {algorithm: ensemble, preset: best}\n"+
-		"  - {algorithm: best, settings: {budget: 40}}\n  - {algorithm: ensemble, preset: best, settings: {budget: 40}, "+
+		"  - {algorithm: best, settings: {budget: 0.1}}\n  - {algorithm: ensemble, preset: best, settings: {budget: 0.1}, "+
 		"name: few}\n  - sa-bfgs\n", m)
 	l, err := NewLayout(s, []*Plan{p}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, same := range []string{"", "best", "", "best budget=40", ""} {
+	for i, same := range []string{"", "best", "", "best budget=0.1", ""} {
 		if got := l.Table.Methods[i]; got.Same != same {
 			t.Errorf("method %s is the same as %q, want %q", got.Name, got.Same, same)
 		}
@@ -163,8 +162,8 @@ func TestBestMethod(t *testing.T) {
 			budgets[h.Algorithm+" "+l.Table.Methods[of.Method].Name] = of.Values["budget"]
 		}
 	}
-	if want := map[string]string{"best best": "500", "best best budget=40": "40", "ensemble ensemble best": "500",
-		"ensemble few": "40", "sa-bfgs sa-bfgs": ""}; !maps.Equal(budgets, want) {
+	if want := map[string]string{"best best": "500", "best best budget=0.1": "0.1", "ensemble ensemble best": "500",
+		"ensemble few": "0.1", "sa-bfgs sa-bfgs": ""}; !maps.Equal(budgets, want) {
 		t.Errorf("budgets %v, want %v", budgets, want)
 	}
 	for method, want := range map[string]string{
