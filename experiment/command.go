@@ -69,9 +69,6 @@ func (l *Layout) AddCommands(t *result.Table, at Sources) {
 	}
 }
 
-// ReadingFiles are the keys of ReadingKeys with paths of files.
-var ReadingFiles = []string{"names", "labels_file", validationKey}
-
 // Alone returns the command of a run. An error says why there is none.
 func (c *Commands) Alone(run *result.Run) (string, error) {
 	name := c.table.Datasets[run.Dataset].Name
@@ -126,8 +123,7 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 					return "", err
 				}
 			}
-			// a value such as yes may be of a flag without one
-			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value)
+			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value) // yes may be of a flag without one
 		}
 	}
 	flag("algorithm", row.Algorithm)

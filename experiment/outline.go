@@ -41,9 +41,6 @@ type Set struct {
 	Only []int `json:"only,omitempty"`
 }
 
-// presetKey is the setting that selects among the defaults of an algorithm.
-const presetKey = "preset"
-
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 	o := &Outline{
@@ -51,7 +48,8 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.Source,
 	}
 	for _, r := range s.Methods {
-		method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings[presetKey]}
+		method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates,
+			Preset: r.Settings[presetKey]}
 		if r.Budget != nil {
 			method.Budget = r.Budget.String()
 		}
@@ -76,7 +74,8 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			enhanced = p.Dataset.Enhance.String()
 		}
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
-			Name: p.Dataset.Name, Rows: m.Divided().Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
+			Name: p.Dataset.Name, Rows: m.Divided().Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds,
+			Digest: m.Digest(),
 			Mask: p.Dataset.Mask.String(), WeightedMeasures: p.Dataset.WeightedMeasures,
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 			Enhance: enhanced, Unvalidated: p.Unvalidated,

@@ -274,8 +274,8 @@ var ReadingKeys = []string{
 	"labels_variable", "bounds", "labels_file", "normalize", "tolerance", validationKey,
 }
 
-// validationKey names the file of a dataset's validation samples.
-const validationKey = "validation"
+// ReadingFiles are the keys of ReadingKeys with paths of files.
+var ReadingFiles = []string{"names", "labels_file", validationKey}
 
 // dataset reads a dataset. common and weighted are what a dataset has that does not say otherwise.
 func (s *parser) dataset(n ast.Node, common Folds, weighted bool) Dataset {

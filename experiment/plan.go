@@ -269,8 +269,8 @@ func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Mani
 		}
 	}
 	if r.Enhance != nil && d.Enhance != nil {
-		return nil, false, errtext.Errorf(errtext.WrongSpec, "the dataset %s and the method both name a label enhancement; name it "+
-			"once", d.Name)
+		return nil, false, errtext.Errorf(errtext.WrongSpec, "the dataset %s and the method both name a label "+
+			"enhancement; name it once", d.Name)
 	}
 	if e := cmp.Or(r.Enhance, d.Enhance); e != nil {
 		asked.Enhance, asked.Normalise, asked.Binarise = e.Method, e.Normalise, &e.Binarise
@@ -283,8 +283,8 @@ func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Mani
 	case err != nil:
 		return nil, false, err
 	case j.Weights != "":
-		return nil, false, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; coppice "+
-			"train can")
+		return nil, false, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; "+
+			"coppice train can")
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,

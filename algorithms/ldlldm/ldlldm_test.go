@@ -352,7 +352,8 @@ func checkMeans(t *testing.T, name string, tr *trainer, d *dataset.Data) {
 
 // clustered runs k-means and the products from given centres, on samples of label distributions with whole weights, or
 // on as many samples without weights. It returns the sums of the last round of means, and the products.
-func clustered(t *testing.T, labels [][]float64, weights []int, repeat bool, centres []float64) (means, gram []float64) {
+func clustered(t *testing.T, labels [][]float64, weights []int, repeat bool,
+	centres []float64) (means, gram []float64) {
 	t.Helper()
 	l := &datasettest.Listed{Described: dataset.Info{Features: 1, Labels: 3, HasWeights: !repeat}}
 	for i, d := range labels {
