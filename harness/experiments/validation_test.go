@@ -23,13 +23,20 @@ func TestValidationExperiment(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "set.csv", 90, 1)
 	cmdtest.ArtificialFile(t, dir, "own.csv", 40, 2)
-	cmdtest.ArtificialFile(t, dir, "another.csv", 40, 3)
+	lines := strings.Split(strings.TrimSpace(cmdtest.Read(t, filepath.Join(dir, "own.csv"))), "\n")
+	for i, line := range lines[1:] { // another file, whose labels are exchanged
+		fields := strings.Split(line, ",")
+		n := len(fields)
+		fields[n-3], fields[n-1] = fields[n-1], fields[n-3]
+		lines[1+i] = strings.Join(fields, ",")
+	}
+	cmdtest.Write(t, dir, "another.csv", strings.Join(lines, "\n")+"\n")
 	const rest = `
 seed: 5
 folds: 3
 methods:
   - {algorithm: ldlf, settings: {trees: 2, steps: 150}}
-  - {algorithm: best, settings: {members: 'sa-bfgs:iterations=20,structrf:trees=3'}}
+  - {algorithm: best, settings: {members: 'structrf:trees=3,structrf:trees=3:min_samples=40'}}
   - {algorithm: structrf, settings: {trees: 3}}
   - {algorithm: sa-bfgs, grid: {l2: [0.01, 3]}, choose: {validation: 0.2}, name: chosen}
 measures: [kl]
@@ -45,14 +52,14 @@ measures: [kl]
 	}
 	var alone results.Result
 	cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "set.csv"), "--validation",
-		filepath.Join(dir, "own.csv"), "--algorithm", "best", "--set", "members=sa-bfgs:iterations=20,structrf:trees=3",
+		filepath.Join(dir, "own.csv"), "--algorithm", "best", "--set", "members=structrf:trees=3,structrf:trees=3:min_samples=40",
 		"--folds", "3", "--fold", "1", "--seed", "5")
 	if got := here.Runs[4].Digest; got != alone.ModelDigest {
 		t.Errorf("fold 1 of best has the digest %s, alone %s", got, alone.ModelDigest)
 	}
 	log := filepath.Join(dir, "v.experiment", "cells.log")
-	lines := bytes.SplitAfter([]byte(cmdtest.Read(t, log)), []byte("\n"))
-	if err := os.WriteFile(log, bytes.Join(lines[:12], nil), 0o666); err != nil {
+	records := bytes.SplitAfter([]byte(cmdtest.Read(t, log)), []byte("\n"))
+	if err := os.WriteFile(log, bytes.Join(records[:12], nil), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	again := cmdtest.Run(t, "experiment", "run", spec, "--local", "-o", "json")
