@@ -181,6 +181,59 @@ quad:
 	VZEROUPPER
 	RET
 
+// func unpackNarrowAVX2(sums *int32, words *int64, bins, vectors, width, stride int)
+// A word is two numbers as for unpackAVX2.
+TEXT ·unpackNarrowAVX2(SB), NOSPLIT, $0-48
+	MOVQ  sums+0(FP), DI
+	MOVQ  words+8(FP), SI
+	MOVQ  bins+16(FP), R8
+	MOVQ  vectors+24(FP), R9
+	MOVQ  width+32(FP), R10
+	MOVQ  stride+40(FP), R11
+	VPXOR Y3, Y3, Y3
+
+bin:
+	CMPL (SI), $0
+	JEQ  next
+	XORL AX, AX
+	MOVQ R9, CX
+
+vector:
+	VMOVDQU (SI)(AX*1), Y0
+	VPSRLD  $31, Y0, Y1
+	VPSLLQ  $32, Y1, Y1
+	VPADDD  Y1, Y0, Y0
+	VPADDD  (DI)(AX*1), Y0, Y0
+	VMOVDQU Y0, (DI)(AX*1)
+	VMOVDQU Y3, (SI)(AX*1)
+	ADDQ    $32, AX
+	DECQ    CX
+	JNZ     vector
+
+next:
+	ADDQ R10, DI
+	ADDQ R11, SI
+	DECQ R8
+	JNZ  bin
+	VZEROUPPER
+	RET
+
+// func widenAVX2(dst *float64, numbers *int32, quads int)
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ numbers+8(FP), SI
+	MOVQ quads+16(FP), CX
+
+quad:
+	VCVTDQ2PD (SI), Y0
+	VMOVUPD   Y0, (DI)
+	ADDQ      $16, SI
+	ADDQ      $32, DI
+	DECQ      CX
+	JNZ       quad
+	VZEROUPPER
+	RET
+
 // SIDE sets q to x²/d with the numbers g and h of four labels in units: Y12 of g, Y13 of h, Y14 the least h, Y15 l2.
 #define SIDE(g, h, q) \
 	VMULPD Y12, g, g; \
