@@ -2,6 +2,7 @@ package ldlboost
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -15,6 +16,14 @@ const mostNarrow = 1<<16 - 1
 type sums struct {
 	wide   []float64
 	narrow []int32 // of bins of at most mostNarrow rows, without weights
+}
+
+// sumsOf returns the sums in a result, which has either no int32 sums or no others.
+func sumsOf(p *round.Partial) sums {
+	if len(p.I32) > 0 {
+		return sums{narrow: p.I32}
+	}
+	return sums{wide: p.F64[1:]}
 }
 
 // next takes the first n sums away and returns them.

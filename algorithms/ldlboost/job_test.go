@@ -192,6 +192,40 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// TestBothTypes: where roots have too many rows for int32 sums, and their children do not, memory that was used for the
+// other type changes nothing.
+func TestBothTypes(t *testing.T) {
+	p := makeProblem(7, mostNarrow+5000, 2, 2)
+	j := jobOf(t, p.data(2, false, dataset.Split{}).Manifest, param.Values{"rounds": int64(3), "max_depth": int64(3),
+		"validation_fraction": 0.0}, dataset.Split{})
+	d := p.data(2, false, dataset.Split{})
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, wide, narrow := kernelOf(t, j, d), 0, 0
+	for {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			break
+		}
+		if r.Kind == "histogram" && r.Reduce().Shape.I32 > 0 {
+			narrow++
+		} else if r.Kind == "histogram" {
+			wide++
+		}
+		if err := tr.Fold(result(t, r, d, func(int) round.Kernel { return k })); err != nil { // in new memory
+			t.Fatal(err)
+		}
+	}
+	if got, want := digest(t, train(t, j, d, 1)), digest(t, tr); got != want || wide < 3 || narrow < 3 {
+		t.Errorf("digest %s, want %s, after %d float64 and %d int32 rounds", got, want, wide, narrow)
+	}
+}
+
 // TestNarrow: int32 sums are exact for as many rows as mostNarrow says, all derivatives of their greatest size. Of one
 // row more, a sum is outside of int32, and the trainer does not ask for int32 sums then.
 func TestNarrow(t *testing.T) {

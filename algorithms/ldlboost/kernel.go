@@ -170,7 +170,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	}
 	p.apply(r.splits, bins)
 	dst.F64[0] = p.loss
-	all := sums{wide: dst.F64[1:], narrow: dst.I32}
+	all := sumsOf(dst)
 	for _, node := range r.build {
 		n := p.nodes[node]
 		own, rows := all.next(l.size()), p.rows[n.from:n.to]

@@ -206,7 +206,7 @@ func (t *trainer) foldHistogram(p *round.Partial) {
 	if t.tree.step == 0 {
 		t.Loss = p.F64[0] / t.Weight
 	}
-	if !t.tree.fold(sums{wide: p.F64[1:], narrow: p.I32}) {
+	if !t.tree.fold(sumsOf(p)) {
 		return
 	}
 	var tree forest.Tree
