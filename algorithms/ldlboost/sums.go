@@ -129,6 +129,11 @@ func widenAVX2(dst *float64, numbers *int32, quads int)
 //go:noescape
 func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
 
+// scanBoundAVX2 is scanAVX2 with hessian bound, without the division by second derivatives.
+//
+//go:noescape
+func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
+
 // mostVectors is how many vectors of a sample are in registers at a time.
 const mostVectors = 6
 

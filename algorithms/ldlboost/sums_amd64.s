@@ -252,6 +252,17 @@ quad:
 	VADDSD X15, h, h; \
 	VDIVSD h, g, q
 
+// ORDERED adds four numbers of Y4 to the low number of X10, and four of Y5 to the high one, each in order.
+#define ORDERED \
+	VUNPCKLPD Y5, Y4, Y6     \
+	VUNPCKHPD Y5, Y4, Y7     \
+	VADDPD    X6, X10, X10   \
+	VADDPD    X7, X10, X10   \
+	VEXTRACTF128 $1, Y6, X6  \
+	VEXTRACTF128 $1, Y7, X7  \
+	VADDPD    X6, X10, X10   \
+	VADDPD    X7, X10, X10
+
 // func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
 // Both sums run over labels in order: X10 has score and rest.
 TEXT ·scanAVX2(SB), NOSPLIT, $0-56
@@ -288,14 +299,7 @@ four:
 	VSUBPD  Y1, Y3, Y3
 	SIDE(Y0, Y1, Y4)
 	SIDE(Y2, Y3, Y5)
-	VUNPCKLPD Y5, Y4, Y6
-	VUNPCKHPD Y5, Y4, Y7
-	VADDPD    X6, X10, X10
-	VADDPD    X7, X10, X10
-	VEXTRACTF128 $1, Y6, X6
-	VEXTRACTF128 $1, Y7, X7
-	VADDPD    X6, X10, X10
-	VADDPD    X7, X10, X10
+	ORDERED
 	ADDQ $32, DI
 	ADDQ $32, SI
 	ADDQ $32, DX
@@ -319,6 +323,69 @@ one:
 	VSUBSD X1, X3, X3
 	SIDE1(X0, X1, X4)
 	SIDE1(X2, X3, X5)
+	VUNPCKLPD X5, X4, X6
+	VADDPD    X6, X10, X10
+	ADDQ $8, DI
+	ADDQ $8, SI
+	ADDQ $8, DX
+	DECQ CX
+	JNZ  one
+
+done:
+	VMOVSD  X10, score+40(FP)
+	VMOVHPD X10, rest+48(FP)
+	VZEROUPPER
+	RET
+
+// func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
+// Both sums run over labels in order, as those of scanAVX2.
+TEXT ·scanBoundAVX2(SB), NOSPLIT, $0-56
+	MOVQ left+0(FP), DI
+	MOVQ own+8(FP), SI
+	MOVQ node+16(FP), DX
+	MOVQ labels+24(FP), CX
+	VBROADCASTSD gradient+32(FP), Y12
+	VXORPD X10, X10, X10
+	VMOVSD (DI), X0
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (DI)
+	ADDQ   $8, DI
+	ADDQ   $8, SI
+	ADDQ   $8, DX
+	SUBQ   $4, CX
+	JLT    rest
+
+four:
+	VMOVUPD (DI), Y0
+	VADDPD  (SI), Y0, Y0
+	VMOVUPD Y0, (DI)
+	VMOVUPD (DX), Y2
+	VSUBPD  Y0, Y2, Y2
+	VMULPD  Y12, Y0, Y4
+	VMULPD  Y4, Y4, Y4
+	VMULPD  Y12, Y2, Y5
+	VMULPD  Y5, Y5, Y5
+	ORDERED
+	ADDQ $32, DI
+	ADDQ $32, SI
+	ADDQ $32, DX
+	SUBQ $4, CX
+	JGE  four
+
+rest:
+	ADDQ $4, CX
+	JZ   done
+
+one:
+	VMOVSD (DI), X0
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (DI)
+	VMOVSD (DX), X2
+	VSUBSD X0, X2, X2
+	VMULSD X12, X0, X4
+	VMULSD X4, X4, X4
+	VMULSD X12, X2, X5
+	VMULSD X5, X5, X5
 	VUNPCKLPD X5, X4, X6
 	VADDPD    X6, X10, X10
 	ADDQ $8, DI

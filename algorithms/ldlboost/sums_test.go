@@ -74,7 +74,8 @@ func checkVectors(t *rapid.T) {
 		t.Fatalf("sums %v, want %v", sums, unpacked)
 	}
 	checkNarrow(t, s, block, stride)
-	checkScan(t, s, rapid.IntRange(1, 23).Draw(t, "labels"))
+	labels, hessian := rapid.IntRange(1, 23).Draw(t, "labels"), rapid.SampledFrom([]string{hessianDiagonal, hessianBound})
+	checkScan(t, s, labels, &Config{Hessian: hessian.Draw(t, "hessian"), L2: 0.7}, rapid.Bool().Draw(t, "weighted"))
 }
 
 // checkNarrow holds unpackNarrow and widen against their loops, given words of bins: they write no number behind
@@ -110,16 +111,14 @@ func checkNarrow(t *rapid.T, s *num.Stream, words []int64, stride int) {
 }
 
 // checkScan holds scan against score and scoreRest.
-func checkScan(t *rapid.T, s *num.Stream, labels int) {
-	c := &Config{Hessian: hessianDiagonal, L2: 0.7}
-	x := newSearch(c, labels, false)
+func checkScan(t *rapid.T, s *num.Stream, labels int, c *Config, weighted bool) {
+	x := newSearch(c, labels, weighted)
 	draw := func() []float64 {
-		sums := []float64{1}
-		for range labels {
-			sums = append(sums, float64(s.Uint64n(1<<40))-1<<39)
-		}
-		for range labels {
-			sums = append(sums, float64(s.Uint64n(3)*s.Uint64n(1<<36)))
+		sums := make([]float64, c.width(labels, weighted))
+		for i := range sums {
+			if sums[i] = float64(s.Uint64n(3) * s.Uint64n(1<<36)); i > 0 && i <= labels {
+				sums[i] = float64(s.Uint64n(1<<40)) - 1<<39
+			}
 		}
 		return sums
 	}

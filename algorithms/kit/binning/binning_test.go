@@ -3,6 +3,7 @@ package binning
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -208,5 +209,22 @@ func FuzzMake(f *testing.F) {
 				t.Fatalf("error %v", err)
 			}
 		})
+	})
+}
+
+// TestBinOf: the bins of Find are those of BinOf, for any number of cuts and any values.
+func TestBinOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cuts := rapid.SliceOfNDistinct(rapid.Float32(), 1, Most-1, rapid.ID).Draw(t, "cuts")
+		slices.Sort(cuts)
+		b := new(Bins)
+		b.Add(Column{Cuts: cuts})
+		c := &b.cuts()[0]
+		values := append(rapid.SliceOfN(rapid.Float32(), 0, 20).Draw(t, "values"), cuts...)
+		for _, x := range append(values, 0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN())) {
+			if got, want := c.binOf(x), b.Columns[0].BinOf(x); got != want {
+				t.Fatalf("the bin of %v is %d, want %d", x, got, want)
+			}
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package binning
 
 import (
+	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -14,12 +15,50 @@ type Codes struct {
 	Listed []uint32 // of each sample, its bins of sparse columns but for zero bins, numbered over all columns
 }
 
+// cuts are the cuts of a column as whole numbers in the same order, for faster searches than BinOf.
+type cuts struct {
+	n    int
+	keys [Most]int32 // of n cuts, then the greatest number
+}
+
+// keyOf returns orderOf as an int32.
+func keyOf(x float32) int32 { return int32(orderOf(x+0) ^ 1<<31) }
+
+// binOf is Column.BinOf, in eight steps.
+func (c *cuts) binOf(x float32) int {
+	key, keys := int64(keyOf(x)), &c.keys
+	bin := uint8(128 & ((int64(keys[127]) - key - 1) >> 63))
+	bin += uint8(64 & ((int64(keys[bin+63]) - key - 1) >> 63))
+	bin += uint8(32 & ((int64(keys[bin+31]) - key - 1) >> 63))
+	bin += uint8(16 & ((int64(keys[bin+15]) - key - 1) >> 63))
+	bin += uint8(8 & ((int64(keys[bin+7]) - key - 1) >> 63))
+	bin += uint8(4 & ((int64(keys[bin+3]) - key - 1) >> 63))
+	bin += uint8(2 & ((int64(keys[bin+1]) - key - 1) >> 63))
+	bin += uint8(1 & ((int64(keys[bin]) - key - 1) >> 63))
+	return min(int(bin), c.n)
+}
+
+// cuts returns the cuts of all columns.
+func (b *Bins) cuts() []cuts {
+	all := make([]cuts, len(b.Columns))
+	for i := range b.Columns {
+		c := &all[i]
+		c.n = len(b.Columns[i].Cuts)
+		for k, x := range b.Columns[i].Cuts {
+			c.keys[k] = int32(orderOf(x) ^ 1<<31)
+		}
+		num.Fill(c.keys[c.n:], math.MaxInt32)
+	}
+	return all
+}
+
 // Find finds the bins of samples.
 func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 	c := Codes{Dense: make([]uint8, len(refs)*b.Dense), Start: append(make([]uint32, 0, len(refs)+1), 0)}
 	zeros := make([]uint8, b.Dense)
 	place := make([]int32, d.Manifest.Features) // of a feature's column; -1: it has none
 	num.Fill(place, -1)
+	all := b.cuts()
 	for i := range b.Columns {
 		column := &b.Columns[i]
 		place[column.Feature] = int32(i)
@@ -34,7 +73,7 @@ func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 				return
 			}
 			column := &b.Columns[place[feature]]
-			bin := column.BinOf(x)
+			bin := all[place[feature]].binOf(x)
 			if !column.Sparse {
 				codes[column.At] = uint8(bin)
 			} else if bin != column.Zero {
