@@ -86,7 +86,8 @@ func codecs() []codec {
 		binaryMessage("Run", KindRun, drawRun, &Run{
 			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, Roles: dataset.Train,
 			Steps: [2]uint64{100, 200}, Keep: 413,
-			Shape: round.Shape{F64: 2, F32: 3, I32: 5, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Tasks: []uint32{4, 5, 15},
+			Shape: round.Shape{F64: 2, F32: 3, I32: 5, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}},
+			Tasks: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
 			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, Gather: true, Roles: dataset.AllRows, SubJob: true,

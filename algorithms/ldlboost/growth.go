@@ -140,7 +140,7 @@ func (g *growth) skip() {
 	}
 }
 
-// examine gives a node its histogram, from sums of bins without the zero bins of sparse columns, and finds its best split.
+// examine gives a node its histogram, from sums without the zero bins of sparse columns, and finds its best split.
 // Without one, the node is a leaf. If there is a larger node, whose histogram is the rest of the parent's, it does so
 // for both, and writes the rest over the parent's.
 func (g *growth) examine(n *node, all sums, larger *node, parent []float64) {

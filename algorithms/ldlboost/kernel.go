@@ -155,7 +155,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return err
 	}
 	l := a.prepare(&k.job, bins, k.columnKey, r.tree)
-	if err := r.check(bins, dst, l); err != nil {
+	if err := r.check(bins, dst, l.size(), k.weighted); err != nil {
 		return err
 	}
 	if !p.binned {

@@ -56,8 +56,9 @@ func (r *request) decode(b []byte) error {
 	return nil
 }
 
-// check refuses a request with nodes, columns or bins that there are not, or for other numbers than a layout has.
-func (r *request) check(b *binning.Bins, dst *round.Partial, l *layout) error {
+// check refuses a request with nodes, columns or bins that there are not, or for other than the numbers of a partial,
+// given how many a node has. With weights, there are no int32 numbers.
+func (r *request) check(b *binning.Bins, dst *round.Partial, size int, weighted bool) error {
 	nodes := 1
 	for _, s := range r.splits {
 		if s.node >= nodes || s.column >= len(b.Columns) || s.bin >= len(b.Columns[s.column].Cuts) {
@@ -71,9 +72,9 @@ func (r *request) check(b *binning.Bins, dst *round.Partial, l *layout) error {
 		}
 	}
 	wide, narrow := len(dst.F64)-1, len(dst.I32)
-	if wide+narrow != len(r.build)*l.size() || narrow > 0 && (wide > 0 || l.weighted) {
+	if wide+narrow != len(r.build)*size || narrow > 0 && (wide > 0 || weighted) {
 		return fmt.Errorf("%w: %d nodes with %d sums each are not %d float64 and %d int32 numbers", errRequest, len(r.build),
-			l.size(), wide, narrow)
+			size, wide, narrow)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func unpackGo(sums []float64, words []int64) {
 	}
 }
 
-// unpackNarrowGo adds the words of bins to their sums, of which each has width, and clears them.
+// unpackNarrowGo adds the words of bins to their sums, width for each bin, and clears them.
 func unpackNarrowGo(sums []int32, words []int64, width, stride int) {
 	for ; len(sums) > 0; sums, words = sums[width:], words[stride:] {
 		own := words[:stride]

@@ -20,6 +20,26 @@
 #define ADD5 ADD4; ADD(128, Y4, Y12)
 #define ADD6 ADD5; ADD(160, Y5, Y13)
 
+// SIZES has LOOP for rows of one to six vectors, CX.
+#define SIZES(LOOP) \
+	CMPQ CX, $1; \
+	JEQ  row1; \
+	CMPQ CX, $2; \
+	JEQ  row2; \
+	CMPQ CX, $3; \
+	JEQ  row3; \
+	CMPQ CX, $4; \
+	JEQ  row4; \
+	CMPQ CX, $5; \
+	JEQ  row5; \
+	JMP  row6; \
+	LOOP(row1, inner1, end1, LOAD1, ADD1); \
+	LOOP(row2, inner2, end2, LOAD2, ADD2); \
+	LOOP(row3, inner3, end3, LOAD3, ADD3); \
+	LOOP(row4, inner4, end4, LOAD4, ADD4); \
+	LOOP(row5, inner5, end5, LOAD5, ADD5); \
+	LOOP(row6, inner6, end6, LOAD6, ADD6)
+
 // BINS adds rows to the bins of columns: DI block, SI words, DX codes, R8 rows, R9 how many, R10 bytes of a row's words,
 // R11 bytes of its codes, R12 place of a column in these, R13 its first bin, BX columns.
 #define BINS(row, column, next, LOAD, ADDS) \
@@ -72,24 +92,7 @@ TEXT ·addBinsAVX2(SB), NOSPLIT, $0-32
 	MOVQ 40(AX), R13
 	MOVQ 48(AX), BX
 	MOVQ 56(AX), R10
-	CMPQ CX, $1
-	JEQ  row1
-	CMPQ CX, $2
-	JEQ  row2
-	CMPQ CX, $3
-	JEQ  row3
-	CMPQ CX, $4
-	JEQ  row4
-	CMPQ CX, $5
-	JEQ  row5
-	JMP  row6
-
-	BINS(row1, column1, next1, LOAD1, ADD1)
-	BINS(row2, column2, next2, LOAD2, ADD2)
-	BINS(row3, column3, next3, LOAD3, ADD3)
-	BINS(row4, column4, next4, LOAD4, ADD4)
-	BINS(row5, column5, next5, LOAD5, ADD5)
-	BINS(row6, column6, next6, LOAD6, ADD6)
+	SIZES(BINS)
 
 done:
 	VZEROUPPER
@@ -136,24 +139,7 @@ TEXT ·addListsAVX2(SB), NOSPLIT, $0-32
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
-	CMPQ CX, $1
-	JEQ  row1
-	CMPQ CX, $2
-	JEQ  row2
-	CMPQ CX, $3
-	JEQ  row3
-	CMPQ CX, $4
-	JEQ  row4
-	CMPQ CX, $5
-	JEQ  row5
-	JMP  row6
-
-	LISTS(row1, bin1, end1, LOAD1, ADD1)
-	LISTS(row2, bin2, end2, LOAD2, ADD2)
-	LISTS(row3, bin3, end3, LOAD3, ADD3)
-	LISTS(row4, bin4, end4, LOAD4, ADD4)
-	LISTS(row5, bin5, end5, LOAD5, ADD5)
-	LISTS(row6, bin6, end6, LOAD6, ADD6)
+	SIZES(LISTS)
 
 done:
 	VZEROUPPER
