@@ -203,7 +203,7 @@ func (j *Job) newBatch(run *protocol.Run, from Request) *Batch {
 	}
 	*b = Batch{
 		Request: from, Job: j, Executor: executor, Local: b.Local, Run: b.Run, Values: b.Values[:0],
-		of: int(run.Of), scope: scope, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
+		of: int(run.Of), scope: scope, partial: 8*run.Shape.F64 + 4*(run.Shape.F32+run.Shape.I32), tasks: b.tasks[:0],
 	}
 	return b
 }
