@@ -76,7 +76,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
 			Name: p.Dataset.Name, Rows: m.Divided().Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds,
 			Digest: m.Digest(),
-			Mask: p.Dataset.Mask.String(), WeightedMeasures: p.Dataset.WeightedMeasures,
+			Mask:   p.Dataset.Mask.String(), WeightedMeasures: p.Dataset.WeightedMeasures,
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 			Enhance: enhanced, Unvalidated: p.Unvalidated,
 		})
