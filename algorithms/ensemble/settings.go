@@ -61,8 +61,9 @@ func (k kin) settings() param.Table[Config] {
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
 				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
 				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "], with " + wideBooster +
-				" instead of " + booster + " if bins x labels are more than " + strconv.Itoa(mostSums) + "; paper: [" +
-				paperMembers + "]; best: the algorithms that fit the budget, with their defaults"),
+				" instead of " + booster + " if the bins of all features, at most " + strconv.Itoa(memberBins) +
+				" each, times the labels are more than " + strconv.Itoa(mostSums) + "; paper: [" + paperMembers +
+				"]; best: the algorithms that fit the budget, with their defaults"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only, or on "+
@@ -104,8 +105,8 @@ const (
 
 	fewRows = 2000
 
-	// mostSums is the greatest number of bins times labels for which booster is a default member: with mostSums,
-	// the histograms of a level of a tree take up to 2 GiB, three tenths of it if not all features are drawn.
+	// mostSums is the greatest number of bins times labels for which booster is a default member. With so many, the
+	// histograms of a level of a tree take up to 2 GiB.
 	mostSums   = 1 << 22
 	memberBins = 64 // the default of booster
 
