@@ -60,10 +60,9 @@ func (k kin) settings() param.Table[Config] {
 			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(param.Paper, paperMembers).
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
 				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
-				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "], with " + wideBooster +
-				" instead of " + booster + " if the bins of all features, at most " + strconv.Itoa(memberBins) +
-				" each, times the labels are more than " + strconv.Itoa(mostSums) + "; paper: [" + paperMembers +
-				"]; best: the algorithms that fit the budget, with their defaults"),
+				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers +
+				"]; best: the algorithms that fit the budget, with their defaults. " + wideBooster + " takes the place of " +
+				booster + " if the bins of all features times the labels are more than " + strconv.Itoa(mostSums)),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only, or on "+
