@@ -322,9 +322,10 @@ func TestRecordsAsynchronously(t *testing.T) {
 // over.
 func TestRecordingGivenUp(t *testing.T) {
 	l, w, x := withOne(t, 2)
-	record := make(chan error)
+	record, tries := make(chan error), make(chan struct{}, 2)
 	l.results.record = func(r *protocol.Result) error {
 		if r.Round == 3 {
+			tries <- struct{}{}
 			return <-record
 		}
 		return nil
@@ -333,6 +334,9 @@ func TestRecordingGivenUp(t *testing.T) {
 	w.first(0).brief(0)
 	d.gathers()
 	record <- errors.New("no quorum")
+	for range 2 { // at the second try, it is known that the recording is late
+		<-tries
+	}
 	d = l.do(x, 4, gatherRound(1))
 	w.run(0).brief(0)
 	l.until("free slots", func() bool { return l.leases() == 0 })

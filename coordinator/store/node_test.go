@@ -242,11 +242,8 @@ func TestOldTransferIsForgotten(t *testing.T) {
 		t.Error("one that does not lead takes an old transfer for a hanging one")
 	}
 	refused.since.Store(&long)
-	if err := leader.TransferTo(testkit.Context(t), follower.config.ID); err != nil {
-		t.Fatal(err)
-	}
 	testkit.Until(t, "change of leader", func() bool {
-		if l := c.leader(); l != follower { // on a busy machine, another may have been elected since
+		if l := c.leader(); l != follower { // on a busy machine, a transfer may fail, or another may be elected
 			_ = l.TransferTo(testkit.Context(t), follower.config.ID)
 			return false
 		}
