@@ -187,7 +187,7 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 			return !keeps[key] && (known.Kept[key] || known.Again[key])
 		})
 	}
-	p.Notes = append(p.Notes, l.Table.SameNotes()...)
+	p.Notes = append(p.Notes, l.Table.Notes()...)
 	if lacking > 0 {
 		p.Notes = append(p.Notes, units.Plural(lacking, "run")+
 			" ended without the data that are recorded now; --record-again repeats them")

@@ -69,9 +69,6 @@ func (l *Layout) AddCommands(t *result.Table, at Sources) {
 	}
 }
 
-// ReadingFiles are the keys of ReadingKeys with paths of files.
-var ReadingFiles = []string{"names", "labels_file"}
-
 // Alone returns the command of a run. An error says why there is none.
 func (c *Commands) Alone(run *result.Run) (string, error) {
 	name := c.table.Datasets[run.Dataset].Name
@@ -83,6 +80,7 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	if row.External != "" {
 		return "", errors.New("another program made the predictions of this run")
 	}
+	unvalidated := slices.Contains(c.table.Datasets[run.Dataset].Unvalidated, run.Method)
 	words := []string{"coppice", "train", "--local"}
 	flag := func(key, value string) {
 		if name := "--" + strings.ReplaceAll(key, "_", "-"); value == "" || value[0] == '-' {
@@ -104,6 +102,10 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 		if set == "" {
 			return "", fmt.Errorf("no dataset of the cluster is known to have the samples of %s", name)
 		}
+		if unvalidated {
+			return "", fmt.Errorf("the dataset %s has validation samples, which %s does not use: train refuses both together",
+				set, row.Name)
+		}
 		flag("dataset", set)
 		words = append(words, c.at.Flags...)
 	} else {
@@ -113,13 +115,15 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 		}
 		flag("data", path)
 		for _, o := range d.Options {
+			if o.Key == validationKey && unvalidated { // train refuses it
+				continue
+			}
 			if slices.Contains(ReadingFiles, o.Key) {
 				if o.Value, err = file(o.Value); err != nil {
 					return "", err
 				}
 			}
-			// a value such as yes may be of a flag without one
-			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value)
+			words = append(words, "--"+strings.ReplaceAll(o.Key, "_", "-")+"="+o.Value) // yes may be of a flag without one
 		}
 	}
 	flag("algorithm", row.Algorithm)

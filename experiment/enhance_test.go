@@ -43,7 +43,7 @@ func TestEnhance(t *testing.T) {
 		t.Errorf("datasets %+v, refused %v", s.Datasets, p.Refused)
 	}
 	if l, err = NewLayout(s, []*Plan{p}, nil); err != nil || l.Table.Datasets[0].Enhance != "lp, softmax" ||
-		!strings.Contains(strings.Join(l.Table.SameNotes(), " "), "Dataset a-lp: the labels of training samples") {
+		!strings.Contains(strings.Join(l.Table.Notes(), " "), "Dataset a-lp: the labels of training samples") {
 		t.Errorf("%v, the table has %+v", err, l.Table.Datasets)
 	}
 }

@@ -26,8 +26,8 @@ func TestUnmeasuredNotes(t *testing.T) {
 	}
 }
 
-// TestSameNotes: one note names a method with all its other names, or with the first five and the number of the rest.
-func TestSameNotes(t *testing.T) {
+// TestNotes: one note names a method with all its other names, or with the first five and the number of the rest.
+func TestNotes(t *testing.T) {
 	table := &result.Table{Methods: []result.Method{{Name: "a"}, {Name: "b", Algorithm: "external"},
 		{Name: "c", Same: "b"}}}
 	for i := range 7 {
@@ -37,7 +37,7 @@ func TestSameNotes(t *testing.T) {
 		`Methods "a" = "p" = "q" = "r" = "s" = "t" = 2 others: they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.`,
 		`Methods "b" = "c": they have the same predictions on every dataset. Tables, tests and ranks list and count the method once.`,
 	}
-	if got := table.SameNotes(); !slices.Equal(got, want) {
+	if got := table.Notes(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -49,7 +48,8 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.Source,
 	}
 	for _, r := range s.Methods {
-		method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
+		method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates,
+			Preset: r.Settings[presetKey]}
 		if r.Budget != nil {
 			method.Budget = r.Budget.String()
 		}
@@ -58,7 +58,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			settings["enhance"], settings["normalise"] = e.Method, e.Normalise
 			settings["binarise"] = strconv.FormatFloat(e.Binarise, 'g', -1, 64)
 		}
-		if delete(settings, "preset"); len(settings) > 0 {
+		if delete(settings, presetKey); len(settings) > 0 {
 			method.Settings = settings
 		}
 		o.Table.Methods = append(o.Table.Methods, method)
@@ -74,11 +74,15 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			enhanced = p.Dataset.Enhance.String()
 		}
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
-			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
+			Name: p.Dataset.Name, Rows: m.Divided().Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds,
+			Digest: m.Digest(),
 			Mask: p.Dataset.Mask.String(), WeightedMeasures: p.Dataset.WeightedMeasures,
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
-			Enhance: enhanced,
+			Enhance: enhanced, Unvalidated: p.Unvalidated,
 		})
+		if m.Validation != nil {
+			o.Table.Datasets[len(o.Table.Datasets)-1].Validation = m.Validation.Rows
+		}
 		o.Sets = append(o.Sets, Set{Repeats: p.Repeats, Refused: p.Refused, Job: p.Job, Methods: p.Methods, Tested: p.Tested,
 			Only: p.OnlyFolds})
 		for _, f := range s.Published {
@@ -188,7 +192,8 @@ func (o *Outline) markSame(l *Layout, all completed) {
 	for d := range o.Sets {
 		for i, method := range o.Sets[d].Methods {
 			r := &o.Sets[d].Job.Cells.Rows[i]
-			methods.add(method, strconv.Itoa(d)+" "+settingsOf(r, all.values(r.Algorithm, r.Params, t.Methods[method].Preset)))
+			preset := map[string]string{presetKey: t.Methods[method].Preset}
+			methods.add(method, strconv.Itoa(d)+" "+settingsOf(r, all.values(r.Algorithm, r.Params, preset)))
 		}
 	}
 	for i := range t.Runs {
@@ -239,7 +244,7 @@ func settingsOf(r *round.CellRow, values map[string]string) string {
 		for key, value := range values {
 			settings[key] = value
 		}
-		delete(settings, "preset")
+		delete(settings, presetKey)
 		if text, ok := values["members"]; ok {
 			settings["members"] = plainMembers(text)
 		}
@@ -261,7 +266,7 @@ func plainMembers(text string) any {
 		for _, p := range item.Set {
 			settings[p.Key] = p.Value
 		}
-		delete(settings, "preset")
+		delete(settings, presetKey)
 		members = append(members, map[string]any{item.Name: settings})
 	}
 	return members
@@ -302,12 +307,14 @@ func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters)
 	at := make(map[string]int) // in list, by algorithm
 	for method := range o.Table.Methods {
 		r, own := &o.Table.Methods[method], []result.MethodValues(nil)
+		given := map[string]string{presetKey: r.Preset}
+		maps.Copy(given, r.Settings)
 		for d := range o.Sets {
 			row := byMethod[d][method]
 			if row == nil || len(row.External) > 0 {
 				continue
 			}
-			values := all.values(r.Algorithm, row.Params, r.Preset)
+			values := all.values(r.Algorithm, row.Params, given)
 			if values == nil {
 				return nil
 			}
@@ -318,7 +325,7 @@ func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters)
 			}
 			own[k].Datasets = append(own[k].Datasets, d)
 		}
-		a, err := registry.Find(r.Algorithm)
+		a, err := spec.Choice(r.Algorithm)
 		if len(own) == 0 || err != nil {
 			continue
 		}
@@ -333,18 +340,19 @@ func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters)
 	return list
 }
 
-// completed has all hyperparameters of jobs, by algorithm, resolved settings and preset. Many jobs have the same.
+// completed has all hyperparameters of jobs, by algorithm, resolved settings and given settings. Many jobs have the
+// same.
 type completed map[[3]string]map[string]string
 
 // values returns the value of each hyperparameter; nil: the algorithm is not known, or resolved is not a JSON object.
-func (c completed) values(algorithm string, resolved []byte, preset string) map[string]string {
-	key := [3]string{algorithm, string(resolved), preset}
+func (c completed) values(algorithm string, resolved []byte, given map[string]string) map[string]string {
+	key := [3]string{algorithm, string(resolved), fmt.Sprint(given)}
 	values, ok := c[key]
 	if ok {
 		return values
 	}
-	if a, err := registry.Find(algorithm); err == nil {
-		for _, p := range spec.Complete(a.Params(), resolved, preset) {
+	if a, err := spec.Choice(algorithm); err == nil {
+		for _, p := range spec.Complete(a.Params(), resolved, given) {
 			if values == nil {
 				values = make(map[string]string)
 			}

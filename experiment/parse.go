@@ -271,8 +271,11 @@ var ReadingKeys = []string{
 	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "columns", "feature_columns", "drop",
 	"categories", "delimiter", "decimal", "thousands", "encoding", "missing",
 	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "weights",
-	"labels_variable", "bounds", "labels_file", "normalize", "tolerance",
+	"labels_variable", "bounds", "labels_file", "normalize", "tolerance", validationKey,
 }
+
+// ReadingFiles are the keys of ReadingKeys with paths of files.
+var ReadingFiles = []string{"names", "labels_file", validationKey}
 
 // dataset reads a dataset. common and weighted are what a dataset has that does not say otherwise.
 func (s *parser) dataset(n ast.Node, common Folds, weighted bool) Dataset {
@@ -323,6 +326,15 @@ func (s *parser) dataset(n ast.Node, common Folds, weighted bool) Dataset {
 		if dot := strings.LastIndexByte(d.Name, '.'); dot > 0 {
 			d.Name = d.Name[:dot]
 		}
+	}
+	for _, o := range d.Options {
+		if o.Value == "" && slices.Contains(ReadingFiles, o.Key) {
+			s.fail(d.At, "%s: want the path of a file", o.Key)
+		}
+	}
+	if d.Enhance != nil && slices.ContainsFunc(d.Options, func(o param.Pair) bool { return o.Key == validationKey }) {
+		s.fail(d.At, "%s cannot be combined with enhance: an enhancement makes distributions of training samples alone, and "+
+			"validation samples would have others", validationKey)
 	}
 	if d.Enhance != nil && !named {
 		d.Name += "-" + d.Enhance.Method

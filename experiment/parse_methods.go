@@ -11,9 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
@@ -55,8 +55,8 @@ func (s *parser) methods(n ast.Node) {
 	var settings []param.Pair
 	if e, ok := at["preset"]; ok {
 		s.try(func() {
-			s.check(r.Algorithm, e, "preset", s.text(e))
-			settings = append(settings, param.Pair{Key: "preset", Value: s.text(e)})
+			s.check(r.Algorithm, e, presetKey, s.text(e))
+			settings = append(settings, param.Pair{Key: presetKey, Value: s.text(e)})
 		})
 	}
 	if e, ok := at["settings"]; ok {
@@ -130,8 +130,8 @@ func (s *reader) check(algorithm string, e entry, key, value string) {
 	if err == nil {
 		return
 	}
-	if a, found := registry.Find(algorithm); found == nil {
-		if names := settingNames(a.Params()); !slices.Contains(names, key) {
+	if a, found := spec.Choice(algorithm); found == nil {
+		if names := settingNames(a.Params()); key != presetKey && !slices.Contains(names, key) {
 			s.fail(e.at, "unknown setting %s of %s%s; its settings are %s", key, algorithm, param.Suggest(key, names),
 				strings.Join(names, ", "))
 		}
@@ -150,9 +150,12 @@ func settingNames(settings []param.Param) (names []string) {
 func (s *reader) algorithm(at yamltree.Place, name string) string {
 	given := protocol.Spec{}
 	if err := spec.Set(&given, "algorithm", name); err != nil {
-		names := registry.Names()
 		if name == "mean" {
 			s.fail(at, "algorithm: %q is unknown; a spec does not list the mean baseline, because each report has it", name)
+		}
+		var names []string
+		for _, a := range spec.Choices() {
+			names = append(names, a.Name())
 		}
 		s.fail(at, "algorithm: %q is unknown%s; the algorithms are %s", name, param.Suggest(name, names),
 			strings.Join(names, ", "))
@@ -380,7 +383,7 @@ func (s *parser) interval(r *Method, e entry) axis {
 		s.fail(way.at, "%s: %s: want two numbers, the lower and the upper bound", e.key, way.key)
 	}
 	whole := way.key == "int"
-	if a, err := registry.Find(r.Algorithm); err == nil {
+	if a, err := spec.Choice(r.Algorithm); err == nil {
 		whole = whole || slices.ContainsFunc(a.Params(), func(p param.Param) bool {
 			return p.Name == e.key && p.Kind == param.KindInt
 		})
@@ -454,6 +457,10 @@ var chooseKeys = []string{"inner", "validation"}
 // ensemble in which the best member has all the weight.
 func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
 	innerFolds, weights := s.choice(e)
+	if r.Algorithm == ensemble.Name || r.Algorithm == spec.Best {
+		s.fail(e.at, "choose: a method of %s is an ensemble, which cannot be a candidate of a choice; without the key "+
+			"choose, each point is a method", r.Algorithm)
+	}
 	if len(points) < 2 {
 		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw "+
 			"them with the key search")
@@ -473,7 +480,7 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 		items = append(items, param.Item{Name: r.Algorithm, Set: slices.Concat(settings, point)})
 	}
 	members := param.FormatItems(items)
-	s.check("ensemble", e, "members", members)
+	s.check(ensemble.Name, e, "members", members)
 	for _, point := range points {
 		candidate := "default"
 		if len(point) > 0 {
@@ -484,7 +491,7 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 	if r.Name == "" {
 		r.Name = methodName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
-	r.Algorithm = "ensemble"
+	r.Algorithm = ensemble.Name
 	s.addMethod(r, append(outer, param.Pair{Key: "members", Value: members}, param.Pair{Key: "weights", Value: weights},
 		param.Pair{Key: "inner_folds", Value: innerFolds}))
 }
@@ -498,7 +505,7 @@ func (s *parser) choice(e entry) (folds, weights string) {
 		switch x.key {
 		case "inner":
 			folds = s.text(x)
-			s.check("ensemble", x, "inner_folds", folds)
+			s.check(ensemble.Name, x, "inner_folds", folds)
 		case "validation":
 			folds, weights = strconv.Itoa(s.part(x)), "validated"
 		}

@@ -98,6 +98,8 @@ type Plan struct {
 	Methods []int
 	// Refused says why a method of Spec.Methods does not go with the dataset: its runs have failed.
 	Refused map[int]string
+	// Unvalidated lists the methods of Spec.Methods that do not use the validation samples of the dataset, if it has some.
+	Unvalidated []int
 	// Assigned is the list that Job.Split.Assigned names, or nil. Tested has the SHA-256 of the samples that each split of
 	// the list tests, if the splits overlap.
 	Assigned []uint16
@@ -130,6 +132,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			d.Name)
 	}
 	split.Mask = d.Mask
+	data.Manifest.KeepValidation(split)
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,
 		Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
@@ -138,7 +141,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if p.Tested, err = testedBy(*split, list, data.Manifest.Rows); err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	if p.Divisions, err = s.divisions(&d.Folds, p, &folds.Rows{Count: data.Manifest.Rows}); err != nil {
+	if p.Divisions, err = s.divisions(&d.Folds, p, &folds.Rows{Count: data.Manifest.Divided().Rows}); err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
 	p.OnlyFolds = d.Folds.Only
@@ -171,9 +174,15 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			}
 			row, weights = &round.CellRow{Algorithm: external.Name, Params: external.Params(slices.Max(tables)),
 				External: tables}, data.External.Digest // a run has the digest of its own predictions
-		} else if row, err = s.resolve(method, d, split, data.Manifest); err != nil {
-			p.Refused[i] = err.Error()
-			continue
+		} else {
+			validates := false
+			if row, validates, err = s.resolve(method, d, split, data.Manifest); err != nil {
+				p.Refused[i] = err.Error()
+				continue
+			}
+			if data.Manifest.Validation != nil && !validates {
+				p.Unvalidated = append(p.Unvalidated, i)
+			}
 		}
 		row.Only = only
 		if row.Groups {
@@ -245,8 +254,10 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 	return list, nil
 }
 
-// resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
-func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
+// resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds. validates is
+// true if its runs use validation samples.
+func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Manifest) (_ *round.CellRow, validates bool,
+	err error) {
 	asked := protocol.Spec{
 		Algorithm: r.Algorithm, Set: maps.Clone(r.Settings), Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap,
 		Measures: s.more(), Clip: s.Clip, Mask: of.Mask.String(),
@@ -254,42 +265,38 @@ func (s *Spec) resolve(r *Method, d *Dataset, of *dataset.Split, m *dataset.Mani
 	if share, ok := r.Settings[spec.TrainFraction]; ok {
 		delete(asked.Set, spec.TrainFraction)
 		if err := spec.Set(&asked, spec.TrainFraction, share); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if r.Enhance != nil && d.Enhance != nil {
-		return nil, errtext.Errorf(errtext.WrongSpec, "the dataset %s and the method both name a label enhancement; name it "+
-			"once", d.Name)
+		return nil, false, errtext.Errorf(errtext.WrongSpec, "the dataset %s and the method both name a label "+
+			"enhancement; name it once", d.Name)
 	}
 	if e := cmp.Or(r.Enhance, d.Enhance); e != nil {
 		asked.Enhance, asked.Normalise, asked.Binarise = e.Method, e.Normalise, &e.Binarise
 	}
-	j, err := spec.Resolve(asked, m)
+	j, validates, err := spec.ResolveMethod(asked, m)
 	var about *param.Error
 	switch {
 	case errors.As(err, &about) && (about.Name == "algorithm" || about.Name == "mask"):
-		return nil, errtext.Errorf(errtext.WrongSpec, "%s", about.Reason)
+		return nil, false, errtext.Errorf(errtext.WrongSpec, "%s", about.Reason)
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case j.Weights != "":
-		return nil, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; coppice "+
-			"train can")
+		return nil, false, param.Errorf("init_from", "a method of an experiment cannot start from the weights of a model; "+
+			"coppice train can")
 	}
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction,
 		ValidationMin: j.Split.ValidationMin, TrainFraction: j.Split.TrainFraction, Enhance: j.Enhance,
 		Groups: j.Split.Groups != "",
-	}, nil
+	}, validates, nil
 }
 
 // split makes the split of all folds, and the list that it names.
 func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
-	rows := &folds.Rows{Count: data.Manifest.Rows, Groups: data.Groups, File: data.Splits}
+	rows := &folds.Rows{Count: data.Manifest.Divided().Rows, Groups: data.Groups, File: data.Splits}
 	split := &dataset.Split{Seed: s.Seed}
-	if data.Manifest.Validation != nil {
-		return nil, nil, errtext.Errorf(errtext.WrongData, "the dataset has validation samples of a file ({validation}), "+
-			"which experiments do not use; import the data without {validation}")
-	}
 	if f.Way == folds.Seeded && !s.overlapping(f) {
 		split.Folds = f.Scheme.Folds
 		return split, nil, f.Fits(rows.Count)

@@ -33,6 +33,11 @@ const (
 	MaxRuns    = 250_000
 )
 
+const (
+	presetKey     = "preset"     // the setting that selects among the defaults of an algorithm
+	validationKey = "validation" // the key with the file of a dataset's validation samples
+)
+
 // maxName leaves room for the names of the jobs.
 const maxName = 60
 
@@ -142,7 +147,7 @@ func (s *Spec) more() string {
 func methodName(algorithm string, settings []param.Pair) string {
 	parts := []string{algorithm}
 	for _, s := range settings {
-		if s.Key == "preset" {
+		if s.Key == presetKey {
 			parts = append(parts, s.Value)
 		} else {
 			parts = append(parts, s.Key+"="+s.Value)

@@ -203,11 +203,17 @@ func resolvedOf(j *protocol.JobInfo) (all []setting) {
 		return nil // a job of runs
 	}
 	var given protocol.Spec
-	preset := ""
-	if json.Unmarshal(j.Spec, &given) == nil {
-		preset = given.Set["preset"]
+	if json.Unmarshal(j.Spec, &given) != nil {
+		given = protocol.Spec{}
 	}
-	for _, p := range spec.Complete(a.Params(), j.Job.Params, preset) {
+	if given.Algorithm == spec.Best {
+		given.Set = maps.Clone(given.Set)
+		if given.Set == nil {
+			given.Set = make(map[string]string)
+		}
+		given.Set["preset"] = spec.Best
+	}
+	for _, p := range spec.Complete(a.Params(), j.Job.Params, given.Set) {
 		all = append(all, setting{p.Key, p.Value})
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
@@ -349,6 +350,85 @@ func checkMeans(t *testing.T, name string, tr *trainer, d *dataset.Data) {
 	}
 }
 
+// clustered runs k-means and the products from given centres, on samples of label distributions with whole weights, or
+// on as many samples without weights. It returns the sums of the last round of means, and the products.
+func clustered(t *testing.T, labels [][]float64, weights []int, repeat bool,
+	centres []float64) (means, gram []float64) {
+	t.Helper()
+	l := &datasettest.Listed{Described: dataset.Info{Features: 1, Labels: 3, HasWeights: !repeat}}
+	for i, d := range labels {
+		row := dataset.Row{Values: []float64{1}, Labels: d, Weight: float64(weights[i])}
+		times := 1
+		if repeat {
+			row.Weight, times = 0, weights[i]
+		}
+		for range times {
+			row.Number = len(l.Rows)
+			l.Rows = append(l.Rows, row)
+		}
+	}
+	l.Described.Rows = len(l.Rows)
+	m, shards := datatest.Build(t, l)
+	clusters := len(centres) / 3
+	j := contract.Job(t, New(), param.Values{"clusters": int64(clusters), "validation_fraction": 0.0}, m, dataset.Split{})
+	d := datatest.Data(t, m, shards, j.Split, nil)
+	own, err := New().NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := own.(*kernel)
+	tr := &trainer{cfg: &Config{Clusters: clusters}, labels: 3, stage: stageMeans, centres: slices.Clone(centres)}
+	run := func(op uint8, values int) []float64 {
+		var sum round.Partial
+		sum.Reset(round.Shape{F64: values})
+		vars := []round.Var{{ID: varCentres, Data: num.Bytes64(tr.centres)}}
+		if err := k.Run(&sum, round.Task{Of: 1, Op: op, Roles: dataset.Train}, d, vars, nil, k.NewScratch()); err != nil {
+			t.Fatal(err)
+		}
+		return sum.F64
+	}
+	for tr.stage == stageMeans {
+		means = run(opMeans, clusters*4)
+		tr.move(means)
+	}
+	return append(means, tr.centres...), run(opGram, (clusters+1)*9)
+}
+
+// TestWeightedClusters: samples with whole weights have the clusters, centres and products of as many samples, where
+// samples without weights have others.
+func TestWeightedClusters(t *testing.T) {
+	differ := 0
+	for seed := range uint64(20) {
+		s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
+		var labels [][]float64
+		var weights, ones []int
+		for range 24 {
+			a, b := s.Float64(), s.Float64()
+			labels, ones = append(labels, []float64{a * b, a * (1 - b), 1 - a}), append(ones, 1)
+			weights = append(weights, int(6*s.Float64()*s.Float64())*int(3*s.Float64()))
+		}
+		weights[0] = 7
+		start := slices.Concat(labels[0], labels[1], labels[2])
+		means, gram := clustered(t, labels, weights, false, start)
+		wantMeans, wantGram := clustered(t, labels, weights, true, start)
+		for i, want := range slices.Concat(wantMeans, wantGram) {
+			if got := slices.Concat(means, gram)[i]; math.Abs(got-want) > 1e-9 {
+				t.Fatalf("seed %d: value %d is %v with weights, %v of repeated samples", seed, i, got, want)
+			}
+		}
+		// The centres of samples without weights, of which those with weights make other clusters:
+		if centres, _ := clustered(t, labels, ones, true, start); !slices.Equal(centres[12:], wantMeans[12:]) {
+			other, _ := clustered(t, labels, weights, true, centres[12:])
+			if math.Abs(other[0]-wantMeans[0])+math.Abs(other[4]-wantMeans[4]) > 0.5 {
+				differ++
+			}
+		}
+	}
+	if differ < 5 {
+		t.Errorf("the weights decide the clusters of %d of 20 drawn sets, want at least 5", differ)
+	}
+}
+
 func evaluate(t *testing.T, k *kernel, tr *trainer, d *dataset.Data, x []float64) (f float64, g []float64) {
 	t.Helper()
 	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1),
@@ -392,6 +472,25 @@ func TestDraw(t *testing.T) {
 				t.Errorf("%d units: row %d is drawn as number %d, want %d", units, e.row, i, rows[i])
 			}
 		}
+	}
+}
+
+// TestDrawWithoutWeight: samples of weight 0 are no first centres.
+func TestDrawWithoutWeight(t *testing.T) {
+	l := &datasettest.Listed{Described: dataset.Info{Rows: 30, Features: 1, Labels: 2, HasWeights: true}}
+	for i := range l.Described.Rows {
+		l.Rows = append(l.Rows, dataset.Row{Number: i, Weight: float64(i % 3), Values: []float64{1}, Labels: []float64{0, 1}})
+	}
+	m, shards := datatest.Build(t, l)
+	d := datatest.Data(t, m, shards, dataset.Split{}, nil)
+	drawn := draw(30, num.NewKey(11, "ldl-ldm/start"), &round.Task{Of: 1, Roles: dataset.Train}, d)
+	for _, e := range drawn {
+		if e.row%3 == 0 {
+			t.Errorf("sample %d of weight 0 is drawn", e.row)
+		}
+	}
+	if len(drawn) != 20 {
+		t.Errorf("%d samples are drawn, want 20", len(drawn))
 	}
 }
 

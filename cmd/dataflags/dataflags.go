@@ -183,7 +183,7 @@ func (v ValidationFlag) Check(data string) error {
 		same = err == nil && os.SameFile(of, own)
 	}
 	if same {
-		return cli.Usagef("{validation=%s}: this is the file of {data}, too; validation samples must be others than "+
+		return cli.Usagef("{validation=%s}: this is the data file, too; validation samples must be others than "+
 			"training samples", v.Validation)
 	}
 	return nil

@@ -84,12 +84,17 @@ func (s *specArg) reader(a *cli.App, m *progress.Meter, of *experiment.Spec) *da
 	return &datasets.Reader{
 		Spec: of, File: s.Spec,
 		Flags: func(args []string) (datasets.Opener, error) {
-			var flags struct{ dataflags.DataFlags }
+			var flags struct {
+				dataflags.DataFlags
+				dataflags.ValidationFlag
+			}
 			parser, err := kong.New(&flags, kong.Name("dataset"), kong.Exit(func(int) {}), cli.Groups)
 			if err == nil {
 				_, err = parser.Parse(args)
 			}
-			return func(path string) (dataset.Source, importer.Checks, error) { return flags.Open(a, path) }, err
+			return func(path string) (dataset.Source, importer.Checks, error) {
+				return flags.OpenWith(a, path, flags.ValidationFlag)
+			}, err
 		},
 		Options: func(checks importer.Checks) importer.Options { return m.Reading(a.Ctx, "reading data", checks) },
 		Note:    func(text string) { a.Note("%s", text) },

@@ -124,6 +124,7 @@ func (r *Reader) Folds(ctx context.Context, take func(d *experiment.Dataset, m *
 		if err != nil {
 			return r.located(d, err)
 		}
+		m = m.Divided() // folds divide no validation samples
 		rows.Count = m.Rows
 		if rows.File, err = r.splits(d, m); err != nil {
 			return err
@@ -308,7 +309,7 @@ func (r *Reader) located(d *experiment.Dataset, err error) error {
 
 // external reads the predictions of other programs for a dataset; nil: there are none.
 func (r *Reader) external(d *experiment.Dataset, m *dataset.Manifest) (*protocol.ExperimentExternal, []byte, error) {
-	list, blob, about, err := readExternal(r.Spec, r.File, d, m)
+	list, blob, about, err := readExternal(r.Spec, r.File, d, m.Divided())
 	if err != nil {
 		err = r.Spec.Error(about.At, "external: %s", files.Message(err))
 	}
@@ -320,7 +321,7 @@ func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.Sp
 	if d.Folds.Way != folds.File {
 		return nil, nil
 	}
-	list, err := read.SplitFor(m, r.path(d.Folds.File))
+	list, err := read.SplitFor(m.Divided(), r.path(d.Folds.File))
 	if err != nil {
 		return nil, r.Spec.Error(d.Folds.At, "the folds of dataset %s: %s", d.Name, files.Message(err))
 	}

@@ -101,7 +101,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	for m := range t.Measures {
 		s.Rankings = append(s.Rankings, s.ranking(g, m))
 	}
-	s.Notes = slices.Concat(o.Notes, t.SameNotes())
+	s.Notes = slices.Concat(o.Notes, t.Notes())
 	s.Hyperparameters, s.hyperparameters = usedOf(t), t.Hyperparameters
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {

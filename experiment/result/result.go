@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/external"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -59,6 +60,10 @@ type Dataset struct {
 	Labels   int    `json:"labels"`
 	Folds    int    `json:"folds"` // of one repeat
 	Digest   string `json:"digest"`
+	// Validation is the number of validation samples of a file, which are not among Rows. Unvalidated lists the methods
+	// that do not use them, by number.
+	Validation  int   `json:"validation_samples,omitempty"`
+	Unvalidated []int `json:"not_validated,omitempty"`
 	// Mask says which degrees of the training samples runs do not see; empty: they see all.
 	Mask string `json:"mask,omitempty"`
 	// WeightedMeasures is true if measures are weighted by the weights of the samples.
@@ -220,11 +225,16 @@ func (n Name) String() string {
 	return text
 }
 
-// maxSame bounds the methods that a note says to be the same as another one.
-const maxSame = 5
+// maxSame bounds the methods that a note says to be the same as another one, and maxNamed the methods that do not use
+// validation samples.
+const (
+	maxSame  = 5
+	maxNamed = 10
+)
 
-// SameNotes names the methods and datasets that are others under a second name, and the datasets with equal folds.
-func (t *Table) SameNotes() (list []string) {
+// Notes names the methods and datasets that are others under a second name, the datasets with equal folds, and the
+// methods that do not use the validation samples of a dataset.
+func (t *Table) Notes() (list []string) {
 	same := make(map[string][]string) // the other names of a method
 	for i := range t.Methods {
 		if r := &t.Methods[i]; r.Same != "" {
@@ -269,6 +279,21 @@ func (t *Table) SameNotes() (list []string) {
 		if len(d.Divisions) > 0 {
 			list = append(list, fmt.Sprintf("Dataset %s: repeats have the same folds. Results of equal folds are averaged "+
 				"first, so the repeats add no evidence to the tests.", d.Name))
+		}
+		var names []string
+		for _, method := range d.Unvalidated {
+			names = append(names, t.Methods[method].Name)
+		}
+		if d.Validation > 0 {
+			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping and choices in each "+
+				"fold, and are never trained on or tested.", d.Name, units.Plural(d.Validation, "validation sample"))
+			if n := len(names) - maxNamed; n > 0 {
+				names = append(names[:maxNamed], units.Count(n)+" more")
+			}
+			if len(names) > 0 {
+				text += " These methods do not use them: " + strings.Join(names, ", ") + "."
+			}
+			list = append(list, text)
 		}
 	}
 	return list

@@ -63,6 +63,16 @@ func (t *Table) checkDatasets() error {
 			return fmt.Errorf("dataset %q has %d samples, %d features, %d labels and %d folds, want at least 1 fold and no "+
 				"negative number", d.Name, d.Rows, d.Features, d.Labels, d.Folds)
 		}
+		if d.Validation < 0 || len(d.Unvalidated) > 0 && d.Validation == 0 {
+			return fmt.Errorf("dataset %q has %d validation samples, and %d methods that do not use them", d.Name, d.Validation,
+				len(d.Unvalidated))
+		}
+		for _, method := range d.Unvalidated {
+			if method < 0 || method >= len(t.Methods) {
+				return fmt.Errorf("dataset %q: there is no method %d, counted from 0: the table has %d methods", d.Name, method,
+					len(t.Methods))
+			}
+		}
 		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool {
 			return of.Name == d.Same && of.Same == ""
 		}) {

@@ -55,11 +55,12 @@ func TestKilledClientsAndServers(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 150, 1)
 	cmdtest.ArtificialFile(t, dir, "second.csv", 120, 2)
+	cmdtest.ArtificialFile(t, dir, "own.csv", 40, 3)
 	spec := cmdtest.Write(t, dir, "killed.yaml", fmt.Sprintf(`name: killed
 seed: 5
 datasets:
   - first.csv
-  - {file: second.csv, folds: {sklearn: 2, seed: 4, repeats: 2}}
+  - {file: second.csv, validation: own.csv, folds: {sklearn: 2, seed: 4, repeats: 2}}
 folds: {k: 3, repeats: 2}
 measures: [kl, clark]
 record: [curve, predictions]

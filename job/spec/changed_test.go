@@ -94,7 +94,7 @@ func TestComplete(t *testing.T) {
 				t.Fatal(err)
 			}
 			params := a.Params()
-			all, again := Complete(params, j.Params, preset), make(map[string]string)
+			all, again := Complete(params, j.Params, set), make(map[string]string)
 			if len(all) != len(params) {
 				t.Fatalf("%s, preset %q: %d values of %d settings", a.Name(), preset, len(all), len(params))
 			}
@@ -110,7 +110,7 @@ func TestComplete(t *testing.T) {
 			}
 		}
 	}
-	if all := Complete(nil, json.RawMessage("[]"), ""); all != nil {
+	if all := Complete(nil, json.RawMessage("[]"), nil); all != nil {
 		t.Errorf("no JSON object: %v", all)
 	}
 }

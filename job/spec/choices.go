@@ -16,6 +16,10 @@ const DefaultAlgorithm = "ldlf"
 // Best is a second name of the ensemble with preset best: it trains the best algorithm by validation.
 const Best = ensemble.PresetBest
 
+// errOtherPreset refuses a preset of Best that is another one.
+var errOtherPreset = param.Errorf(presetKey, "algorithm %s has no other preset; with algorithm %s, any preset is "+
+	"possible", Best, ensemble.Name)
+
 // presetKey is the setting that selects among the defaults of an algorithm.
 const presetKey = "preset"
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/ensemble"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -60,15 +59,11 @@ func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) erro
 	return nil
 }
 
-// checkValidation returns an error if a job would not use the validation samples of its dataset.
-func checkValidation(a algorithms.Algorithm, settings []param.Pair, e *round.Enhance, m *dataset.Manifest) error {
+// checkValidation returns an error if a job cannot have validation samples of a file, which its dataset has.
+func checkValidation(e *round.Enhance, m *dataset.Manifest) error {
 	switch b := m.LabelType.Bounds; {
 	case m.Validation == nil:
 		return nil
-	case !validates(settings):
-		return param.Errorf("algorithm", "a training of %s with these settings uses no validation samples, but the dataset "+
-			"has %s of {validation}; omit {validation}, or choose another algorithm", a.Name(),
-			dataset.Counted(m.Validation.Rows, "sample"))
 	case e != nil:
 		return param.Errorf("enhance", "cannot be combined with {validation}: an enhancement makes distributions of "+
 			"training samples alone, and validation samples would have others; train on the file of {coppice dataset "+
@@ -80,13 +75,13 @@ func checkValidation(a algorithms.Algorithm, settings []param.Pair, e *round.Enh
 	return nil
 }
 
-// validates reports whether a job with resolved settings validates: the settings have a validation fraction above 0, or
-// a member with one, or validation samples choose the member.
-func validates(settings []param.Pair) bool {
+// settingsValidate reports whether a job with resolved settings validates: the settings have a validation fraction
+// above 0, or a member with one, or validation samples choose the member.
+func settingsValidate(settings []param.Pair) bool {
 	return slices.ContainsFunc(settings, func(p param.Pair) bool {
 		if p.Key == "members" {
 			members, err := param.ParseItems(p.Value)
-			return err == nil && slices.ContainsFunc(members, func(m param.Item) bool { return validates(m.Set) })
+			return err == nil && slices.ContainsFunc(members, func(m param.Item) bool { return settingsValidate(m.Set) })
 		}
 		if p.Key == "weights" && p.Value == ensemble.WeightsValidated {
 			return true

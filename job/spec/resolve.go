@@ -193,6 +193,9 @@ func Set(s *protocol.Spec, name, text string) error {
 	if _, err := p.Parse(text); err != nil {
 		return err
 	}
+	if s.Algorithm == Best && name == presetKey && text != Best {
+		return errOtherPreset
+	}
 	if s.Set == nil {
 		s.Set = make(map[string]string)
 	}
@@ -252,22 +255,43 @@ func checkSeed(text string) error {
 }
 
 // Resolve makes the job of a spec on a dataset. Every setting of the job has a value: the
-// model is a function of job and dataset, bit for bit. Errors about one key are
-// *param.Error.
+// model is a function of job and dataset, bit for bit. A job that would not use the validation samples of its dataset
+// is refused. Errors about one key are *param.Error.
 func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
+	j, validates, err := ResolveMethod(s, m)
+	if err == nil && m.Validation != nil && !validates {
+		return nil, param.Errorf("algorithm", "a training of %s with these settings uses no validation samples, but the "+
+			"dataset has %s of {validation}; omit {validation}, or choose another algorithm", j.Algorithm,
+			dataset.Counted(m.Validation.Rows, "sample"))
+	}
+	return j, err
+}
+
+// ResolveMethod is Resolve for a method of an experiment, which is compared with methods that validate. So it may
+// leave out the validation samples of its dataset: validates is false then.
+func ResolveMethod(s protocol.Spec, m *dataset.Manifest) (_ *round.Job, validates bool, err error) {
 	a, err := find(s.Algorithm)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	j, err := resolve(a, s, m)
+	if err != nil {
+		return nil, false, err
+	}
+	return j, settingsValidate(Settings(j.Params)), nil
+}
+
+// resolve makes the job of a spec of an algorithm.
+func resolve(a algorithms.Algorithm, s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	given, err := values(a, s.Set)
 	if err != nil {
 		return nil, err
 	}
-	if preset, ok := given["preset"]; s.Algorithm == Best && ok && preset != Best {
-		return nil, param.Errorf("preset", "algorithm %s has no other preset; with algorithm %s, any preset is possible",
-			Best, ensemble.Name)
-	} else if s.Algorithm == Best {
-		given["preset"] = Best
+	if s.Algorithm == Best {
+		if preset, ok := given[presetKey]; ok && preset != Best {
+			return nil, errOtherPreset
+		}
+		given[presetKey] = Best
 	}
 	if err := useGroups(&s, m); err != nil {
 		return nil, err
@@ -293,7 +317,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkValidation(a, Settings(resolved.Params), enhanced, m); err != nil {
+	if err := checkValidation(enhanced, m); err != nil {
 		return nil, err
 	}
 	seed := uint64(DefaultSeed)
@@ -415,9 +439,9 @@ func Settings(params json.RawMessage) (all []param.Pair) {
 }
 
 // Complete lists the settings of a job in the order of the algorithm's settings: the resolved settings (Job.Params),
-// and the settings that Job.Params leaves out because they have their default. preset is the preset that the job was
-// given; empty: the default. Complete returns nil if resolved is not a JSON object.
-func Complete(settings []param.Param, resolved json.RawMessage, preset string) (all []param.Pair) {
+// and the settings that Job.Params leaves out because they have their default, or select others. given has the settings
+// that the job was given. Complete returns nil if resolved is not a JSON object.
+func Complete(settings []param.Param, resolved json.RawMessage, given map[string]string) (all []param.Pair) {
 	pairs := Settings(resolved)
 	if pairs == nil {
 		return nil
@@ -426,13 +450,17 @@ func Complete(settings []param.Param, resolved json.RawMessage, preset string) (
 	for _, p := range pairs {
 		values[p.Key] = p.Value
 	}
+	preset := ""
 	for i := range settings {
 		p := &settings[i]
 		value, written := values[p.Name]
+		set, isGiven := given[p.Name]
 		switch {
 		case p.Name == presetKey:
-			value = cmp.Or(value, preset, p.Default)
+			value = cmp.Or(value, set, p.Default)
 			preset = value // the first setting of each algorithm
+		case !written && isGiven:
+			value = set
 		case !written:
 			value = p.Default
 			for _, d := range p.Presets {

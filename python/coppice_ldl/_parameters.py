@@ -238,7 +238,7 @@ def settings(estimator: Parameters) -> dict[str, Any]:
 
 def settings_of(algorithm: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the hyperparameters of a dict, as `settings` has them. Names that the algorithm does not have are kept."""
-    estimator = CLASSES.get(algorithm)
+    estimator = CLASSES.get("ensemble" if algorithm == "best" else algorithm)
     if estimator is None:
         return dict(values)
     return {flag_of(name) if isinstance(name, str) else name: _setting(estimator, name, value) for name, value in values.items()}

@@ -59,9 +59,12 @@ class SpecFile:
         if not isinstance(entry, Mapping):
             return entry
         entry = {key: spelled(key, value) if key in ("range", "bounds", "shape") and isinstance(value, (tuple, list, np.ndarray)) else value for key, value in entry.items()}
+        own = entry.get("validation")
         if "X" not in entry:
+            if own is not None and not isinstance(own, (str, os.PathLike)):
+                raise InputError("validation: the dataset is a file, so want the path of the file with the validation samples")
             return entry
-        rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
+        rest = {key: value for key, value in entry.items() if key not in ("X", "D", "validation")}
         if not rest.get("name"):
             raise InputError("a dataset with X and D needs a name")
         name = str(rest["name"])
@@ -71,11 +74,15 @@ class SpecFile:
             raise InputError(f"the dataset {name} has X but no D")
         columns = {key: rest[key] for key in ("groups", "values", "weights") if rest.get(key) is not None and not isinstance(rest[key], str)}
         arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"), **columns)
+        validation = _inputs.validation(own, arrays, rest.get("labels", "distributions"), name)
         rest.update(_inputs.columns_of(arrays))
-        path = os.path.join(folder, f"arrays-{len(self._names) + 1}.npz")
-        np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
-        self._names[path] = f"the arrays of {name}"
-        return {**rest, "file": path if absolute else os.path.basename(path)}
+        for key, of, what in (("file", arrays, "the arrays"), ("validation", validation, "the validation samples")):
+            if of is not None:
+                path = os.path.join(folder, f"arrays-{len(self._names) + 1}.npz")
+                np.savez(path, **of)  # type: ignore[arg-type, unused-ignore]
+                self._names[path] = f"{what} of {name}"
+                rest[key] = path if absolute else os.path.basename(path)
+        return rest
 
     def _write(self, value: Any, key: str, lines: list[str], begin: str = "", end: str = "", depth: int = 0) -> None:
         """Add lines of JSON. A line has at most one key or item, because messages name lines."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from coppice_ldl import AAKNN, SABFGS, InputError
+from coppice_ldl import AAKNN, SABFGS, Ensemble, InputError, StructRF, experiment
 
 
 def samples(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,3 +51,33 @@ def test_refusals() -> None:
         SABFGS().fit(X, D, validation=(V[:, :3], E))
     with pytest.raises(InputError, match="give it with `validation`"):
         SABFGS().fit(X, D, validation=(V, E)).verify(X, D)
+
+
+def test_experiments_validate() -> None:
+    X, D = samples(90, 1)
+    few = Ensemble(preset="best", members=[SABFGS(), StructRF(trees=3)])
+    best = {"algorithm": "best", "settings": {"members": [SABFGS(), StructRF(trees=3)]}}
+    spec = {
+        "name": "v",
+        "folds": 3,
+        "measures": ["kl"],
+        "methods": [SABFGS(), AAKNN(), best, {"estimator": few, "name": "few"}],
+        "datasets": [{"name": f"own{i}", "X": X, "D": D, "validation": samples(40, i)} for i in (2, 3)],
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runs = experiment(spec, verbose=False).runs
+    digests = runs.groupby(["method", "dataset"])["digest"].first()
+    names = list(dict.fromkeys(runs["method"]))
+    assert names[2].startswith("best members=")
+    assert digests["sa-bfgs"].nunique() == 2
+    assert digests["aa-knn"].nunique() == 1
+    assert list(digests[names[2]]) == list(digests["few"])
+    for own, text in (
+        (X, r"datasets\[0\]: validation: want a tuple \(X, D\)"),
+        ((X[:, :3], D), "feature"),
+    ):
+        with pytest.raises(InputError, match=text):
+            experiment({**spec, "datasets": [{"name": "d", "X": X, "D": D, "validation": own}]}, verbose=False)
+    with pytest.raises(InputError, match="the dataset is a file, so want the path"):
+        experiment({**spec, "datasets": [{"file": "d.csv", "validation": (X, D)}]}, verbose=False)

@@ -10,9 +10,11 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // rounds runs the rounds of a fit to its end, each with so many tasks as there are shards. The fit is cut before each.
@@ -81,6 +83,72 @@ func TestFit(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestFitWeights: a fit to samples with whole weights has the clusters of as many samples, also if some weights are 0.
+// The weights decide the first centre and the clusters of some of the drawn sets.
+func TestFitWeights(t *testing.T) {
+	const k, seeds = 3, 30
+	firsts, others := 0, 0
+	for seed := range uint64(seeds) {
+		s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
+		l := &datasettest.Listed{Described: dataset.Info{Rows: 20, Features: 1, Labels: 3, HasWeights: true}}
+		for i := range l.Described.Rows {
+			a, b := s.Float64(), s.Float64()
+			row := dataset.Row{Number: i, Values: []float64{1}, Labels: []float64{a * b, a * (1 - b), 1 - a}}
+			if row.Weight = math.Floor(4 * s.Float64()); i%5 == 0 {
+				row.Weight *= 5
+			}
+			l.Rows = append(l.Rows, row)
+		}
+		l.Rows[0].Weight = 1
+		m, shards := datatest.Build(t, l)
+		d := datatest.Data(t, m, shards, dataset.Split{}, nil)
+		labels, weights := make([][]float64, m.Rows), make([]int, m.Rows)
+		for _, ref := range d.Select(0, len(m.Shards), dataset.Train) {
+			shard, pos := d.Shard(int(ref.Shard)), int(ref.Pos)
+			row := make([]float64, m.Labels)
+			degreesOf(row, shard.Label(pos))
+			labels[shard.Row[pos]], weights[shard.Row[pos]] = row, int(shard.WeightOf(pos))
+		}
+		var repeated, alone [][]float64
+		var of []int
+		for i, row := range labels {
+			for range weights[i] {
+				repeated, of = append(repeated, row), append(of, i)
+			}
+			if weights[i] > 0 {
+				alone = append(alone, row)
+			}
+		}
+		f := NewFit(k, m)
+		f.Begin()
+		f = rounds(t, f, k, d)
+		want := KMeans(repeated, k)
+		for i, cluster := range want {
+			if got, _ := Nearest(f.Centres(), repeated[i]); got != cluster {
+				t.Fatalf("seed %d: row %d of weight %d is in cluster %d, want %d", seed, of[i], weights[of[i]], got, cluster)
+			}
+		}
+		if firsts1, firsts2 := firstCentres(repeated, k), firstCentres(alone, k); !slices.Equal(firsts1[0], firsts2[0]) {
+			firsts++
+		} else {
+			unweighted, at := KMeans(alone, k), 0
+			for i, row := range of {
+				if i > 0 && row != of[i-1] {
+					at++
+				}
+				if unweighted[at] != want[i] {
+					others++
+					break
+				}
+			}
+		}
+	}
+	if firsts < 3 || others < 3 {
+		t.Errorf("of %d sets, weights decide the first centre of %d and only the clusters of %d, want at least 3 each", seeds,
+			firsts, others)
 	}
 }
 

@@ -2,6 +2,7 @@ package forest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -70,8 +71,23 @@ func (e *edges) append(dst []byte) []byte {
 	return dst
 }
 
-// decodeEdges reads what append wrote, for rows of so many features with so many bins each at most.
-func decodeEdges(b []byte, features, most int) (*edges, error) {
+// check returns an error if the bins are more than data of m can have, with most for a feature at most.
+func (e *edges) check(m *dataset.Manifest, most int) error {
+	for i := range e.Columns {
+		if n := e.Columns[i].Bins(); n > min(most, m.Rows+1) {
+			return fmt.Errorf("%w: feature %d has %d bins, at most %d are possible", binning.ErrBins, e.Columns[i].Feature, n,
+				min(most, m.Rows+1))
+		}
+	}
+	if possible := binning.AtMost(m, most); int64(e.All) > possible {
+		return fmt.Errorf("%w: there are %d, at most %d are possible", binning.ErrBins, e.All, possible)
+	}
+	return nil
+}
+
+// decodeEdges reads what append wrote, for data of m with so many bins of a feature at most.
+func decodeEdges(b []byte, m *dataset.Manifest, most int) (*edges, error) {
+	features := m.Features
 	e := newEdges(features)
 	next := uint32(0)
 	for len(b) > 0 {
@@ -96,7 +112,7 @@ func decodeEdges(b []byte, features, most int) (*edges, error) {
 		e.add(feature, sparse == 1, gaps)
 		next, b = feature+1, b[8*n:]
 	}
-	return e, nil
+	return e, e.check(m, most)
 }
 
 // layout says where the counts of a node are: its copies by class, then the copies in each bin of the columns
@@ -151,6 +167,12 @@ func (l *layouts) layoutOf(tree uint32, path uint64) *layout {
 
 // numbersOf is how many numbers a node of a layout has.
 func (l *layouts) numbersOf(of *layout) int { return of.places * l.classes }
+
+// usual is how many numbers a node has on average. With random features, layouts differ.
+func (l *layouts) usual() int {
+	bins := int64(l.edges.All) * int64(l.sampler.tried) / int64(len(l.edges.place))
+	return (1 + int(bins)) * l.classes
+}
 
 // complete sets the zero bins of sparse columns, which rows do not list: what the other bins lack of the node.
 func (l *layouts) complete(counts []float64, of *layout) {

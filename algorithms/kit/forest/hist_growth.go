@@ -41,6 +41,7 @@ type growth struct {
 	layouts *layouts
 	search  *countedSearch
 	rowSize int64 // bytes of an encoded row, about
+	rowWork int64 // operations of smallNodes for a row and a level of a tree, about
 	limits  growthLimits
 
 	trees       []growingTree
@@ -54,6 +55,7 @@ type growthLimits struct {
 	trees   int   // at work: workers keep the node of each row for each of them
 	numbers int   // counts of nodes
 	bytes   int64 // rows of nodes
+	work    int64 // operations on rows of nodes: the leader serves others, too
 	held    int   // numbers that are kept to be subtracted from
 	// small is a ratio: rows of a node are asked for if they have at most so many times the bytes of its counts. The
 	// nodes below need counts, too.
@@ -61,7 +63,8 @@ type growthLimits struct {
 }
 
 // usualLimits are the limits of jobs.
-var usualLimits = growthLimits{trees: 8, numbers: 1 << 22, bytes: 1 << 25, held: 1 << 22, small: 4}
+var usualLimits = growthLimits{trees: 8, numbers: 1 << 22, bytes: 1 << 25, work: 1 << 26, held: 1 << 22,
+	small: 4}
 
 // begin begins trees, of the numbers from first on.
 func (g *growth) begin(first, trees int) {
@@ -99,18 +102,26 @@ func (g *growth) sizeOf(a *ask) int {
 
 // isSmall reports whether the rows of a node are asked for.
 func (g *growth) isSmall(a ask) bool {
-	rows := int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize
-	return rows <= min(g.limits.bytes, g.limits.small*8*int64(g.sizeOf(&a)))
+	bytes, work := g.costOf(&a)
+	return bytes <= min(g.limits.bytes, g.limits.small*8*int64(g.sizeOf(&a))) && work <= g.limits.work &&
+		g.trees[a.tree].nodes[a.node].copies < knownNumbers
+}
+
+// costOf is what the rows of a node cost at most, about: their bytes, and the operations of growing what is below.
+func (g *growth) costOf(a *ask) (bytes, work int64) {
+	n := &g.trees[a.tree].nodes[a.node]
+	levels := g.cfg.MaxDepth - (bits.Len64(n.path) - 1)
+	return int64(n.copies) * g.rowSize, int64(n.copies) * g.rowWork * int64(levels)
 }
 
 // next returns the nodes that the next round is about, and how many numbers their counts are, or 0 if their rows are
 // asked for.
 func (g *growth) next() (asks []ask, numbers int) {
 	if len(g.open) == 0 || g.waiting >= g.limits.bytes {
-		n, bytes := 0, int64(0)
+		n, bytes, work := 0, int64(0), int64(0)
 		for n < len(g.small) {
-			a := &g.small[len(g.small)-1-n]
-			if bytes += int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize; n > 0 && bytes > g.limits.bytes {
+			b, w := g.costOf(&g.small[len(g.small)-1-n])
+			if bytes, work = bytes+b, work+w; n > 0 && (bytes > g.limits.bytes || work > g.limits.work) {
 				break
 			}
 			n++
@@ -176,7 +187,7 @@ func (g *growth) examine(tree, node int, counts []float64, l *layout) {
 	if !g.splittable(t, node) {
 		return
 	}
-	best, ok := g.search.find(counts, l, g.layouts.edges)
+	best, ok := g.search.find(t.countsOf(node, g.classes), counts, l, g.layouts.edges)
 	if t.evaluations, g.search.evaluations = t.evaluations+g.search.evaluations, 0; !ok {
 		return
 	}
@@ -187,8 +198,8 @@ func (g *growth) examine(tree, node int, counts []float64, l *layout) {
 		if a := (ask{tree: tree, node: child}); !g.splittable(t, child) {
 			continue
 		} else if g.isSmall(a) {
-			g.small = append(g.small, a)
-			g.waiting += int64(t.nodes[child].copies) * g.rowSize
+			bytes, _ := g.costOf(&a)
+			g.small, g.waiting = append(g.small, a), g.waiting+bytes
 		} else {
 			children = append(children, a)
 		}
@@ -230,81 +241,6 @@ func (t *growingTree) stepsTo(dst []step, node int) []step {
 	}
 	slices.Reverse(dst[from:])
 	return dst
-}
-
-// below grows what is below a small node, of whose tree r has these rows.
-type below struct {
-	*growth
-	counter *rowCounter
-	rows    *countedRows
-	copies  []uint8
-	counts  []float64
-	tree    int
-}
-
-// grow grows what is below a node, given its rows.
-func (b *below) grow(node int, rows []uint32) {
-	t := &b.trees[b.tree]
-	if !b.splittable(t, node) {
-		return
-	}
-	l := b.layouts.layoutOf(t.number, t.nodes[node].path)
-	if n := b.layouts.numbersOf(l); cap(b.counts) < n {
-		b.counts = make([]float64, n)
-	} else {
-		b.counts = b.counts[:n]
-		clear(b.counts)
-	}
-	b.counter.add(b.counts, rows, b.rows, b.copies, l)
-	b.layouts.complete(b.counts, l)
-	best, ok := b.search.find(b.counts, l, b.layouts.edges)
-	if t.evaluations, b.search.evaluations = t.evaluations+b.search.evaluations, 0; !ok {
-		return
-	}
-	t.splitNode(node, best)
-	e := b.layouts.edges
-	middle := b.rows.codes.Divide(rows, b.counter.spareFor(len(rows)), &e.Columns[best.column], best.lower, e.Dense)
-	left := t.nodes[node].left
-	b.grow(left, rows[:middle])
-	b.grow(left+1, rows[middle:])
-}
-
-// foldRows takes the rows of the nodes that next returned, as all tasks gave them.
-func (g *growth) foldRows(parts [][]byte) error {
-	asks, _ := g.next()
-	b := below{growth: g, counter: newRowCounter(g.layouts)}
-	rest := slices.Clone(parts)
-	for _, a := range asks {
-		r := new(countedRows)
-		b.rows, b.copies, b.tree = r, b.copies[:0], a.tree
-		for i := range rest {
-			var err error
-			if rest[i], err = r.readRows(&b.copies, rest[i], g.layouts.edges, g.classes); err != nil {
-				return err
-			}
-		}
-		if err := r.checkCodes(g.layouts.edges); err != nil {
-			return err
-		}
-		t := &g.trees[a.tree]
-		counts, rows := make([]uint32, g.classes), make([]uint32, len(r.class))
-		for i, class := range r.class {
-			rows[i] = uint32(i)
-			counts[class] += uint32(b.copies[i])
-		}
-		if !slices.Equal(counts, t.countsOf(a.node, g.classes)) {
-			return errRows
-		}
-		g.waiting -= int64(t.nodes[a.node].copies) * g.rowSize
-		b.grow(a.node, rows)
-	}
-	for _, b := range rest {
-		if len(b) > 0 {
-			return errRows
-		}
-	}
-	g.small = g.small[:len(g.small)-len(asks)]
-	return nil
 }
 
 // finish appends the complete trees in the form that exact trees have: nodes in the order in which a grower makes

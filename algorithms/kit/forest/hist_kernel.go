@@ -15,7 +15,7 @@ import (
 
 // The operations of the rounds of histograms.
 const (
-	opBins   uint8 = iota + 2 // the values of the training rows by column
+	opBins   uint8 = iota + 2 // the number of the training rows, and their values by column
 	opCounts                  // the counts of some nodes
 	opRows                    // the rows of some nodes
 )
@@ -173,7 +173,7 @@ func (k *countedKernel) part(u round.Task, d *dataset.Data, v round.Vars) (*coun
 		k.data, k.edges, k.known = d, nil, make(map[[2]int]*countedPart)
 	}
 	if k.edges == nil {
-		e, err := decodeEdges(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
+		e, err := decodeEdges(v.Get(varBins), d.Manifest, k.cfg.Bins)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -267,12 +267,14 @@ func (k *countedKernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v
 	return err
 }
 
-// Gather implements round.GatherKernel: it returns the values of the task's rows, or the rows of nodes.
+// Gather implements round.GatherKernel: it returns the number of the task's rows with their values, or the rows of
+// nodes.
 func (k *countedKernel) Gather(_ context.Context, u round.Task, d *dataset.Data, v round.Vars, scratch any) ([]byte,
 	error) {
 	switch u.Op {
 	case opBins:
-		return binning.AppendValues(nil, k.binKey, u.Rows(d), d, nil), nil
+		rows := u.Rows(d)
+		return binning.AppendValues(binary.LittleEndian.AppendUint32(nil, uint32(len(rows))), k.binKey, rows, d, nil), nil
 	case opRows:
 	default:
 		return nil, fmt.Errorf("forest: the task has the unknown operation %d", u.Op)

@@ -3,6 +3,7 @@ package forest
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -226,17 +227,15 @@ func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, classes int)
 	return b, nil
 }
 
-// checkCodes refuses dense bins that columns do not have.
-func (r *countedRows) checkCodes(e *edges) error {
+// checkCodes refuses dense bins that columns do not have, given the bins of each column together.
+func (r *countedRows) checkCodes(codes []uint8, e *edges) error {
 	for i := range e.Columns {
 		c := &e.Columns[i]
-		if c.Sparse || c.Bins() == binning.Most {
+		if c.Sparse || len(r.class) == 0 {
 			continue
 		}
-		for at := c.At; at < len(r.codes.Dense); at += e.Dense {
-			if int(r.codes.Dense[at]) >= c.Bins() {
-				return fmt.Errorf("%w: feature %d has no bin %d", errRows, c.Feature, r.codes.Dense[at])
-			}
+		if most := slices.Max(codes[c.At*len(r.class):][:len(r.class)]); int(most) >= c.Bins() {
+			return fmt.Errorf("%w: feature %d has no bin %d", errRows, c.Feature, most)
 		}
 	}
 	return nil

@@ -1,7 +1,5 @@
 package forest
 
-import "github.com/coppice-ldl/coppice/algorithms/kit/binning"
-
 // countedSplit is the best split of a node: rows up to the bin lower of a column go left, and those from the bin upper
 // on go right. No row of the node has a bin between.
 type countedSplit struct {
@@ -14,20 +12,25 @@ type countedSplit struct {
 // countedSearch finds splits of nodes by their counts: the same as search finds by entries, if each value has a bin.
 type countedSearch struct {
 	search
-	known       []int64 // xlogx of small numbers
-	left, right []uint32
-	sum         int64 // Σ xlogx over both
-	best        countedSplit
+	known []int64        // xlogx of small numbers
+	node  []countedClass // of the node at work, with all copies on the right; of a small node, only classes that it has
+	sides []countedClass // of the threshold at work
+	whole int64          // Σ sum over node
+	sum   int64          // Σ sum over sides
+	best  countedSplit
 }
 
-// knownNumbers bounds the table of countedSearch.
+// countedClass is how many copies of a class are on both sides of a threshold. sum is their Σ xlogx.
+type countedClass struct {
+	left, right uint32
+	sum         int64
+}
+
+// knownNumbers bounds the table of countedSearch, and the copies of small nodes.
 const knownNumbers = 1 << 20
 
-func newCountedSearch(c *Config, classes int) *countedSearch {
-	return &countedSearch{
-		search: search{adaptive: c.Step == stepAdaptive, alpha: c.Alpha, beta: c.Beta},
-		left:   make([]uint32, classes), right: make([]uint32, classes),
-	}
+func newCountedSearch(c *Config) *countedSearch {
+	return &countedSearch{search: search{adaptive: c.Step == stepAdaptive, alpha: c.Alpha, beta: c.Beta}}
 }
 
 // knows prepares for nodes of up to so many copies.
@@ -44,41 +47,45 @@ func (s *countedSearch) term(n uint32) int64 {
 	return xlogxOf(n)
 }
 
-// find finds the best split of a node of these counts, whose bins of sparse columns are complete. It reports false if
-// none has a gain. The split is valid until the next call.
-func (s *countedSearch) find(counts []float64, l *layout, e *edges) (*countedSplit, bool) {
-	classes, copies := len(s.left), uint32(0)
-	whole := int64(0)
-	for _, n := range counts[:classes] {
-		copies += uint32(n)
-		whole += s.term(uint32(n))
+// begin begins a node with so many copies by class. It reports false if no split has a gain.
+func (s *countedSearch) begin(node []uint32) bool {
+	s.n, s.whole, s.found, s.node = 0, 0, false, s.node[:0]
+	for _, n := range node {
+		c := countedClass{right: n, sum: s.term(n)}
+		s.node, s.n, s.whole = append(s.node, c), s.n+n, s.whole+c.sum
 	}
-	s.n, s.found = copies, false
-	s.nodeEntropy = s.term(copies) - whole
+	s.nodeEntropy = s.term(s.n) - s.whole
 	s.search.best = s.nodeEntropy - minGain
-	s.stride = float64(s.alpha * float64(copies))
-	if s.search.best <= 0 {
+	s.stride = float64(s.alpha * float64(s.n))
+	return s.search.best > 0
+}
+
+// beginColumn begins a column of the node: all copies are on the right.
+func (s *countedSearch) beginColumn() {
+	s.sides = append(s.sides[:0], s.node...)
+	s.sum, s.next = s.whole, 1
+}
+
+// find finds the best split of a node with so many copies by class. counts are its counts, whose bins of sparse columns
+// are complete. It reports false if none has a gain. The split is valid until the next call.
+func (s *countedSearch) find(node []uint32, counts []float64, l *layout, e *edges) (*countedSplit, bool) {
+	if !s.begin(node) {
 		return nil, false
 	}
 	for i, column := range l.columns {
-		s.sum = whole
-		s.tryBins(counts, l.first[i], column, &e.Columns[column])
+		tryBins(s, counts[l.first[i]*len(node):], column, e.Columns[column].Bins())
 	}
 	return &s.best, s.found
 }
 
-// tryBins tries the thresholds of a column, whose first bin has place first. s.sum is Σ xlogx over the node.
-func (s *countedSearch) tryBins(counts []float64, first, column int, c *binning.Column) {
-	classes := len(s.left)
-	clear(s.left)
-	for k, n := range counts[:classes] {
-		s.right[k] = uint32(n)
-	}
-	s.next = 1
+// tryBins tries the thresholds of a column of so many bins, given the copies of each bin by class.
+func tryBins[N float64 | uint32](s *countedSearch, counts []N, column, bins int) {
+	s.beginColumn()
+	classes := len(s.node)
 	passed, lower := uint32(0), -1
-	for bin := range c.Bins() {
-		own := counts[(first+bin)*classes:][:classes]
-		copies := 0.0
+	for bin := range bins {
+		own := counts[bin*classes:][:classes]
+		copies := N(0)
 		for _, n := range own {
 			copies += n
 		}
@@ -92,20 +99,20 @@ func (s *countedSearch) tryBins(counts []float64, first, column int, c *binning.
 			return // nothing is to the right
 		}
 		lower = bin
-		s.pass(own)
+		for k, n := range own {
+			if n != 0 {
+				s.pass(k, uint32(n))
+			}
+		}
 	}
 }
 
-// pass moves the copies of a bin to the left.
-func (s *countedSearch) pass(own []float64) {
-	for k, n := range own {
-		if n == 0 {
-			continue
-		}
-		w, l, r := uint32(n), s.left[k], s.right[k]
-		s.sum += s.term(l+w) - s.term(l) + s.term(r-w) - s.term(r)
-		s.left[k], s.right[k] = l+w, r-w
-	}
+// pass moves copies of a class to the left.
+func (s *countedSearch) pass(class int, copies uint32) {
+	c := &s.sides[class]
+	c.left, c.right = c.left+copies, c.right-copies
+	sum := s.term(c.left) + s.term(c.right)
+	s.sum, c.sum = s.sum+sum-c.sum, sum
 }
 
 // try tries the threshold between two bins, with so many copies below it.
@@ -118,7 +125,10 @@ func (s *countedSearch) try(passed uint32, column, lower, upper int) {
 	if sum < s.search.best {
 		s.search.best, s.found = sum, true
 		s.best.column, s.best.lower, s.best.upper, s.best.total = column, lower, upper, s.nodeEntropy-sum
-		s.best.left = append(s.best.left[:0], s.left...)
+		s.best.left = s.best.left[:0]
+		for i := range s.sides {
+			s.best.left = append(s.best.left, s.sides[i].left)
+		}
 	}
 	if s.adaptive {
 		s.next = passed + s.step(sum)

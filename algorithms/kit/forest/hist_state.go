@@ -118,8 +118,8 @@ func (g *growth) decode(b []byte) error {
 		a := ask{tree: r.word(), node: r.word()}
 		if r.check(g.lawful(a, false) && a.node > 0 && g.isSmall(a) && !seen[[2]int{a.tree, a.node}],
 			"node %d of tree %d cannot wait", a.node, a.tree) {
-			g.small, seen[[2]int{a.tree, a.node}] = append(g.small, a), true
-			g.waiting += int64(g.trees[a.tree].nodes[a.node].copies) * g.rowSize
+			bytes, _ := g.costOf(&a)
+			g.small, g.waiting, seen[[2]int{a.tree, a.node}] = append(g.small, a), g.waiting+bytes, true
 		}
 	}
 	r.check(len(r.b) == 0, "%d bytes follow", len(r.b))

@@ -146,7 +146,7 @@ func countedKernelOf(t fataler, j *round.Job, d *dataset.Data) round.Kernel {
 }
 
 // testedLimits are limits under which small jobs have many rounds of each kind.
-var testedLimits = growthLimits{trees: 3, numbers: 9000, bytes: 4000, held: 9000, small: 0}
+var testedLimits = growthLimits{trees: 3, numbers: 9000, bytes: 4000, work: 40_000, held: 9000, small: 0}
 
 func countedTrainerOf(t fataler, j *round.Job, m *dataset.Manifest, state []byte) algorithms.Trainer {
 	t.Helper()
@@ -288,7 +288,7 @@ func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (
 }
 
 // countedResult computes a round, each task with the kernel of(task).
-func countedResult(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
+func countedResult(t testing.TB, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
 	if how := r.Reduce(); how != nil {

@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -36,7 +37,7 @@ func newCountedTrainer(v Variant, c *Config, m *dataset.Manifest, seed uint64) *
 	limits.numbers = roundNumbers(m)
 	return &countedTrainer{
 		variant: v, cfg: c, manifest: m, key: num.NewKey(seed, v.Name+"/features"),
-		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c, classes),
+		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c),
 			limits: limits},
 	}
 }
@@ -51,14 +52,17 @@ func (t *countedTrainer) setEdges(e *edges) {
 			listed++
 		}
 	}
-	t.growth.rowSize = rowHead + int64(e.Dense) + 4*min(listed, t.manifest.NonZeros/int64(max(1, t.manifest.Rows)))
+	perRow := 4 * min(listed, t.manifest.NonZeros/int64(max(1, t.manifest.Rows)))
+	t.growth.rowSize = rowHead + int64(e.Dense) + perRow
+	dense := int64(e.Dense) * int64(t.cfg.tried(t.manifest.Features)) / int64(t.manifest.Features)
+	t.growth.rowWork = rowHead + dense + perRow
 	t.begin()
 }
 
 // begin begins the next trees.
 func (t *countedTrainer) begin() {
 	g := &t.growth
-	roots := max(1, g.limits.numbers/g.layouts.numbersOf(&g.layouts.all))
+	roots := max(1, g.limits.numbers/g.layouts.usual())
 	g.begin(len(t.trees), min(t.cfg.Trees-len(t.trees), g.limits.trees, roots))
 }
 
@@ -66,7 +70,7 @@ func (t *countedTrainer) begin() {
 // smallSums numbers for a root, or one for each value of the data.
 func (t *countedTrainer) tasks() int {
 	const smallSums = 1 << 16
-	most := max(smallSums, t.manifest.NonZeros) / int64(t.growth.layouts.numbersOf(&t.growth.layouts.all))
+	most := max(smallSums, t.manifest.NonZeros) / int64(t.growth.layouts.usual())
 	tasks := len(t.manifest.Shards)
 	for tasks > 1 && int64(tasks) > most {
 		tasks /= 2
@@ -99,12 +103,11 @@ func (t *countedTrainer) Next() (*round.Round, error) {
 // Fold implements round.Trainer.
 func (t *countedTrainer) Fold(res *round.Result) error {
 	if t.edges == nil {
-		e := newEdges(t.manifest.Features)
-		if err := binning.Make(res.Gathered, t.manifest.Features, t.cfg.Bins, e.add); err != nil {
-			return err
+		e, err := t.makeEdges(res.Gathered)
+		if err == nil {
+			t.setEdges(e)
 		}
-		t.setEdges(e)
-		return nil
+		return err
 	}
 	if len(t.trees) == t.cfg.Trees {
 		return fmt.Errorf("all %d trees are grown: results can no longer be added", len(t.trees))
@@ -121,6 +124,26 @@ func (t *countedTrainer) Fold(res *round.Result) error {
 		}
 	}
 	return nil
+}
+
+// makeEdges makes the bins of what all tasks told. Trees may need more training rows than these are: if the folds or
+// groups are a list, only the workers knew.
+func (t *countedTrainer) makeEdges(parts [][]byte) (*edges, error) {
+	rows, values := 0, make([][]byte, len(parts))
+	for i, part := range parts {
+		if len(part) < 4 {
+			return nil, fmt.Errorf("task %d: %w", i, binning.ErrBins)
+		}
+		rows, values[i] = rows+int(binary.LittleEndian.Uint32(part)), part[4:]
+	}
+	e := newEdges(t.manifest.Features)
+	if err := binning.Make(values, t.manifest.Features, t.cfg.Bins, e.add); err != nil {
+		return nil, err
+	}
+	if err := e.check(t.manifest, t.cfg.Bins); err != nil {
+		return nil, err
+	}
+	return e, t.cfg.checkDraws(rows)
 }
 
 // Progress implements round.Trainer: a step is a tree, a sample a draw.
@@ -191,7 +214,7 @@ func (t *countedTrainer) State(l *fields.List) {
 		return
 	}
 	l.Part(len(t.encoded.bins), func(dst []byte) []byte { return append(dst, t.encoded.bins...) }, func(b []byte) error {
-		e, err := decodeEdges(b, t.manifest.Features, t.cfg.Bins)
+		e, err := decodeEdges(b, t.manifest, t.cfg.Bins)
 		if err == nil && len(t.trees) < t.cfg.Trees {
 			t.setEdges(e)
 		} else {

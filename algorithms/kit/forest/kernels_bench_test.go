@@ -1,9 +1,14 @@
 package forest
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -85,6 +90,62 @@ func BenchmarkWalk(b *testing.B) {
 				walkRows(leaves, &w.nodes, x, w.width, 0, depth)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row/tree")
+		})
+	}
+}
+
+// BenchmarkLeader grows forests by histograms. It tells how long the trainer takes for all rounds, and for the longest
+// one. DESIGN.md has the numbers.
+func BenchmarkLeader(b *testing.B) {
+	for _, c := range []struct {
+		rows, features, labels int
+		set                    param.Values
+	}{
+		{20_000, 100, 20, param.Values{"trees": int64(8), "min_samples": int64(2), "bins": int64(256)}},
+		{60_000, 50, 10, param.Values{"trees": int64(10), "min_samples": int64(80)}},
+		{60_000, 50, 10, param.Values{"trees": int64(10), "min_samples": int64(2), "features": "sqrt"}},
+	} {
+		p := &countedProblem{rows: c.rows, features: c.features, labels: c.labels,
+			x: make([]float32, c.rows*c.features), d: make([]float32, c.rows*c.labels)}
+		s := num.NewStream(num.NewKey(5, "bench"), 0, 0)
+		uniform := func() float32 { return float32(s.Uint64n(1<<20)) / (1 << 20) }
+		for i := range p.x {
+			p.x[i] = uniform()
+		}
+		for i := range p.d {
+			x := p.row(i / c.labels)
+			p.d[i] = uniform() + 2*x[i%c.labels%c.features]*x[(i%c.labels+7)%c.features]
+		}
+		c.set["split"] = splitHistogram
+		d := p.data(4, false, dataset.Split{})
+		b.Run(fmt.Sprintf("%dx%dx%d", c.rows, c.features, c.labels), func(b *testing.B) {
+			total, longest := time.Duration(0), time.Duration(0)
+			for b.Loop() {
+				j := countedJob(b, d.Manifest, c.set, dataset.Split{})
+				tr, err := oneHot.New().NewTrainer(j, d.Manifest, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				k := countedKernelOf(b, j, d)
+				for {
+					r, err := tr.Next()
+					if err != nil {
+						b.Fatal(err)
+					}
+					if r == nil {
+						break
+					}
+					res := countedResult(b, r, d, func(int) round.Kernel { return k })
+					began := time.Now()
+					if err := tr.Fold(res); err != nil {
+						b.Fatal(err)
+					}
+					took := time.Since(began)
+					total, longest = total+took, max(longest, took)
+				}
+			}
+			b.ReportMetric(total.Seconds()/float64(b.N), "s/forest")
+			b.ReportMetric(longest.Seconds(), "s/longest-round")
 		})
 	}
 }

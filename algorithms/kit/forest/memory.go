@@ -39,9 +39,10 @@ func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footp
 	held := min(nodes+1, int64(usualLimits.held)/size+1) * size
 	partial := max(size, min(int64(roundNumbers(m)), nodes*size))
 	bins := 16*binning.AtMost(m, c.Bins) + 32*int64(m.Features)
+	rows := min(usualLimits.bytes, trees*(rowHead*int64(m.Rows)+binning.CodesBytes(m))) // of a round of small nodes
 	return algorithms.Footprint{State: f.State + 2*work + 8*held + bins + 64, Model: f.Model, Node: 8 * partial,
 		Nodes:   int64(len(m.Shards)),
-		Working: max(binning.ValuesBytes(m), 8*size+min(4*usualLimits.bytes, int64(m.Rows)*16))}
+		Working: max(binning.ValuesBytes(m), 4*rows+4*int64(binning.Most)*int64(classes))}
 }
 
 // countedKept estimates the memory of what a kernel keeps of all samples: their bins, classes, numbers, and of each

@@ -89,7 +89,10 @@ type Sizes struct{ Trees, MinSamples int }
 // settingsOf lists what a spec may say, in the order of help texts. Preset paper has the values of
 // section 4.4 of Chen et al. 2018; the paper does not give min_samples.
 func settingsOf(v *Variant) param.Table[Config] {
-	auto := v.Auto
+	auto, sampling := v.Auto, "size of each tree's bootstrap sample, as a fraction of the training samples"
+	if v.Counted != nil {
+		sampling += "; with split histogram, the mean of Poisson draws of each sample"
+	}
 	table := param.Table[Config]{
 		param.Word("preset", "auto uses the values with the best measured results (docs/design/defaults.md); paper uses "+
 			"the values of section 4.4 of Chen et al. 2018, and is faster",
@@ -100,8 +103,7 @@ func settingsOf(v *Variant) param.Table[Config] {
 		param.Int("max_depth", "maximum depth of a tree; the root has depth 0, and every node at the maximum depth is a leaf",
 			1, maxDepth, 20,
 			func(c *Config) *int { return &c.MaxDepth }).InPaper(),
-		param.Float("sampling_ratio", "size of each tree's bootstrap sample, as a fraction of the training samples",
-			0.0001, 1, 0.8,
+		param.Float("sampling_ratio", sampling, 0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }).InPaper(),
 		param.Bool("bootstrap", "grow each tree on a bootstrap sample, whose draws have probabilities in proportion to the "+
 			"weights of the samples; false: grow each tree on all training samples, once each or by their weights", true,

@@ -1,0 +1,244 @@
+package forest
+
+import (
+	"errors"
+	"math/bits"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/round"
+)
+
+// TestSmallSplits: smallNodes finds the split of a node, and the gain evaluations, that the counts of all bins give: in
+// nodes of few rows and of many, of few classes and of many, with dense and sparse columns.
+func TestSmallSplits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := makeCountedProblem(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(2, 500).Draw(t, "rows"),
+			rapid.IntRange(1, 13).Draw(t, "features"), rapid.SampledFrom([]int{1, 2, 5, 40}).Draw(t, "labels"))
+		c := &Config{MaxDepth: maxDepth, MinSamples: 2, SamplingRatio: 1, Bootstrap: rapid.Bool().Draw(t, "bootstrap"),
+			Features: rapid.SampledFrom([]string{"all", "sqrt", "0.5"}).Draw(t, "features tried"),
+			Step:     rapid.SampledFrom([]string{stepExhaustive, stepAdaptive}).Draw(t, "step"), Alpha: 0.25, Beta: 8,
+			Bins: rapid.SampledFrom([]int{3, 64, 256}).Draw(t, "bins"), Trees: 1, Split: splitHistogram}
+		d := p.data(1, rapid.Bool().Draw(t, "sparse"), dataset.Split{})
+		refs := d.Select(0, 1, dataset.Train)
+		k := newCountedKernel(oneHot, c, d.Manifest, 1)
+		e := newEdges(p.features)
+		if err := binning.Make([][]byte{binning.AppendValues(nil, k.binKey, refs, d, nil)}, p.features, c.Bins,
+			e.add); err != nil {
+			t.Fatal(err)
+		}
+		part := &countedPart{}
+		part.read(k, round.Task{Of: 1, Roles: dataset.Train}, d, e)
+		draws := newCountedTree(k.poisson, 0, part.numbers)
+		counter := newRowCounter(newLayouts(c, e, k.classes, k.features))
+		l := counter.layouts.layoutOf(0, 1)
+		counts := make([]float64, counter.layouts.numbersOf(l))
+		counter.add(counts, draws.rows, &part.countedRows, draws.copies, l)
+		counter.layouts.complete(counts, l)
+
+		g := &growth{cfg: c, classes: k.classes, layouts: newLayouts(c, e, k.classes, k.features),
+			search: newCountedSearch(c), limits: usualLimits}
+		g.begin(0, 1)
+		root := &g.trees[0]
+		for class, n := range counts[:k.classes] {
+			root.counts[class] = uint32(n)
+			root.nodes[0].copies += uint32(n)
+		}
+		g.search.knows(int(root.nodes[0].copies))
+		want, ok := g.search.find(root.counts, counts, l, e)
+		best, evaluations := countedSplit{}, g.search.evaluations
+		if ok {
+			best = *want
+		}
+		g.search.evaluations = 0
+		s := newSmallNodes(g)
+		if err := s.begin(&ask{}, [][]byte{part.appendRows(nil, draws.rows, draws.copies, e.Dense)}); err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]uint32, len(draws.rows))
+		for i := range rows {
+			rows[i] = uint32(i)
+		}
+		got := s.find(root, 0, rows)
+		if got != ok || root.evaluations != evaluations {
+			t.Fatalf("a split: %v, %d evaluations; the counts give %v, %d", got, root.evaluations, ok, evaluations)
+		}
+		if a := &g.search.best; ok && (a.column != best.column || a.lower != best.lower || a.upper != best.upper ||
+			a.total != best.total) {
+			t.Fatalf("split %+v, the counts give %+v", *a, best)
+		}
+	})
+}
+
+// TestRoundLimits: a round asks for no more samples, and no more work of the leader on them, than the limits.
+func TestRoundLimits(t *testing.T) {
+	p := makeCountedProblem(12, 900, 20, 6)
+	d := p.data(4, false, dataset.Split{})
+	testedLimits.small, testedLimits.held = 4, 9000
+	limits := testedLimits
+	defer func() { testedLimits = limits }()
+	testedLimits.bytes = 1 << 20
+	set := param.Values{"trees": int64(9), "min_samples": int64(2), "split": "histogram", "bins": int64(8)}
+	for _, features := range []string{"all", "0.3"} {
+		set["features"] = features
+		j := countedJob(t, d.Manifest, set, dataset.Split{})
+		tr, k := countedTrainerOf(t, j, d.Manifest, nil).(*countedTrainer), countedKernelOf(t, j, d)
+		rounds, several := 0, 0
+		for {
+			r, err := tr.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r == nil {
+				break
+			}
+			if r.Kind == "samples" {
+				asks, _ := tr.growth.next()
+				work := 0
+				for _, a := range asks {
+					n := &tr.growth.trees[a.tree].nodes[a.node]
+					columns := len(tr.edges.Columns) * tr.cfg.tried(p.features) / p.features
+					work += int(n.copies) * columns * (tr.cfg.MaxDepth - bits.Len64(n.path) + 1)
+				}
+				if rounds++; len(asks) > 1 {
+					several++
+				}
+				if work > int(testedLimits.work) {
+					t.Errorf("features %s: a round of %d nodes is the work of %d operations, at most %d are allowed", features,
+						len(asks), work, testedLimits.work)
+				}
+			}
+			if err := tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k })); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rounds < 5 || several < 3 {
+			t.Errorf("features %s: %d rounds, %d of several nodes", features, rounds, several)
+		}
+	}
+}
+
+// TestRoundsOfSomeFeatures: where nodes try few features, a round begins more trees, since their counts are few.
+func TestRoundsOfSomeFeatures(t *testing.T) {
+	p := makeCountedProblem(13, 500, 60, 4)
+	d := p.data(2, false, dataset.Split{})
+	for features, want := range map[string]int{"all": 1, "sqrt": 3} {
+		set := param.Values{"trees": int64(7), "min_samples": int64(2), "split": "histogram", "features": features}
+		j := countedJob(t, d.Manifest, set, dataset.Split{})
+		tr, k := countedTrainerOf(t, j, d.Manifest, nil).(*countedTrainer), countedKernelOf(t, j, d)
+		r, err := tr.Next()
+		if err == nil {
+			err = tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k }))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asks, numbers := tr.growth.next(); len(asks) != want || numbers == 0 {
+			t.Errorf("features %s: a round asks for %d roots, want %d", features, len(asks), want)
+		}
+	}
+}
+
+// TestTooFewTrainingRows: a forest by histograms refuses training rows that are too few for a split as an exact forest
+// does, also if only the workers know the folds.
+func TestTooFewTrainingRows(t *testing.T) {
+	p := makeCountedProblem(14, 200, 5, 3)
+	split := dataset.Split{Seed: 1, TestFraction: 0.9}
+	d := p.data(3, false, split)
+	listed := dataset.Split{Seed: 1, Folds: 2, Assigned: "0123"}
+	for _, set := range []param.Values{
+		{"trees": int64(3), "min_samples": int64(18)},
+		{"trees": int64(3), "min_samples": int64(21), "bootstrap": false},
+		{"trees": int64(3), "min_samples": int64(16)},
+	} {
+		var errs [2]error
+		for i, word := range []string{"exact", "histogram"} {
+			set["split"] = word
+			j := countedJob(t, d.Manifest, set, listed)
+			tr := countedTrainerOf(t, j, d.Manifest, nil)
+			errs[i] = engine.Drive(t.Context(), tr, 0, engine.NewLocal(countedKernelOf(t, j, d), d, 1, nil),
+				func(uint64, round.Trainer) error { return nil })
+		}
+		exact, got := errs[0], errs[1]
+		if set["min_samples"] == int64(16) {
+			if exact != nil || got != nil {
+				t.Errorf("%v: errors %v and %v", set, exact, got)
+			}
+			continue
+		}
+		if wrong := (*param.Error)(nil); !errors.As(got, &wrong) || wrong.Name != "min_samples" || exact == nil ||
+			!strings.HasSuffix(exact.Error(), got.Error()) {
+			t.Errorf("%v: error %v, exact trees have %v", set, got, exact)
+		}
+	}
+}
+
+// TestTooManyBins: a trainer refuses a state with more bins than the data can have, and a kernel such a request: counts
+// of nodes are as long as the bins.
+func TestTooManyBins(t *testing.T) {
+	p := makeCountedProblem(15, 300, 8, 3)
+	d := p.data(2, false, dataset.Split{})
+	set := param.Values{"trees": int64(2), "min_samples": int64(4), "split": "histogram", "bins": int64(256)}
+	j := countedJob(t, d.Manifest, set, dataset.Split{})
+	tr, k := countedTrainerOf(t, j, d.Manifest, nil), countedKernelOf(t, j, d)
+	r, err := tr.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := countedResult(t, r, d, func(int) round.Kernel { return k })
+	told := &round.Result{Gathered: append([][]byte(nil), first.Gathered...)}
+	if err := tr.Fold(first); err != nil {
+		t.Fatal(err)
+	}
+	state, err := tr.AppendState(nil)
+	if err == nil {
+		r, err = tr.Next()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, thin := *d.Manifest, *d.Manifest
+	few.Rows = 20
+	thin.NonZeros = 40
+	for name, m := range map[string]*dataset.Manifest{"rows": &few, "non-zeros": &thin} {
+		other := *j
+		other.Dataset = m.Digest()
+		if _, err := oneHot.New().NewTrainer(&other, m, state); !errors.Is(err, fields.ErrState) {
+			t.Errorf("%s: a trainer of the state has error %v", name, err)
+		}
+		tr := countedTrainerOf(t, &other, m, nil)
+		if err := tr.Fold(told); !errors.Is(err, binning.ErrBins) {
+			t.Errorf("%s: values of tasks: error %v", name, err)
+		}
+		less := dataset.NewData(m, make([]dataset.Roles, p.rows))
+		kernel, err := oneHot.New().NewKernel(&other, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tree engine.Tree
+		tree.Reset(r.Tasks, r.Reduce().Shape)
+		err = engine.RunTask(tree.Partial(), kernel, r.Task(0), less, r.Vars, engine.NewDerivedCache(0),
+			kernel.NewScratch())
+		if !errors.Is(err, binning.ErrBins) {
+			t.Errorf("%s: a kernel has error %v", name, err)
+		}
+	}
+	if _, err := oneHot.New().NewTrainer(j, d.Manifest, state); err != nil {
+		t.Error(err)
+	}
+	one, gaps := newEdges(p.features), make([]binning.Gap, few.Rows+1)
+	for i := range gaps {
+		gaps[i] = binning.Gap{Lower: float32(i), Upper: float32(i + 1)}
+	}
+	one.add(2, false, gaps)
+	if _, err := decodeEdges(one.append(nil), &few, 256); !errors.Is(err, binning.ErrBins) {
+		t.Errorf("%d bins of a feature of %d rows: error %v", len(gaps)+1, few.Rows, err)
+	}
+}
