@@ -152,6 +152,7 @@ func (t *Tree) addAll(units []*round.Partial) *round.Partial {
 		for i := 0; i+step < len(units); i += 2 * step {
 			num.Add64(units[i].F64, units[i+step].F64)
 			num.Add32(units[i].F32, units[i+step].F32)
+			num.AddInt32(units[i].I32, units[i+step].I32)
 		}
 	}
 	var lists [1 << groupLevel]num.Rows
@@ -193,6 +194,7 @@ func (t *Tree) climb(level, i int) {
 func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 	num.Add64(left.F64, right.F64)
 	num.Add32(left.F32, right.F32)
+	num.AddInt32(left.I32, right.I32)
 	if t.shape.Rows == 0 {
 		t.release(level, right)
 		return left
@@ -211,6 +213,7 @@ func (t *Tree) sumOf(p *round.Partial, most int) *round.Partial {
 	sum := t.take(&t.sums)
 	sum.F64, p.F64 = p.F64, sum.F64
 	sum.F32, p.F32 = p.F32, sum.F32
+	sum.I32, p.I32 = p.I32, sum.I32
 	most = min(most, t.shape.Rows)
 	sum.Index = slices.Grow(sum.Index, most)[:most]
 	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]

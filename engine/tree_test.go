@@ -321,3 +321,37 @@ func TestCanonicalWritesNegativeZeroAsZero(t *testing.T) {
 		t.Error("-0 was kept in a partial")
 	}
 }
+
+// TestTreeAddsIntegers: int32 values are summed exactly, also at the bounds of int32 and where a partial has rows.
+func TestTreeAddsIntegers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units := rapid.IntRange(1, 33).Draw(t, "units")
+		shape := round.Shape{F64: 1, I32: rapid.IntRange(1, 40).Draw(t, "numbers")}
+		if rapid.Bool().Draw(t, "rows") {
+			shape.Rows, shape.Width = testRows, testWidth
+		}
+		want := make([]int32, shape.I32)
+		var tree Tree
+		for range 2 { // what a round leaves behind changes nothing
+			tree.Reset(units, shape)
+			clear(want)
+			for u := range units {
+				p := tree.Partial()
+				for i := range p.I32 {
+					x := math.MaxInt32 - want[i]
+					if u < units-1 {
+						x = rapid.Int32Range(max(0, want[i])-math.MaxInt32, math.MaxInt32-max(0, want[i])).Draw(t, "x") / 64
+					}
+					p.I32[i] += x
+					want[i] += x
+				}
+				if err := tree.PutTask(u, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := tree.Root().I32; !slices.Equal(got, want) {
+				t.Fatalf("sums %v, want %v", got, want)
+			}
+		}
+	})
+}

@@ -65,23 +65,27 @@ func (m *Partial) Append(dst []byte) []byte {
 	return b
 }
 
-// Parts encodes the message as three parts, one behind the other, into the memory of dst and
-// of F32, which may be as large as the parameters of a network and is not copied.
-func (m *Partial) Parts(dst []byte) [3][]byte {
+// Parts encodes the message as five parts, one behind the other, into the memory of dst, of F32 and of I32, which may
+// be as large as the parameters of a network and are not copied.
+func (m *Partial) Parts(dst []byte) [5][]byte {
 	b, at := m.append(dst, true)
-	return [3][]byte{b[:at:at], num.Bytes32(m.Partial.F32), b[at:]}
+	return [5][]byte{b[:at[0]:at[0]], num.Bytes32(m.Partial.F32), b[at[0]:at[1]:at[1]], num.BytesI32(m.Partial.I32),
+		b[at[1]:]}
 }
 
-// append encodes the message, without the numbers of F32 if apart is true. They begin at b[at].
-func (m *Partial) append(dst []byte, apart bool) (b []byte, at int) {
+// append encodes the message, without the numbers of F32 and I32 if apart is true. They begin at b[at].
+func (m *Partial) append(dst []byte, apart bool) (b []byte, at [2]int) {
 	p := m.Partial
-	width, size := uint32(p.Width), uint64(4*len(p.F32))
+	width := uint32(p.Width)
 	f64, index, values := num.Bytes64(p.F64), num.BytesU32(p.Index), num.Bytes32(p.Values)
 	c := m.code(coder{b: dst}, &width)
 	c.bytes(&f64)
-	numbers(&c, &size)
-	if at = len(c.b); !apart {
-		c.b = append(c.b, num.Bytes32(p.F32)...)
+	for i, list := range [...][]byte{num.Bytes32(p.F32), num.BytesI32(p.I32)} {
+		size := uint64(len(list))
+		numbers(&c, &size)
+		if at[i] = len(c.b); !apart {
+			c.b = append(c.b, list...)
+		}
 	}
 	c.bytes(&index)
 	c.bytes(&values)
@@ -89,13 +93,13 @@ func (m *Partial) append(dst []byte, apart bool) (b []byte, at int) {
 }
 
 // Decode reads the message. It copies the numbers into the memory of m.Partial, which must not
-// be nil; check them against the round's shape. If m.Partial is Lent, its float32 numbers stay
+// be nil; check them against the round's shape. If m.Partial is Lent, its float32 and int32 numbers stay
 // in the memory of b, which nobody may read from then on.
 func (m *Partial) Decode(b []byte) error {
 	var width uint32
 	c := m.code(coder{b: b, reads: true}, &width)
-	var f64, f32, index, values []byte
-	for _, list := range []*[]byte{&f64, &f32, &index, &values} {
+	var f64, f32, i32, index, values []byte
+	for _, list := range []*[]byte{&f64, &f32, &i32, &index, &values} {
 		size := 4
 		if list == &f64 {
 			size = 8
@@ -114,10 +118,13 @@ func (m *Partial) Decode(b []byte) error {
 	if p.Lent {
 		// The last ones first: each list moves down by fewer bytes than its length before it has.
 		at := len(b) - len(values)
-		p.Values = lent32(b, at, len(values))
-		p.F32 = lent32(b, at-8-len(index)-8-len(f32), len(f32))
+		p.Values = num.Float32s(lent32(b, at, len(values)))
+		at -= 8 + len(index) + 8 + len(i32)
+		p.I32 = num.Int32s(lent32(b, at, len(i32)))
+		p.F32 = num.Float32s(lent32(b, at-8-len(f32), len(f32)))
 		return nil
 	}
+	p.I32 = copied(p.I32, i32)
 	p.F32 = copied(p.F32, f32)
 	p.Values = copied(p.Values, values)
 	return nil
@@ -137,7 +144,7 @@ func (m *Partial) code(c coder, width *uint32) coder {
 
 // copied returns the numbers in b, in the memory of dst if they fit. It copies bytes: most
 // numbers of a message are not aligned.
-func copied[T float64 | float32 | uint32](dst []T, b []byte) []T {
+func copied[T float64 | float32 | int32 | uint32](dst []T, b []byte) []T {
 	n := len(b) / int(unsafe.Sizeof(*new(T)))
 	if cap(dst) < n {
 		dst = make([]T, n)
@@ -147,9 +154,9 @@ func copied[T float64 | float32 | uint32](dst []T, b []byte) []T {
 	return dst
 }
 
-// lent32 returns the numbers in the n bytes of a message from at on, in the memory of the message.
+// lent32 returns the n bytes of a message from at on, numbers of four bytes, in the memory of the message.
 // It moves them down to an aligned place, over what was read.
-func lent32(msg []byte, at, n int) []float32 {
+func lent32(msg []byte, at, n int) []byte {
 	if n == 0 {
 		return nil
 	}
@@ -157,7 +164,7 @@ func lent32(msg []byte, at, n int) []float32 {
 	if to != at {
 		copy(msg[to:], msg[at:at+n])
 	}
-	return num.Float32s(msg[to : to+n])
+	return msg[to : to+n]
 }
 
 // PeekStamp returns the stamp of a Partial, Result, Checkpoint, Progress, Need or Fail, and the

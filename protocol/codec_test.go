@@ -69,7 +69,7 @@ type raw []byte
 
 // box is the slow twin of Append: it writes fields as PROTOCOL.md draws them.
 func box(fields ...any) []byte {
-	b := []byte{3} // Version
+	b := []byte{4} // Version
 	for _, f := range fields {
 		switch v := f.(type) {
 		case Kind:
@@ -112,14 +112,14 @@ func TestLayout(t *testing.T) {
 		"Value": box(KindValue, u64(12), u64(40), uint16(0xfffe), u64(412), []byte{1, 2, 3}),
 		"Run": box(KindRun, epoch, job, round, "leaf update", byte(3), byte(0), byte(0), byte(1), flag(0), u32(16), u64(100),
 			u64(200), u64(413),
-			u32(2), u32(3), u32(1869), u32(64), byte(2), uint16(1), u64(412), uint16(2), u64(7), u32(3), u32(4),
+			u32(2), u32(3), u32(5), u32(1869), u32(64), byte(2), uint16(1), u64(412), uint16(2), u64(7), u32(3), u32(4),
 			u32(5), u32(15)),
 		"Run/collect": box(KindRun, epoch, job, round, "", byte(4), byte(1), byte(1), byte(7), flag(1), u32(10), u64(0),
 			u64(0), u64(0),
-			u32(0), u32(0), u32(0), u32(0), byte(0), u32(2), u32(0), []byte{}, u32(9), []byte{0xaa, 0xbb}),
+			u32(0), u32(0), u32(0), u32(0), u32(0), byte(0), u32(2), u32(0), []byte{}, u32(9), []byte{0xaa, 0xbb}),
 		"Partial": box(KindPartial, epoch, job, round, "w1", byte(2), u32(3), u64(1500000), u32(2),
-			u64(16), 1.0, -2.5, u64(4), float32(0.5), u64(8), u32(7), u32(1868), u64(16), float32(1), float32(2), float32(3),
-			float32(4)),
+			u64(16), 1.0, -2.5, u64(4), float32(0.5), u64(8), u32(0xfffffffd), u32(4), u64(8), u32(7), u32(1868), u64(16),
+			float32(1), float32(2), float32(3), float32(4)),
 		"Result":          box(KindResult, epoch, job, round, "w1", u32(3), u64(99), sampleText, u64(4096)),
 		"Need":            box(KindNeed, epoch, job, round, "w1", flag(1), byte(1), uint16(1), u64(412)),
 		"Fail":            box(KindFail, epoch, job, round, "w1", u32(3), byte(1), "row 7 is no row"),
@@ -140,7 +140,7 @@ func TestLayout(t *testing.T) {
 			u64(2000), u64(2500), 0.5, u64(51), u64(40), u64(2560)),
 		"entry/Request": box(Kind(EntryRequest), u64(1700000000), "ana", "submit", "0123456789abcdef", "", "10.0.0.1:4711",
 			"POST /v1/jobs/n/cancel", "job 40 (n)", "",
-			[]byte("\x03\x0a"+`{"job":40,"time":1700000000}`)),
+			[]byte("\x04\x0a"+`{"job":40,"time":1700000000}`)),
 		"entry/Commit": box(Kind(EntryCommit), u64(12), u64(40), u64(900), u64(4), u64(8), "", []byte(`{"step":900}`),
 			[]byte{6, 5}, []byte{9, 8, 7}),
 	}
@@ -218,7 +218,7 @@ func TestDamage(t *testing.T) {
 // TestVersionIsNamed: a process of another version is told both.
 func TestVersionIsNamed(t *testing.T) {
 	_, err := KindOf([]byte{9, 1})
-	if err == nil || !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), "version 3") {
+	if err == nil || !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), "version 4") {
 		t.Errorf("error %v does not name both versions", err)
 	}
 }

@@ -36,10 +36,11 @@ func TestLentPart(t *testing.T) {
 		}
 		p, q := a.Partial, b.Partial
 		if !sameBits(p.F32, q.F32) || !sameBits(p.Values, q.Values) || !slices.Equal(p.Index, q.Index) ||
+			!slices.Equal(p.I32, q.I32) ||
 			len(p.F64) != len(q.F64) || p.Width != q.Width || a.Worker != b.Worker || a.Compute != b.Compute {
 			t.Fatalf("%+v, want %+v", q, p)
 		}
-		for _, v := range [][]float32{q.F32, q.Values} {
+		for _, v := range [][]float32{q.F32, num.Float32s(num.BytesI32(q.I32)), q.Values} {
 			if len(v) == 0 {
 				continue
 			}
@@ -60,7 +61,7 @@ func TestNumbersStayWhereTheyCame(t *testing.T) {
 	j := NewJoiner(nil)
 	for i := range 40 {
 		p := Partial{Worker: strings.Repeat("w", i%9), Partial: &round.Partial{F64: make([]float64, i%3),
-			F32: make([]float32, leastSpare/4+i)}}
+			F32: make([]float32, leastSpare/4+i), I32: make([]int32, 1+i%5)}}
 		for k := range p.Partial.F32 {
 			p.Partial.F32[k] = float32(k * i)
 		}
@@ -68,11 +69,12 @@ func TestNumbersStayWhereTheyCame(t *testing.T) {
 		got := Partial{Partial: &round.Partial{Lent: true}}
 		msg := rejoined(t, j, p.Append(nil), uint64(2*i))
 		_, begin := p.append(nil, false)
-		at := &msg[begin]
+		at, whole := &msg[begin[0]], &msg[begin[1]]
 		if err := got.Decode(msg); err != nil || !sameBits(got.Partial.F32, p.Partial.F32) {
 			t.Fatalf("part %d: other numbers, or %v", i, err)
 		}
-		if unsafe.Pointer(&got.Partial.F32[0]) != unsafe.Pointer(at) {
+		if unsafe.Pointer(&got.Partial.F32[0]) != unsafe.Pointer(at) ||
+			unsafe.Pointer(&got.Partial.I32[0]) != unsafe.Pointer(whole) {
 			t.Fatalf("part %d: its numbers were moved", i)
 		}
 		j.Room.Reuse(msg)
@@ -86,6 +88,20 @@ func TestNumbersStayWhereTheyCame(t *testing.T) {
 	if held := j.Room.Held(); held != 0 {
 		t.Errorf("%d bytes are held", held)
 	}
+}
+
+// TestParts: the parts of a partial, one behind the other, are the message, and large lists are not copied.
+func TestParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPartial(t)
+		parts := p.Parts(nil)
+		if got := bytes.Join(parts[:], nil); !bytes.Equal(got, p.Append(nil)) {
+			t.Fatalf("parts %x, want %x", got, p.Append(nil))
+		}
+		if n := p.Partial.I32; len(n) > 0 && &parts[3][0] != &num.BytesI32(n)[0] {
+			t.Fatal("the int32 numbers were copied")
+		}
+	})
 }
 
 // rejoined returns a message that was cut and joined.

@@ -86,7 +86,8 @@ func codecs() []codec {
 		binaryMessage("Run", KindRun, drawRun, &Run{
 			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, Roles: dataset.Train,
 			Steps: [2]uint64{100, 200}, Keep: 413,
-			Shape: round.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Tasks: []uint32{4, 5, 15},
+			Shape: round.Shape{F64: 2, F32: 3, I32: 5, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}},
+			Tasks: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
 			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, Gather: true, Roles: dataset.AllRows, SubJob: true,
@@ -94,7 +95,7 @@ func codecs() []codec {
 		}),
 		binaryMessage("Partial", KindPartial, drawPartial, &Partial{
 			Stamp: sampleStamp, Worker: "w1", Level: 2, Index: 3, Compute: 1500000,
-			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, Index: []uint32{7, 1868},
+			Partial: &round.Partial{F64: []float64{1, -2.5}, F32: []float32{0.5}, I32: []int32{-3, 4}, Index: []uint32{7, 1868},
 				Values: []float32{1, 2, 3, 4}, Width: 2},
 		}),
 		binaryMessage("Result", KindResult, drawResult, &Result{Stamp: sampleStamp, Worker: "w1", Task: 3, Compute: 99,
@@ -259,7 +260,7 @@ func drawValue(t *rapid.T) *Value {
 }
 
 func drawRun(t *rapid.T) *Run {
-	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
+	size := rapid.IntRange(0, MaxMessage/16) // so that a partial fits in a message
 	m := &Run{
 		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"),
 		Of:     rapid.Uint32Range(1, MaxTasks).Draw(t, "of"),
@@ -267,8 +268,8 @@ func drawRun(t *rapid.T) *Run {
 		Gather: rapid.Bool().Draw(t, "gather"),
 		Roles:  dataset.Roles(rapid.Byte().Draw(t, "roles")), SubJob: rapid.Bool().Draw(t, "child"),
 		Steps: [2]uint64{drawCount(t, "from"), drawCount(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
-		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"),
-			Width: size.Draw(t, "width")},
+		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), I32: size.Draw(t, "i32"),
+			Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
 		Refs: drawRefs(t), Tasks: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
 	}
 	for i := range m.Tasks {
@@ -288,7 +289,7 @@ func drawPartial(t *rapid.T) *Partial {
 		Index: drawTask(t), Compute: drawCompute(t),
 		Partial: &round.Partial{
 			F64: rapid.SliceOfN(rapid.Float64(), 0, 9).Draw(t, "f64"), F32: floats.Draw(t, "f32"),
-			Width: int(rapid.Uint32().Draw(t, "width")),
+			I32: rapid.SliceOfN(rapid.Int32(), 0, 9).Draw(t, "i32"), Width: int(rapid.Uint32().Draw(t, "width")),
 			Index: rapid.SliceOfN(rapid.Uint32(), 0, 9).Draw(t, "rows"), Values: floats.Draw(t, "values"),
 		},
 	}

@@ -169,8 +169,9 @@ func (m *Run) Decode(b []byte) error {
 	if m.Scope > round.None || m.Of == 0 {
 		c.fail("the kind of data (%d) or the number of tasks (%d) is not valid", m.Scope, m.Of)
 	}
-	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
-		c.fail("partial results of %d float64 and %d float32 values are too large for a message", m.Shape.F64, m.Shape.F32)
+	if s := &m.Shape; 8*s.F64+4*s.F32+4*s.I32 > MaxMessage {
+		c.fail("partial results of %d float64, %d float32 and %d int32 values are too large for a message", s.F64, s.F32,
+			s.I32)
 	}
 	return bounded(m, c.end())
 }
@@ -188,6 +189,7 @@ func (m *Run) code(c coder) coder {
 	numbers(&c, &m.Steps[0], &m.Steps[1], &m.Keep)
 	count(&c, &m.Shape.F64, MaxMessage/8)
 	count(&c, &m.Shape.F32, MaxMessage/4)
+	count(&c, &m.Shape.I32, MaxMessage/4)
 	count(&c, &m.Shape.Rows, MaxMessage/4)
 	count(&c, &m.Shape.Width, MaxMessage/4)
 	codeRefs(&c, &m.Refs)

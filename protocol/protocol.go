@@ -20,7 +20,7 @@ import (
 
 // Version is the version of the wire and log formats. Processes of different
 // versions refuse each other.
-const Version = 3
+const Version = 4
 
 // The bounds of what crosses a wire; a decoder refuses what exceeds them.
 const (

@@ -405,7 +405,7 @@ func (s *stepper) answer(w *work, reply string) {
 		for i := first; i < len(w.run.Tasks) && int(w.run.Tasks[i])>>level == index; i++ {
 			p.Compute += uint64(w.took[i])
 		}
-		if 4*len(sum.F32) >= longPart {
+		if 4*len(sum.F32)+4*len(sum.I32) >= longPart {
 			parts := p.Parts(s.buf[:0])
 			s.jobs.link.sendParts(reply, parts[:]...)
 			return

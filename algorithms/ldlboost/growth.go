@@ -23,6 +23,7 @@ type node struct {
 // Of the last splits, some wait for the histograms of their children.
 type growth struct {
 	cfg    *Config
+	rows   int // of the dataset
 	search *search
 	bins   *binning.Bins
 	layout *layout
@@ -65,13 +66,29 @@ func (g *growth) waits(k int) bool {
 	return g.splittable(large)
 }
 
-// ask returns the nodes whose sums the next round is about, in place.
-func (g *growth) ask(r *request) {
+// fitsNarrow reports whether the sums of all bins of a split's smaller child are narrow: it has few rows, or all bins
+// of its parent have.
+func (g *growth) fitsNarrow(k int) bool {
+	if small, _ := g.children(k); small.sum[0] <= mostNarrow {
+		return true
+	}
+	hist, width := g.nodes[g.splits[k].node].hist, g.layout.width
+	for at := width; at < len(hist); at += width {
+		if hist[at] > mostNarrow {
+			return false
+		}
+	}
+	return true
+}
+
+// ask returns the nodes whose sums the next round is about, in place. It reports whether the sums are narrow.
+func (g *growth) ask(r *request) (narrow bool) {
 	r.splits, r.build = g.splits, r.build[:0]
 	if g.nodes[0].sum == nil {
 		r.build = append(r.build, 0)
-		return
+		return g.rows <= mostNarrow && !g.layout.weighted
 	}
+	narrow = !g.layout.weighted
 	most := max(1, chunkValues/g.layout.size())
 	for k := g.waiting; k < len(g.splits) && len(r.build) < most; k++ {
 		if !g.waits(k) {
@@ -82,27 +99,28 @@ func (g *growth) ask(r *request) {
 			small++
 		}
 		r.build = append(r.build, small)
+		narrow = narrow && g.fitsNarrow(k)
 	}
+	return narrow
 }
 
 // fold takes the sums of the nodes that ask named. It reports whether the tree is complete.
-func (g *growth) fold(sums []float64) (complete bool) {
+func (g *growth) fold(all sums) (complete bool) {
 	size := g.layout.size()
 	if g.nodes[0].sum == nil {
 		root := &g.nodes[0]
-		root.sum = slices.Clone(sums[:g.layout.width])
-		if g.splittable(root) {
-			g.examine(root, sums[:size], nil, nil)
+		root.sum = make([]float64, g.layout.width)
+		if all.copyTo(root.sum, 0); g.splittable(root) {
+			g.examine(root, all, nil, nil)
 		}
 	}
-	for len(g.splits) > g.waiting && len(sums) >= size {
+	for len(g.splits) > g.waiting && all.has(size) {
 		k := g.waiting
 		g.waiting++
 		if !g.waits(k) {
 			continue
 		}
-		g.divide(k, sums[:size])
-		sums = sums[size:]
+		g.divide(k, all.next(size))
 	}
 	g.skip()
 	g.step++
@@ -125,10 +143,10 @@ func (g *growth) skip() {
 // examine gives a node its histogram, from sums without the zero bins of sparse columns, and finds its best split.
 // Without one, the node is a leaf. If there is a larger node, whose histogram is the rest of the parent's, it does so
 // for both, and writes the rest over the parent's.
-func (g *growth) examine(n *node, sums []float64, larger *node, parent []float64) {
+func (g *growth) examine(n *node, all sums, larger *node, parent []float64) {
 	l := g.layout
 	own := g.take()
-	copy(own[:l.width], sums)
+	copy(own[:l.width], n.sum)
 	first, second := g.search.of(own[:l.width]), best{}
 	if larger != nil {
 		num.AddScaled64(parent[:l.width], -1, own[:l.width])
@@ -139,7 +157,7 @@ func (g *growth) examine(n *node, sums []float64, larger *node, parent []float64
 		c := &g.bins.Columns[at]
 		from, to := l.first[i]*l.width, (l.first[i]+c.Bins())*l.width
 		bins := own[from:to]
-		copy(bins, sums[from:to])
+		all.copyTo(bins, from)
 		if c.Sparse {
 			l.complete(bins, own[:l.width], c)
 		}
@@ -188,12 +206,12 @@ func (g *growth) drop(n *node) {
 }
 
 // divide opens the children of split k, given the sums of the smaller one.
-func (g *growth) divide(k int, sums []float64) {
+func (g *growth) divide(k int, all sums) {
 	parent := &g.nodes[g.splits[k].node]
 	small, large := g.children(k)
 	rest := parent.hist
 	parent.hist = nil
-	g.examine(small, sums, large, rest)
+	g.examine(small, all, large, rest)
 }
 
 // choose splits the open nodes whose splits gain most: with growth by level, those for which the tree has leaves left;

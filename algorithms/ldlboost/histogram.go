@@ -2,11 +2,51 @@ package ldlboost
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // flushRows is how many rows are added to a block: each number is at most 2^15 in size, so sums stay below 2^31.
 const flushRows = 1 << 15
+
+// mostNarrow is how many rows a bin may have whose sums are int32, for the same reason.
+const mostNarrow = 1<<16 - 1
+
+// sums are sums of bins, as layout says, in one of two types.
+type sums struct {
+	wide   []float64
+	narrow []int32 // of bins of at most mostNarrow rows, without weights
+}
+
+// sumsOf returns the sums in a result, which has either no int32 sums or no others.
+func sumsOf(p *round.Partial) sums {
+	if len(p.I32) > 0 {
+		return sums{narrow: p.I32}
+	}
+	return sums{wide: p.F64[1:]}
+}
+
+// next takes the first n sums away and returns them.
+func (s *sums) next(n int) (first sums) {
+	if s.narrow != nil {
+		first.narrow, s.narrow = s.narrow[:n:n], s.narrow[n:]
+	} else {
+		first.wide, s.wide = s.wide[:n:n], s.wide[n:]
+	}
+	return first
+}
+
+// has reports whether there are n sums.
+func (s *sums) has(n int) bool { return len(s.wide)+len(s.narrow) >= n }
+
+// copyTo sets dst to the sums from a place on.
+func (s *sums) copyTo(dst []float64, from int) {
+	if s.narrow != nil {
+		widen(dst, s.narrow[from:])
+	} else {
+		copy(dst, s.wide[from:])
+	}
+}
 
 // layout says where the sums of a node are. The first are over all its rows. The sums of each bin of the drawn columns
 // follow. A bin has width numbers: see Config.width.
@@ -91,12 +131,11 @@ type group struct {
 	bins    int
 }
 
-// add adds the sums of some rows, ascending, to dst.
-func (a *adder) add(dst []float64, rows []uint32, p *part, b *binning.Bins, l *layout) {
+// add adds the sums of some rows, ascending, to the bins of dst.
+func (a *adder) add(dst sums, rows []uint32, p *part, b *binning.Bins, l *layout) {
 	for len(rows) > 0 {
 		own := rows[:min(flushRows, len(rows))]
 		rows = rows[len(own):]
-		a.addNode(dst, own, p, l)
 		words, codes, order := p.words, p.codes.Dense, own
 		if scattered := int(own[len(own)-1]-own[0]) >= len(own); scattered && len(a.groups) > 1 && b.Dense > 0 {
 			words, codes, order = a.collect(own, p, b.Dense, l.stride)
@@ -126,39 +165,48 @@ func (a *adder) collect(rows []uint32, p *part, dense, stride int) (words []int6
 	return a.words, a.codes, a.order[:len(rows)]
 }
 
-// addNode adds rows, flushRows at most, to the sums of a node.
-func (a *adder) addNode(dst []float64, rows []uint32, p *part, l *layout) {
-	sum := a.block[:l.stride]
-	for _, row := range rows {
-		addWords(sum, p.words[int(row)*l.stride:][:l.stride])
+// addNode adds the sums of rows to those of their node, which dst begins with.
+func (a *adder) addNode(dst sums, rows []uint32, p *part, l *layout) {
+	sum, dst := a.block[:l.stride], dst.next(l.width)
+	for len(rows) > 0 {
+		own := rows[:min(flushRows, len(rows))]
+		rows = rows[len(own):]
+		for _, row := range own {
+			addWords(sum, p.words[int(row)*l.stride:][:l.stride])
+		}
+		l.flush(dst, sum)
 	}
-	l.flush(dst[:l.width], sum)
 }
 
 // flush adds the bins of a group to dst and clears them.
-func (a *adder) flush(dst []float64, g *group, b *binning.Bins, l *layout) {
+func (a *adder) flush(dst sums, g *group, b *binning.Bins, l *layout) {
 	for i, c := range g.columns {
-		sums := dst[l.first[c]*l.width:]
-		words := a.block[int(g.first[i])*l.stride:]
-		for range b.Columns[l.columns[c]].Bins() {
-			if own := words[:l.stride]; int32(own[0]) != 0 { // it has a row
-				l.flush(sums[:l.width], own)
-			}
-			sums, words = sums[l.width:], words[l.stride:]
-		}
+		bins, rest := b.Columns[l.columns[c]].Bins(), dst
+		rest.next(l.first[c] * l.width)
+		l.flush(rest.next(bins*l.width), a.block[int(g.first[i])*l.stride:][:bins*l.stride])
 	}
 }
 
-// flush adds the words of a bin to its sums and clears them.
-func (l *layout) flush(sums []float64, words []int64) {
-	if !l.weighted {
-		unpack(sums, words)
-	} else {
-		for i, w := range words[:len(sums)] {
-			sums[i] += float64(w)
-		}
+// flush adds the words of bins to their sums and clears them.
+func (l *layout) flush(dst sums, words []int64) {
+	if dst.narrow != nil {
+		unpackNarrow(dst.narrow, words, l.width, l.stride)
+		return
 	}
-	clear(words)
+	for ; len(words) > 0; words = words[l.stride:] {
+		sums, own := dst.next(l.width).wide, words[:l.stride]
+		if int32(own[0]) == 0 { // it has no row
+			continue
+		}
+		if l.weighted {
+			for i, w := range own[:len(sums)] {
+				sums[i] += float64(w)
+			}
+		} else {
+			unpack(sums, own)
+		}
+		clear(own)
+	}
 }
 
 // prepare makes the layout of a tree and says where the bins of sparse columns are in the sums of its nodes.

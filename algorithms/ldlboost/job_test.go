@@ -173,18 +173,111 @@ func TestFlush(t *testing.T) {
 	}
 	a := new(adder)
 	k := &job{cfg: cfg, labels: labels}
-	sums := make([]float64, l.size())
-	a.add(sums, all, p, b, a.prepare(k, b, num.Key{}, 0))
-	l.complete(sums[l.first[1]*l.width:][:2*l.width], sums[:l.width], &b.Columns[1])
+	got64 := make([]float64, l.size())
+	dst := sums{wide: got64}
+	a.prepare(k, b, num.Key{}, 0)
+	a.addNode(dst, all, p, l)
+	a.add(dst, all, p, b, l)
+	l.complete(got64[l.first[1]*l.width:][:2*l.width], got64[:l.width], &b.Columns[1])
 	for bin := range l.bins {
 		n := rows / 2.0
 		if bin == 0 {
 			n = rows
 		}
 		for i, x := range one {
-			if got := sums[bin*l.width+i]; got != n*float64(x) {
+			if got := got64[bin*l.width+i]; got != n*float64(x) {
 				t.Errorf("place %d: sum %d is %v, want %v", bin, i, got, n*float64(x))
 			}
+		}
+	}
+}
+
+// TestBothTypes: where roots have too many rows for int32 sums, and their children do not, memory that was used for the
+// other type changes nothing.
+func TestBothTypes(t *testing.T) {
+	p := makeProblem(7, mostNarrow+5000, 2, 2)
+	j := jobOf(t, p.data(2, false, dataset.Split{}).Manifest, param.Values{"rounds": int64(3), "max_depth": int64(3),
+		"validation_fraction": 0.0}, dataset.Split{})
+	d := p.data(2, false, dataset.Split{})
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, wide, narrow := kernelOf(t, j, d), 0, 0
+	for {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			break
+		}
+		if r.Kind == "histogram" && r.Reduce().Shape.I32 > 0 {
+			narrow++
+		} else if r.Kind == "histogram" {
+			wide++
+		}
+		if err := tr.Fold(result(t, r, d, func(int) round.Kernel { return k })); err != nil { // in new memory
+			t.Fatal(err)
+		}
+	}
+	if got, want := digest(t, train(t, j, d, 1)), digest(t, tr); got != want || wide < 3 || narrow < 3 {
+		t.Errorf("digest %s, want %s, after %d float64 and %d int32 rounds", got, want, wide, narrow)
+	}
+}
+
+// TestNarrow: int32 sums are exact for as many rows as mostNarrow says, all derivatives of their greatest size. Of one
+// row more, a sum is outside of int32, and the trainer does not ask for int32 sums then.
+func TestNarrow(t *testing.T) {
+	const labels = 2
+	cfg := &Config{Hessian: hessianDiagonal, FeatureFraction: 1, Bins: 2, Depth: 3, Leaves: 8, LeafRows: 1}
+	b := new(binning.Bins)
+	b.Add(binning.Column{Feature: 0, Cuts: []float32{0.5}})
+	k := &job{cfg: cfg, labels: labels}
+	for rows, want := range map[int]bool{mostNarrow: true, mostNarrow + 1: false} {
+		a := new(adder)
+		l := a.prepare(k, b, num.Key{}, 0)
+		p := &part{codes: binning.Codes{Dense: make([]uint8, rows)}, words: make([]int64, rows*l.stride)}
+		var all []uint32
+		for i := range rows {
+			all = append(all, uint32(i))
+			pack(p.words[i*l.stride:][:(l.width+1)/2], []int32{1, 1 << 15, -1 << 15, 1 << 15, 1 << 15})
+		}
+		narrow, wide := make([]int32, l.size()), make([]float64, l.size())
+		tree, half := engine.Tree{}, len(all)/2
+		tree.Reset(2, round.Shape{I32: len(narrow)}) // two tasks
+		for i, some := range [][]uint32{all[:half], all[half:]} {
+			task := tree.Partial()
+			a.add(sums{narrow: task.I32}, some, p, b, l)
+			if err := tree.PutTask(i, task); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.add(sums{wide: wide}, all, p, b, l)
+		exact := true
+		for i, x := range tree.Root().I32 {
+			exact = exact && float64(x) == wide[i]
+		}
+		if exact != want {
+			t.Errorf("%d rows: int32 sums are exact: %v, want %v", rows, exact, want)
+		}
+		// As a root, and as the smaller child of a node whose rows are all in one bin.
+		g := growth{cfg: cfg, rows: rows, search: newSearch(cfg, labels, false)}
+		g.begin(b, l)
+		if got := g.ask(new(request)); got != want {
+			t.Errorf("%d rows: int32 sums of the root: %v, want %v", rows, got, want)
+		}
+		sum := make([]float64, l.width)
+		sum[0] = float64(rows)
+		g.splits, g.nodes = []division{{}}, []node{{sum: sum, hist: wide}, {depth: 1, sum: sum}, {depth: 1, sum: sum}}
+		if got := g.ask(new(request)); got != want {
+			t.Errorf("%d rows: int32 sums of a child: %v, want %v", rows, got, want)
+		}
+		if wide[l.width] = mostNarrow; !g.ask(new(request)) {
+			t.Errorf("%d rows: all bins have few rows, but their sums are not int32", rows)
+		}
+		if l.weighted = true; g.ask(new(request)) {
+			t.Error("int32 sums of rows with weights")
 		}
 	}
 }
@@ -202,10 +295,13 @@ func TestPack(t *testing.T) {
 		for i, x := range numbers {
 			want[i] += float64(x)
 		}
-		sums := make([]float64, 3)
-		l.flush(sums, slices.Clone(block))
-		if !slices.Equal(sums, want) {
-			t.Fatalf("sums %v, want %v", sums, want)
+		wide, narrow := make([]float64, 3), make([]int32, 3)
+		l.flush(sums{wide: wide}, slices.Clone(block))
+		l.flush(sums{narrow: narrow}, slices.Clone(block))
+		for i, x := range want {
+			if wide[i] != x || float64(narrow[i]) != x {
+				t.Fatalf("sums %v and %v, want %v", wide, narrow, want)
+			}
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return err
 	}
 	l := a.prepare(&k.job, bins, k.columnKey, r.tree)
-	if err := r.check(bins, len(dst.F64), l.size()); err != nil {
+	if err := r.check(bins, dst, l.size(), k.weighted); err != nil {
 		return err
 	}
 	if !p.binned {
@@ -170,9 +170,14 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	}
 	p.apply(r.splits, bins)
 	dst.F64[0] = p.loss
-	for i, node := range r.build {
+	all := sumsOf(dst)
+	for _, node := range r.build {
 		n := p.nodes[node]
-		a.add(dst.F64[1+i*l.size():][:l.size()], p.rows[n.from:n.to], p, bins, l)
+		own, rows := all.next(l.size()), p.rows[n.from:n.to]
+		if node == 0 { // the sums of another node follow from those of its parent
+			a.addNode(own, rows, p, l)
+		}
+		a.add(own, rows, p, bins, l)
 	}
 	return nil
 }

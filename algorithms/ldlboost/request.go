@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -55,9 +56,9 @@ func (r *request) decode(b []byte) error {
 	return nil
 }
 
-// check refuses a request with nodes, columns or bins that there are not, or for other than so many numbers, given how
-// many a node has.
-func (r *request) check(b *binning.Bins, numbers, size int) error {
+// check refuses a request with nodes, columns or bins that there are not, or for other than the numbers of a partial,
+// given how many a node has. With weights, there are no int32 numbers.
+func (r *request) check(b *binning.Bins, dst *round.Partial, size int, weighted bool) error {
 	nodes := 1
 	for _, s := range r.splits {
 		if s.node >= nodes || s.column >= len(b.Columns) || s.bin >= len(b.Columns[s.column].Cuts) {
@@ -70,8 +71,10 @@ func (r *request) check(b *binning.Bins, numbers, size int) error {
 			return fmt.Errorf("%w: the tree has %d nodes, but not node %d", errRequest, nodes, node)
 		}
 	}
-	if numbers != 1+len(r.build)*size {
-		return fmt.Errorf("%w: %d nodes with %d sums each are not %d numbers", errRequest, len(r.build), size, numbers)
+	wide, narrow := len(dst.F64)-1, len(dst.I32)
+	if wide+narrow != len(r.build)*size || narrow > 0 && (wide > 0 || weighted) {
+		return fmt.Errorf("%w: %d nodes with %d sums each are not %d float64 and %d int32 numbers", errRequest, len(r.build),
+			size, wide, narrow)
 	}
 	return nil
 }

@@ -87,6 +87,13 @@ func (s *search) scan(left, own, node []float64) (score, rest float64) {
 	if num.Accelerated && s.diagonal {
 		return scanAVX2(&left[0], &own[0], &node[0], s.labels, &s.units)
 	}
+	if num.Accelerated {
+		if s.weight > 0 {
+			left[s.weight] += own[s.weight]
+		}
+		score, rest = scanBoundAVX2(&left[0], &own[0], &node[0], s.labels, s.gradient)
+		return score / s.denominator(left[s.weight]), rest / s.denominator(node[s.weight]-left[s.weight])
+	}
 	num.Add64(left, own)
 	return s.score(left), s.scoreRest(node, left)
 }

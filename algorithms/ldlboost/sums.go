@@ -58,6 +58,32 @@ func unpackGo(sums []float64, words []int64) {
 	}
 }
 
+// unpackNarrowGo adds the words of bins to their sums, width for each bin, and clears them.
+func unpackNarrowGo(sums []int32, words []int64, width, stride int) {
+	for ; len(sums) > 0; sums, words = sums[width:], words[stride:] {
+		own := words[:stride]
+		if int32(own[0]) == 0 { // it has no row
+			continue
+		}
+		for i := range sums[:width] {
+			low := int32(own[i/2])
+			if i%2 == 0 {
+				sums[i] += low
+			} else {
+				sums[i] += int32((own[i/2] - int64(low)) >> 32)
+			}
+		}
+		clear(own)
+	}
+}
+
+// widenGo sets dst to the first of some numbers.
+func widenGo(dst []float64, numbers []int32) {
+	for i, x := range numbers[:len(dst)] {
+		dst[i] = float64(x)
+	}
+}
+
 // columnsOf are the arguments of addBinsAVX2 that do not change from tile to tile.
 type columnsOf struct {
 	codes     *uint8
@@ -92,8 +118,21 @@ func addListsAVX2(block, words *int64, vectors int, l *listsOf)
 //go:noescape
 func unpackAVX2(sums *float64, words *int64, quads int)
 
+// unpackNarrowAVX2 is unpackNarrowGo of whole vectors: it adds 0 to the sums that follow. Width and stride are bytes.
+//
+//go:noescape
+func unpackNarrowAVX2(sums *int32, words *int64, bins, vectors, width, stride int)
+
+//go:noescape
+func widenAVX2(dst *float64, numbers *int32, quads int)
+
 //go:noescape
 func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
+
+// scanBoundAVX2 is scanAVX2 with hessian bound, without the division by second derivatives.
+//
+//go:noescape
+func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
 
 // mostVectors is how many vectors of a sample are in registers at a time.
 const mostVectors = 6
@@ -130,4 +169,23 @@ func unpack(sums []float64, words []int64) {
 		sums, words = sums[4*quads:], words[2*quads:]
 	}
 	unpackGo(sums, words)
+}
+
+// unpackNarrow is unpackNarrowGo. Words that are no number of a bin are 0.
+func unpackNarrow(sums []int32, words []int64, width, stride int) {
+	vectors := stride / vectorWords
+	if bins := (len(sums) - 2*stride + width) / width; num.Accelerated && bins > 0 && len(sums) >= 2*stride {
+		unpackNarrowAVX2(&sums[0], &words[0], bins, vectors, 4*width, 8*stride)
+		sums, words = sums[bins*width:], words[bins*stride:]
+	}
+	unpackNarrowGo(sums, words, width, stride)
+}
+
+// widen is widenGo.
+func widen(dst []float64, numbers []int32) {
+	if quads := len(dst) / 4; num.Accelerated && quads > 0 {
+		widenAVX2(&dst[0], &numbers[0], quads)
+		dst, numbers = dst[4*quads:], numbers[4*quads:]
+	}
+	widenGo(dst, numbers)
 }

@@ -20,6 +20,26 @@
 #define ADD5 ADD4; ADD(128, Y4, Y12)
 #define ADD6 ADD5; ADD(160, Y5, Y13)
 
+// SIZES has LOOP for rows of one to six vectors, CX.
+#define SIZES(LOOP) \
+	CMPQ CX, $1; \
+	JEQ  row1; \
+	CMPQ CX, $2; \
+	JEQ  row2; \
+	CMPQ CX, $3; \
+	JEQ  row3; \
+	CMPQ CX, $4; \
+	JEQ  row4; \
+	CMPQ CX, $5; \
+	JEQ  row5; \
+	JMP  row6; \
+	LOOP(row1, inner1, end1, LOAD1, ADD1); \
+	LOOP(row2, inner2, end2, LOAD2, ADD2); \
+	LOOP(row3, inner3, end3, LOAD3, ADD3); \
+	LOOP(row4, inner4, end4, LOAD4, ADD4); \
+	LOOP(row5, inner5, end5, LOAD5, ADD5); \
+	LOOP(row6, inner6, end6, LOAD6, ADD6)
+
 // BINS adds rows to the bins of columns: DI block, SI words, DX codes, R8 rows, R9 how many, R10 bytes of a row's words,
 // R11 bytes of its codes, R12 place of a column in these, R13 its first bin, BX columns.
 #define BINS(row, column, next, LOAD, ADDS) \
@@ -72,24 +92,7 @@ TEXT ·addBinsAVX2(SB), NOSPLIT, $0-32
 	MOVQ 40(AX), R13
 	MOVQ 48(AX), BX
 	MOVQ 56(AX), R10
-	CMPQ CX, $1
-	JEQ  row1
-	CMPQ CX, $2
-	JEQ  row2
-	CMPQ CX, $3
-	JEQ  row3
-	CMPQ CX, $4
-	JEQ  row4
-	CMPQ CX, $5
-	JEQ  row5
-	JMP  row6
-
-	BINS(row1, column1, next1, LOAD1, ADD1)
-	BINS(row2, column2, next2, LOAD2, ADD2)
-	BINS(row3, column3, next3, LOAD3, ADD3)
-	BINS(row4, column4, next4, LOAD4, ADD4)
-	BINS(row5, column5, next5, LOAD5, ADD5)
-	BINS(row6, column6, next6, LOAD6, ADD6)
+	SIZES(BINS)
 
 done:
 	VZEROUPPER
@@ -136,24 +139,7 @@ TEXT ·addListsAVX2(SB), NOSPLIT, $0-32
 	MOVQ 24(AX), R8
 	MOVQ 32(AX), R9
 	MOVQ 40(AX), R10
-	CMPQ CX, $1
-	JEQ  row1
-	CMPQ CX, $2
-	JEQ  row2
-	CMPQ CX, $3
-	JEQ  row3
-	CMPQ CX, $4
-	JEQ  row4
-	CMPQ CX, $5
-	JEQ  row5
-	JMP  row6
-
-	LISTS(row1, bin1, end1, LOAD1, ADD1)
-	LISTS(row2, bin2, end2, LOAD2, ADD2)
-	LISTS(row3, bin3, end3, LOAD3, ADD3)
-	LISTS(row4, bin4, end4, LOAD4, ADD4)
-	LISTS(row5, bin5, end5, LOAD5, ADD5)
-	LISTS(row6, bin6, end6, LOAD6, ADD6)
+	SIZES(LISTS)
 
 done:
 	VZEROUPPER
@@ -181,6 +167,59 @@ quad:
 	VZEROUPPER
 	RET
 
+// func unpackNarrowAVX2(sums *int32, words *int64, bins, vectors, width, stride int)
+// A word is two numbers as for unpackAVX2.
+TEXT ·unpackNarrowAVX2(SB), NOSPLIT, $0-48
+	MOVQ  sums+0(FP), DI
+	MOVQ  words+8(FP), SI
+	MOVQ  bins+16(FP), R8
+	MOVQ  vectors+24(FP), R9
+	MOVQ  width+32(FP), R10
+	MOVQ  stride+40(FP), R11
+	VPXOR Y3, Y3, Y3
+
+bin:
+	CMPL (SI), $0
+	JEQ  next
+	XORL AX, AX
+	MOVQ R9, CX
+
+vector:
+	VMOVDQU (SI)(AX*1), Y0
+	VPSRLD  $31, Y0, Y1
+	VPSLLQ  $32, Y1, Y1
+	VPADDD  Y1, Y0, Y0
+	VPADDD  (DI)(AX*1), Y0, Y0
+	VMOVDQU Y0, (DI)(AX*1)
+	VMOVDQU Y3, (SI)(AX*1)
+	ADDQ    $32, AX
+	DECQ    CX
+	JNZ     vector
+
+next:
+	ADDQ R10, DI
+	ADDQ R11, SI
+	DECQ R8
+	JNZ  bin
+	VZEROUPPER
+	RET
+
+// func widenAVX2(dst *float64, numbers *int32, quads int)
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ numbers+8(FP), SI
+	MOVQ quads+16(FP), CX
+
+quad:
+	VCVTDQ2PD (SI), Y0
+	VMOVUPD   Y0, (DI)
+	ADDQ      $16, SI
+	ADDQ      $32, DI
+	DECQ      CX
+	JNZ       quad
+	VZEROUPPER
+	RET
+
 // SIDE sets q to x²/d with the numbers g and h of four labels in units: Y12 of g, Y13 of h, Y14 the least h, Y15 l2.
 #define SIDE(g, h, q) \
 	VMULPD Y12, g, g; \
@@ -198,6 +237,17 @@ quad:
 	VMULSD X13, h, h; \
 	VADDSD X15, h, h; \
 	VDIVSD h, g, q
+
+// ORDERED adds four numbers of Y4 to the low number of X10, and four of Y5 to the high one, each in order.
+#define ORDERED \
+	VUNPCKLPD Y5, Y4, Y6     \
+	VUNPCKHPD Y5, Y4, Y7     \
+	VADDPD    X6, X10, X10   \
+	VADDPD    X7, X10, X10   \
+	VEXTRACTF128 $1, Y6, X6  \
+	VEXTRACTF128 $1, Y7, X7  \
+	VADDPD    X6, X10, X10   \
+	VADDPD    X7, X10, X10
 
 // func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
 // Both sums run over labels in order: X10 has score and rest.
@@ -235,14 +285,7 @@ four:
 	VSUBPD  Y1, Y3, Y3
 	SIDE(Y0, Y1, Y4)
 	SIDE(Y2, Y3, Y5)
-	VUNPCKLPD Y5, Y4, Y6
-	VUNPCKHPD Y5, Y4, Y7
-	VADDPD    X6, X10, X10
-	VADDPD    X7, X10, X10
-	VEXTRACTF128 $1, Y6, X6
-	VEXTRACTF128 $1, Y7, X7
-	VADDPD    X6, X10, X10
-	VADDPD    X7, X10, X10
+	ORDERED
 	ADDQ $32, DI
 	ADDQ $32, SI
 	ADDQ $32, DX
@@ -266,6 +309,69 @@ one:
 	VSUBSD X1, X3, X3
 	SIDE1(X0, X1, X4)
 	SIDE1(X2, X3, X5)
+	VUNPCKLPD X5, X4, X6
+	VADDPD    X6, X10, X10
+	ADDQ $8, DI
+	ADDQ $8, SI
+	ADDQ $8, DX
+	DECQ CX
+	JNZ  one
+
+done:
+	VMOVSD  X10, score+40(FP)
+	VMOVHPD X10, rest+48(FP)
+	VZEROUPPER
+	RET
+
+// func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
+// Both sums run over labels in order, as those of scanAVX2.
+TEXT ·scanBoundAVX2(SB), NOSPLIT, $0-56
+	MOVQ left+0(FP), DI
+	MOVQ own+8(FP), SI
+	MOVQ node+16(FP), DX
+	MOVQ labels+24(FP), CX
+	VBROADCASTSD gradient+32(FP), Y12
+	VXORPD X10, X10, X10
+	VMOVSD (DI), X0
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (DI)
+	ADDQ   $8, DI
+	ADDQ   $8, SI
+	ADDQ   $8, DX
+	SUBQ   $4, CX
+	JLT    rest
+
+four:
+	VMOVUPD (DI), Y0
+	VADDPD  (SI), Y0, Y0
+	VMOVUPD Y0, (DI)
+	VMOVUPD (DX), Y2
+	VSUBPD  Y0, Y2, Y2
+	VMULPD  Y12, Y0, Y4
+	VMULPD  Y4, Y4, Y4
+	VMULPD  Y12, Y2, Y5
+	VMULPD  Y5, Y5, Y5
+	ORDERED
+	ADDQ $32, DI
+	ADDQ $32, SI
+	ADDQ $32, DX
+	SUBQ $4, CX
+	JGE  four
+
+rest:
+	ADDQ $4, CX
+	JZ   done
+
+one:
+	VMOVSD (DI), X0
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (DI)
+	VMOVSD (DX), X2
+	VSUBSD X0, X2, X2
+	VMULSD X12, X0, X4
+	VMULSD X4, X4, X4
+	VMULSD X12, X2, X5
+	VMULSD X5, X5, X5
 	VUNPCKLPD X5, X4, X6
 	VADDPD    X6, X10, X10
 	ADDQ $8, DI

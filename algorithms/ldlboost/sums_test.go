@@ -73,20 +73,52 @@ func checkVectors(t *rapid.T) {
 	if !slices.Equal(sums, unpacked) {
 		t.Fatalf("sums %v, want %v", sums, unpacked)
 	}
-	checkScan(t, s, rapid.IntRange(1, 23).Draw(t, "labels"))
+	checkNarrow(t, s, block, stride)
+	labels, hessian := rapid.IntRange(1, 23).Draw(t, "labels"), rapid.SampledFrom([]string{hessianDiagonal, hessianBound})
+	checkScan(t, s, labels, &Config{Hessian: hessian.Draw(t, "hessian"), L2: 0.7}, rapid.Bool().Draw(t, "weighted"))
+}
+
+// checkNarrow holds unpackNarrow and widen against their loops, given words of bins: they write no number behind
+// the sums.
+func checkNarrow(t *rapid.T, s *num.Stream, words []int64, stride int) {
+	width := 2*stride - int(s.Uint64n(8))
+	bins := int(s.Uint64n(uint64(min(9, len(words)/stride)))) + 1
+	words = slices.Clone(words[:bins*stride])
+	for bin := range bins {
+		own := words[bin*stride:][:stride]
+		if clear(own[(width+1)/2:]); width%2 == 1 {
+			own[width/2] = int64(int32(own[width/2]))
+		}
+		if s.Uint64n(3) == 0 {
+			clear(own)
+		}
+	}
+	sums := make([]int32, bins*width+1)
+	for i := range sums {
+		sums[i] = int32(s.Uint64n(math.MaxUint32))
+	}
+	wantWords, want := slices.Clone(words), slices.Clone(sums)
+	unpackNarrow(sums[:bins*width], words, width, stride)
+	unpackNarrowGo(want[:bins*width], wantWords, width, stride)
+	if !slices.Equal(sums, want) || !slices.Equal(words, wantWords) {
+		t.Fatalf("sums %v, want %v", sums, want)
+	}
+	wide, wantWide := make([]float64, bins*width), make([]float64, bins*width)
+	widen(wide, sums)
+	if widenGo(wantWide, sums); !slices.Equal(wide, wantWide) {
+		t.Fatalf("numbers %v, want %v", wide, wantWide)
+	}
 }
 
 // checkScan holds scan against score and scoreRest.
-func checkScan(t *rapid.T, s *num.Stream, labels int) {
-	c := &Config{Hessian: hessianDiagonal, L2: 0.7}
-	x := newSearch(c, labels, false)
+func checkScan(t *rapid.T, s *num.Stream, labels int, c *Config, weighted bool) {
+	x := newSearch(c, labels, weighted)
 	draw := func() []float64 {
-		sums := []float64{1}
-		for range labels {
-			sums = append(sums, float64(s.Uint64n(1<<40))-1<<39)
-		}
-		for range labels {
-			sums = append(sums, float64(s.Uint64n(3)*s.Uint64n(1<<36)))
+		sums := make([]float64, c.width(labels, weighted))
+		for i := range sums {
+			if sums[i] = float64(s.Uint64n(3) * s.Uint64n(1<<36)); i > 0 && i <= labels {
+				sums[i] = float64(s.Uint64n(1<<40)) - 1<<39
+			}
 		}
 		return sums
 	}
@@ -157,9 +189,16 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	for range 2 { // what it leaves behind changes nothing
-		sums := make([]float64, l.size())
-		if a.add(sums, some, p, b, l); !slices.Equal(sums, want) {
+		own, narrow := make([]float64, l.size()), make([]int32, l.size())
+		for _, dst := range []sums{{wide: own}, {narrow: narrow}} {
+			a.addNode(dst, some, p, l)
+			a.add(dst, some, p, b, l)
+		}
+		if !slices.Equal(own, want) {
 			t.Fatal("other sums")
+		}
+		if widen(own, narrow); !slices.Equal(own, want) {
+			t.Fatal("other int32 sums")
 		}
 	}
 }

@@ -39,7 +39,7 @@ type trainer struct {
 func newTrainer(c *Config, m *dataset.Manifest, seed uint64, incomplete bool) *trainer {
 	return &trainer{
 		cfg: c, manifest: m, incomplete: incomplete, key: columnKey(seed),
-		tree: growth{cfg: c, search: newSearch(c, m.Labels, m.HasWeights)},
+		tree: growth{cfg: c, rows: m.Rows, search: newSearch(c, m.Labels, m.HasWeights)},
 		Course: boost.Course{MaxRounds: c.Rounds, Patience: c.Patience, Validates: c.ValidationFraction > 0, Refit: c.Refit,
 			Weighted: m.HasWeights, Form: boost.VectorForm(m.Features, m.Labels, c.Leaves),
 			First: make([]float64, m.Labels), Loss: -1},
@@ -116,12 +116,18 @@ func (t *trainer) appendWeight(vars []round.Var) []round.Var {
 // nextHistogram describes the next round of the tree at work.
 func (t *trainer) nextHistogram(r *round.Round) {
 	t.request.tree = t.number()
-	t.tree.ask(&t.request)
+	narrow := t.tree.ask(&t.request)
 	t.encoded.request = t.request.encode(t.encoded.request[:0])
 	t.vars = append(t.appendWeight(t.AppendVars(t.vars[:0])), round.Var{ID: varBins, Version: 1, Data: t.encoded.bins},
 		round.Var{ID: varRequest, Version: t.request.tree*(maxLeaves+1) + t.tree.step + 1, Data: t.encoded.request})
 	r.Op, r.Kind, r.Tasks, r.Vars = opHistogram, "histogram", t.tasks(), t.vars
-	r.How = round.Sums(1 + len(t.request.build)*t.tree.layout.size())
+	shape := round.Shape{F64: 1}
+	if n := len(t.request.build) * t.tree.layout.size(); narrow {
+		shape.I32 = n
+	} else {
+		shape.F64 += n
+	}
+	r.How = &round.Reduce{Shape: shape}
 }
 
 // number is the number of the tree at work, counted over training and refit.
@@ -168,7 +174,7 @@ func (t *trainer) Fold(res *round.Result) error {
 		}
 		return t.setBins(bins)
 	case t.Phase == boost.PhaseGrow:
-		t.foldHistogram(res.Sum.F64)
+		t.foldHistogram(res.Sum)
 	case t.Phase == boost.PhaseValidate:
 		if t.FoldValidation(res.Sum.F64); t.Phase == boost.PhaseGrow {
 			t.begin()
@@ -196,11 +202,11 @@ func (t *trainer) begin() {
 }
 
 // foldHistogram takes the loss and the sums of nodes.
-func (t *trainer) foldHistogram(sums []float64) {
+func (t *trainer) foldHistogram(p *round.Partial) {
 	if t.tree.step == 0 {
-		t.Loss = sums[0] / t.Weight
+		t.Loss = p.F64[0] / t.Weight
 	}
-	if !t.tree.fold(sums[1:]) {
+	if !t.tree.fold(sumsOf(p)) {
 		return
 	}
 	var tree forest.Tree

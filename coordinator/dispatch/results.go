@@ -260,11 +260,11 @@ func sample(tasks int, ppm uint32) (list []int) {
 func digestOfPartial(p *round.Partial) (d digests.Digest) {
 	h := sha256.New()
 	var sizes []byte
-	for _, n := range []int{p.Width, len(p.Index), len(p.F64), len(p.F32)} {
+	for _, n := range []int{p.Width, len(p.Index), len(p.F64), len(p.F32), len(p.I32)} {
 		sizes = binary.LittleEndian.AppendUint64(sizes, uint64(n))
 	}
 	for _, b := range [][]byte{sizes, num.BytesU32(p.Index), num.Bytes64(p.F64), num.Bytes32(p.F32),
-		num.Bytes32(p.Values)} {
+		num.BytesI32(p.I32), num.Bytes32(p.Values)} {
 		h.Write(b)
 	}
 	h.Sum(d[:0])

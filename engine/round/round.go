@@ -236,6 +236,8 @@ func (v Vars) Version(id uint16) uint64 { return v.Find(id).Version }
 type Shape struct {
 	F64 int // float64 values
 	F32 int // float32 values
+	// I32 is how many int32 values there are. The trainer knows a bound: no sum over all tasks is outside of int32.
+	I32 int
 	// Rows and Width describe row-sparse float32 values: at most Rows rows of
 	// Width values each. Rows 0: none.
 	Rows, Width int
@@ -251,6 +253,7 @@ type Rows interface {
 type Partial struct {
 	F64 []float64
 	F32 []float32
+	I32 []int32
 	// Index lists the rows that are present, ascending; Values holds
 	// len(Index)×Width values. An absent row is +0.
 	Index  []uint32
@@ -270,6 +273,7 @@ type Partial struct {
 func (p *Partial) Reset(s Shape) {
 	p.F64 = zeroed(p.F64, s.F64)
 	p.F32 = zeroed(p.F32, s.F32)
+	p.I32 = zeroed(p.I32, s.I32)
 	p.Index = p.Index[:0]
 	p.Values = p.Values[:0]
 	p.Width = s.Width
@@ -278,7 +282,7 @@ func (p *Partial) Reset(s Shape) {
 	}
 }
 
-func zeroed[T float32 | float64](v []T, n int) []T {
+func zeroed[T float32 | float64 | int32](v []T, n int) []T {
 	if cap(v) < n {
 		return make([]T, n)
 	}
@@ -293,10 +297,10 @@ func (p *Partial) Check(s Shape) error {
 	if p.Later != nil {
 		rows = 0
 	}
-	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || p.Width != s.Width ||
+	if len(p.F64) != s.F64 || len(p.F32) != s.F32 || len(p.I32) != s.I32 || p.Width != s.Width ||
 		len(p.Values) != rows*s.Width || len(p.Index) > s.Rows {
-		return fmt.Errorf("round: the partial result has %d float64, %d float32 and %d rows of %d values, want %+v",
-			len(p.F64), len(p.F32), len(p.Index), p.Width, s)
+		return fmt.Errorf("round: the partial result has %d float64, %d float32, %d int32 and %d rows of %d values, "+
+			"want %+v", len(p.F64), len(p.F32), len(p.I32), len(p.Index), p.Width, s)
 	}
 	for i, row := range p.Index {
 		if int(row) >= s.Rows || i > 0 && p.Index[i-1] >= row {

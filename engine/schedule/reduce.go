@@ -16,8 +16,14 @@ const (
 	maxCopies = 8 // patience doubles with each copy of a task, up to here
 )
 
-// delayRounds is the number of rounds over which a long delay is forgotten.
-const delayRounds = 32
+const (
+	// delayRounds is the number of rounds over which a long delay is forgotten.
+	delayRounds = 32
+	// usualRounds is the same for a long computing time.
+	usualRounds = 8
+	// firstSpeed is how many bytes of shards a second a worker gets through, at least, in the first round of an op.
+	firstSpeed = 16 << 20
+)
 
 // reduce is the part of a Job that schedules reduce rounds.
 type reduce struct {
@@ -27,8 +33,9 @@ type reduce struct {
 	held    time.Time          // when workers were last told which shards to hold
 	scratch []uint32
 
-	// usual is the computing time of the slowest partial of a round, by the round's op, smoothed. Waiting for workers that
-	// do not answer is no part of it; otherwise each wait would lengthen the next one.
+	// usual is the computing time of the slowest partial of lately, by the round's op; 0: no round of the op has ended.
+	// The longest counts: rounds of an op differ, such as those of a tree's root and of small nodes. Waiting for workers
+	// that do not answer is no part of it; otherwise each wait would lengthen the next one.
 	usual   [256]time.Duration
 	slowest time.Duration // computing time, in this round
 	// delay is how long partials were lately under way: all that is not computing. On a slow link a partial waits behind
@@ -66,7 +73,8 @@ func (r *reduce) step(e Event) {
 	case r.over:
 	case r.open == 0:
 		r.over = true
-		r.usual[r.spec.Op] += (r.slowest - r.usual[r.spec.Op]) / 8
+		usual := &r.usual[r.spec.Op]
+		*usual = max(r.slowest, *usual-*usual/usualRounds)
 		if !r.repeated {
 			r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
 		}
@@ -253,12 +261,23 @@ func (r *reduce) hold(all bool) {
 }
 
 // patience is how long a task may take before it goes to another worker as well; half is true if half of the round's
-// tasks have ended.
+// tasks have ended. In the first round of an op, that depends on the shards of a worker.
 func (r *reduce) patience(half bool) time.Duration {
+	usual, paces, least := r.usual[r.spec.Op], time.Duration(lostPaces), r.workers.limits.Lost
 	if half {
-		return max(r.workers.limits.Slow, slowPaces*r.usual[r.spec.Op])
+		paces, least = slowPaces, r.workers.limits.Slow
 	}
-	return max(r.workers.limits.Lost, lostPaces*r.usual[r.spec.Op])
+	if usual > 0 {
+		return max(least, paces*usual)
+	}
+	bytes, workers := int64(0), int64(1)
+	for _, s := range r.shards {
+		bytes += s.Bytes
+	}
+	if p := r.plans[len(r.tasks)]; p != nil {
+		workers = int64(len(p.able))
+	}
+	return max(least, time.Duration(float64(bytes/workers)/firstSpeed*float64(time.Second)))
 }
 
 // passOn gives the tasks that take too long to another worker: the first answer wins. A task is waited for twice as

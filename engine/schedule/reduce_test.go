@@ -103,6 +103,48 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// TestPatienceWithLargeShards: the first round of an op has as long as its shards take. After it, the longest time of
+// lately counts, and is forgotten slowly.
+func TestPatienceWithLargeShards(t *testing.T) {
+	s := newStage(t).job(1, Options{})
+	s.join("w1", 1)
+	s.join("w2", 1)
+	r := s.job.reduce
+	for i := range r.shards {
+		r.shards[i].Bytes = 4 * firstSpeed
+	}
+	// round returns the patience in a round, whose partials then take so long.
+	round := func(took time.Duration) (whole, half time.Duration) {
+		t.Helper()
+		s.begin(reduceRound(2))
+		whole, half = r.patience(false), r.patience(true)
+		s.now = s.now.Add(took)
+		for task := range 2 {
+			s.step(&PartialArrived{Worker: s.job.tasks[task].leases[0].worker, Task: task, Took: took})
+		}
+		s.job.End(nil, s.now)
+		return whole, half
+	}
+	want := time.Duration(len(r.shards)) * 4 * time.Second / 2 // each worker has half
+	const long = 10 * time.Second
+	if whole, half := round(1); whole != want || half != want {
+		t.Errorf("patience of %v and %v at first, want %v", whole, half, want)
+	}
+	round(long)
+	if whole, half := round(0); whole != lostPaces*long || half != slowPaces*long {
+		t.Errorf("patience of %v and %v after %v", whole, half, long)
+	}
+	if whole, _ := round(0); whole != lostPaces*long*7/8 {
+		t.Errorf("patience of %v after a short round", whole)
+	}
+	for range 100 {
+		round(0)
+	}
+	if whole, half := round(0); whole != limitsForTest.Lost || half != limitsForTest.Slow {
+		t.Errorf("patience of %v and %v after many short rounds", whole, half)
+	}
+}
+
 // TestPatienceDoubles with each copy of a task, up to a bound.
 func TestPatienceDoubles(t *testing.T) {
 	s := newStage(t).job(1, Options{})

@@ -53,7 +53,7 @@ func (j *job) measured(ctx context.Context, rounds uint64) (algorithms.Trainer, 
 		}
 		if how := r.Reduce(); how != nil {
 			s := how.Shape
-			node = max(node, int64(8*s.F64+4*s.F32+4*s.Rows*(1+s.Width)))
+			node = max(node, int64(8*s.F64+4*s.F32+4*s.I32+4*s.Rows*(1+s.Width)))
 		}
 		return x.Do(ctx, n, r, res)
 	}), func(_ uint64, t round.Trainer) error {

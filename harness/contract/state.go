@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
@@ -217,7 +218,7 @@ func cloneResult(res *round.Result) *round.Result {
 
 func clonePartial(p *round.Partial) *round.Partial {
 	return &round.Partial{
-		F64: append([]float64{}, p.F64...), F32: append([]float32{}, p.F32...),
+		F64: append([]float64{}, p.F64...), F32: append([]float32{}, p.F32...), I32: slices.Clone(p.I32),
 		Index: append([]uint32{}, p.Index...), Values: append([]float32{}, p.Values...), Width: p.Width,
 	}
 }

@@ -166,7 +166,8 @@ func (a *apart) compareGathered(ctx context.Context, u round.Task, r *round.Roun
 
 func samePartial(p, q *round.Partial) bool {
 	return bytes.Equal(num.Bytes64(p.F64), num.Bytes64(q.F64)) && bytes.Equal(num.Bytes32(p.F32), num.Bytes32(q.F32)) &&
-		slices.Equal(p.Index, q.Index) && bytes.Equal(num.Bytes32(p.Values), num.Bytes32(q.Values))
+		slices.Equal(p.I32, q.I32) && slices.Equal(p.Index, q.Index) &&
+		bytes.Equal(num.Bytes32(p.Values), num.Bytes32(q.Values))
 }
 
 // checkDigest runs the job on one lane, on three lanes, and on three workers which get the

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -149,7 +148,7 @@ func (m *loadMeasure) run() loadRun {
 		all := make(map[string]time.Duration)
 		for what, pids := range m.pids {
 			for _, pid := range pids {
-				all[what] += cpuTime(m.t, pid)
+				all[what] += cmdtest.CPUTime(m.t, pid)
 			}
 		}
 		return all
@@ -174,26 +173,6 @@ func (m *loadMeasure) addresses() (all []string) {
 		}
 	}
 	return all
-}
-
-// cpuTime returns the CPU time that a process has used.
-func cpuTime(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("this system does not say how much CPU time a process has used")
-	}
-	_, rest, _ := strings.Cut(string(b), ") ") // a name may have blanks
-	fields, ticks := strings.Fields(rest), 0
-	for _, field := range fields[11:13] { // of the user and of the system
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	const ticksPerSecond = 100 // of Linux, on all processors that Go knows
-	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
 // load is open pages and visits.

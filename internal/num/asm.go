@@ -10,6 +10,9 @@ package num
 func add32AVX2(dst, a *float32, n int)
 
 //go:noescape
+func addInt32AVX2(dst, a *int32, n int)
+
+//go:noescape
 func add64AVX2(dst, a *float64, n int)
 
 //go:noescape

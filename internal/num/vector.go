@@ -54,6 +54,20 @@ func Add32(dst, src []float32) {
 	}
 }
 
+// AddInt32 is Add32 of whole numbers.
+func AddInt32(dst, src []int32) {
+	checkSame(len(dst), len(src))
+	n := WholeVectors(len(src))
+	if Accelerated && n > 0 {
+		addInt32AVX2(&dst[0], &src[0], n)
+	}
+	src = src[n:]
+	dst = dst[n:][:len(src)]
+	for i, x := range src {
+		dst[i] += x
+	}
+}
+
 // Add64 adds src to dst, element by element. Both have the same length.
 func Add64(dst, src []float64) {
 	checkSame(len(dst), len(src))

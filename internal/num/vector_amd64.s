@@ -46,6 +46,18 @@ TEXT ·add32AVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), CX
 	EACH(ADD)
 
+#define ADDWHOLE(at, y) \
+	VMOVDQU at(DI), y    \
+	VPADDD  at(SI), y, y \
+	VMOVDQU y, at(DI)
+
+// func addInt32AVX2(dst, a *int32, n int)
+TEXT ·addInt32AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ n+16(FP), CX
+	EACH(ADDWHOLE)
+
 // func scale32AVX2(v *float32, n int, a float32)
 TEXT ·scale32AVX2(SB), NOSPLIT, $0-20
 	MOVQ         v+0(FP), DI

@@ -22,6 +22,16 @@ func TestVectors(t *testing.T) {
 	if want := []float32{-8, 3, -0x1p25}; !slices.Equal(a, want) {
 		t.Errorf("Scale32 = %v, want %v", a, want)
 	}
+	whole, more := make([]int32, 45), make([]int32, 45)
+	for i := range whole {
+		whole[i], more[i] = int32(i), 1<<31-1-int32(i)
+	}
+	AddInt32(whole, more)
+	for i, x := range whole {
+		if x != 1<<31-1 {
+			t.Errorf("AddInt32: number %d is %d", i, x)
+		}
+	}
 	c := []float64{1, 2}
 	Add64(c, []float64{3, 4})
 	if want := []float64{4, 6}; !slices.Equal(c, want) {

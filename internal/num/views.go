@@ -13,6 +13,9 @@ func Bytes32(v []float32) []byte { return toBytes(v) }
 // Bytes64 is Bytes32 for float64.
 func Bytes64(v []float64) []byte { return toBytes(v) }
 
+// BytesI32 is Bytes32 for int32.
+func BytesI32(v []int32) []byte { return toBytes(v) }
+
 // BytesU32 is Bytes32 for uint32.
 func BytesU32(v []uint32) []byte { return toBytes(v) }
 
@@ -20,6 +23,9 @@ func BytesU32(v []uint32) []byte { return toBytes(v) }
 // memory, or a copy where b is not aligned. It panics where len(b) is not a
 // multiple of 4.
 func Float32s(b []byte) []float32 { return fromBytes[float32](b) }
+
+// Int32s is Float32s for int32.
+func Int32s(b []byte) []int32 { return fromBytes[int32](b) }
 
 // Float64s is Float32s for float64, with multiples of 8.
 func Float64s(b []byte) []float64 { return fromBytes[float64](b) }
@@ -32,7 +38,9 @@ func Aligned(b []byte) bool {
 	return len(b) == 0 || uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(float64(0)) == 0
 }
 
-type word interface{ float32 | float64 | uint32 }
+type word interface {
+	float32 | float64 | int32 | uint32
+}
 
 func toBytes[T word](v []T) []byte {
 	if len(v) == 0 {

@@ -314,6 +314,23 @@ func TestFairness(t *testing.T) {
 	}
 }
 
+// TestLargeBatches: of batches with large partials, a job keeps one for its memory, whatever their numbers of tasks.
+func TestLargeBatches(t *testing.T) {
+	for size, want := range map[int]int{largePartial / 8: 1, largePartial/8 - 1: 3} {
+		m, j := opened(Config{Slots: 1})
+		for of := uint32(1); of <= 3; of++ {
+			run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: uint64(of)}, Of: of, Scope: round.None,
+				Shape: round.Shape{F64: size}, Tasks: []uint32{0}}
+			begin := m.Step(nil, &Run{run, "r"})[0].(Begin)
+			m.Step(nil, &Ended{Assignment: m.Step(nil, &Free{})[0].(Compute).Assignment, Took: 1})
+			m.Step(nil, &Answered{begin.Batch})
+		}
+		if len(j.idle) != want {
+			t.Errorf("%d batches with partials of %d bytes are kept, want %d", len(j.idle), 8*size, want)
+		}
+	}
+}
+
 // BenchmarkRound is a reduce round of 64 tasks: its orders, and what follows from them.
 func BenchmarkRound(b *testing.B) {
 	m, _ := opened(Config{Slots: 2})

@@ -23,6 +23,8 @@ const (
 	maxPartials = 8 * protocol.MaxMessage
 	// maxIdle bounds the retired batches of a job that are kept for their memory.
 	maxIdle = 4
+	// largePartial is the size of a partial from which on one batch at most is kept for its memory.
+	largePartial = 1 << 20
 	// keptVersions is how many versions of a value a job keeps: a round in work reads one, and the
 	// next round another.
 	keptVersions = 2
@@ -201,7 +203,7 @@ func (j *Job) newBatch(run *protocol.Run, from Request) *Batch {
 	}
 	*b = Batch{
 		Request: from, Job: j, Executor: executor, Local: b.Local, Run: b.Run, Values: b.Values[:0],
-		of: int(run.Of), scope: scope, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
+		of: int(run.Of), scope: scope, partial: 8*run.Shape.F64 + 4*(run.Shape.F32+run.Shape.I32), tasks: b.tasks[:0],
 	}
 	return b
 }
@@ -209,6 +211,9 @@ func (j *Job) newBatch(run *protocol.Run, from Request) *Batch {
 // shelve keeps the memory of a batch for another one.
 func (j *Job) shelve(b *Batch) {
 	b.state = retired
+	if b.partial >= largePartial {
+		j.idle = slices.DeleteFunc(j.idle, func(x *Batch) bool { return x.partial >= largePartial })
+	}
 	if len(j.idle) == maxIdle {
 		j.idle = slices.Delete(j.idle, 0, 1)
 	}

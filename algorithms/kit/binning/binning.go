@@ -94,7 +94,12 @@ func sampled(key num.Key, row uint32, m *dataset.Manifest) bool {
 // returns the weight of a row at a place in a shard; nil: each row counts once.
 func AppendValues(dst []byte, key num.Key, refs []dataset.RowRef, d *dataset.Data,
 	weigh func(shard *dataset.Rows, pos int) uint32) []byte {
-	columns := make([][]value, d.Manifest.Features)
+	m, columns := d.Manifest, make([][]value, d.Manifest.Features)
+	if values := float64(min(m.NonZeros, sampledValues)) * float64(len(refs)); values > 0 { // one column has about so many
+		for c := range columns {
+			columns[c] = make([]value, 0, min(len(refs), int(1.05*values/(float64(m.Rows)*float64(m.Features)))))
+		}
+	}
 	rows := uint32(0)
 	for _, ref := range refs {
 		shard := d.Shard(int(ref.Shard))

@@ -3,6 +3,7 @@ package binning
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // cutsOf returns what is half way between the bins of values.
@@ -208,5 +210,37 @@ func FuzzMake(f *testing.F) {
 				t.Fatalf("error %v", err)
 			}
 		})
+	})
+}
+
+// TestFinder: the bins of a finder are those of BinOf, for any number of columns, cuts and values, in vectors or not.
+func TestFinder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		columns, all := rapid.IntRange(1, 20).Draw(t, "columns"), rapid.SliceOfN(rapid.Float32(), 1, 300).Draw(t, "all")
+		all = append(all, 0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.NaN()), math.MaxFloat32)
+		s := num.NewStream(num.NewKey(rapid.Uint64().Draw(t, "seed"), "test"), 0, 0)
+		b, values := new(Bins), make([]float32, 2*columns)
+		for i := range values {
+			values[i] = all[s.Uint64n(uint64(len(all)))]
+		}
+		for i := range columns {
+			var cuts []float32
+			for range 1 + s.Uint64n(Most-1) {
+				cuts = append(cuts, math.Float32frombits(uint32(s.Uint64n(1<<32))), all[s.Uint64n(uint64(len(all)))])
+			}
+			cuts = slices.DeleteFunc(cuts, func(x float32) bool { return x-x != 0 })
+			slices.Sort(cuts)
+			b.Add(Column{Feature: uint32(2 * i), Cuts: cuts[:min(len(cuts), Most-1)]})
+		}
+		codes := make([]uint8, columns+1)
+		newFinder(b).row(codes[:columns], values)
+		for i := range b.Columns {
+			if x := values[2*i]; int(codes[i]) != b.Columns[i].BinOf(x) {
+				t.Fatalf("column %d: the bin of %v is %d, want %d", i, x, codes[i], b.Columns[i].BinOf(x))
+			}
+		}
+		if codes[columns] != 0 {
+			t.Fatal("a code behind the others was written")
+		}
 	})
 }

@@ -1,11 +1,14 @@
 package cmdtest
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -128,4 +131,24 @@ func KillAll(t *testing.T, c *proc.Cluster) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// CPUTime returns the CPU time that a process has used.
+func CPUTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("this system does not say how much CPU time a process has used")
+	}
+	_, rest, _ := strings.Cut(string(b), ") ") // a name may have blanks
+	fields, ticks := strings.Fields(rest), 0
+	for _, field := range fields[11:13] { // of the user and of the system
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	const ticksPerSecond = 100 // of Linux, on all processors that Go knows
+	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
