@@ -85,7 +85,7 @@ func TestBudget(t *testing.T) {
 		m := sized(100_000, 20, 100)
 		_, err := a.Resolve(param.Values{"preset": "best", "budget": budget}, m)
 		if err == nil {
-			if got, _ := members(m, budget); len(got) < 2 || strings.Join(got, " ") == "structrf ldlf ldlogitboost" {
+			if got, _ := members(m, budget); len(got) < 2 || strings.Join(got, " ") == "structrf ldlf ldlboost" {
 				t.Errorf("budget %v: members %v", budget, got)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -71,6 +72,9 @@ func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 		if c.Weights == weightsFitted && takesManyFolds(m) {
 			param.StandIn(given, "inner_folds", &c.InnerFolds, manyFolds)
 		}
+	}
+	if c.Preset == param.Auto && m.Rows > fewRows && binning.AtMost(m, memberBins)*int64(m.Labels) > mostSums {
+		param.StandIn(given, "members", &c.Members, strings.Replace(manyMembers, booster, wideBooster, 1))
 	}
 	if c.Preset == PresetBest {
 		k.fillBest(c, given, m)

@@ -61,7 +61,8 @@ func (k kin) settings() param.Table[Config] {
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " +
 				strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
 				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers +
-				"]; best: the algorithms that fit the budget, with their defaults"),
+				"]; best: the algorithms that fit the budget, with their defaults. " + wideBooster + " takes the place of " +
+				booster + " if the bins of all features times the labels are more than " + strconv.Itoa(mostSums)),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only, or on "+
@@ -92,7 +93,9 @@ func (k kin) settings() param.Table[Config] {
 
 // The default members are algorithms that err on different rows (docs/design/defaults.md has what was compared).
 const (
-	manyMembers = "structrf:trees=200:min_samples=5:features=0.33,ldlf,ldlogitboost:refit=false"
+	manyMembers = "structrf:trees=200:min_samples=5:features=0.33,ldlf," + booster
+	booster     = "ldlboost"
+	wideBooster = "ldlogitboost:refit=false" // keeps no histograms
 	// up to fewRows rows: neighbours help where there are hundreds
 	fewMembers   = "structrf:trees=200:min_samples=5,ldlf" + neighbours
 	pairMembers  = fewMembers + ",df-ldl:preset=paper:iterations=50" // up to fewRows rows of few labels
@@ -100,6 +103,11 @@ const (
 	paperMembers = "structrf:preset=paper,ldlf:preset=paper"
 
 	fewRows = 2000
+
+	// mostSums is the greatest number of bins times labels for which booster is a default member. With so many, the
+	// histograms of a level of a tree take up to 2 GiB.
+	mostSums   = 1 << 22
+	memberBins = 64 // the default of booster
 
 	// pairRows is from how many rows on pairMembers are the default, for at most pairLabels labels: the time of df-ldl
 	// grows with the cube of the labels, and its neighbours need rows.

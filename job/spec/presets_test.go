@@ -104,25 +104,40 @@ func TestPresetSettings(t *testing.T) {
 }
 
 // TestDefaultMembers: datasets of few rows have neighbours and pairs of labels as members, the others boosted trees and
-// fewer features in structrf.
+// fewer features in structrf. If bins times labels are more than 2^22, the boosted trees keep no histograms.
 func TestDefaultMembers(t *testing.T) {
 	m := testManifest(t, 300)
-	for rows, want := range map[int]struct{ features, others string }{
-		2000: {"all", "aa-knn:preset=auto:k=auto:scaling=standard," +
-			"df-ldl:preset=paper:bias=false:scaling=none:k=5:min_samples=1:l2=0:decay=fixed:iterations=50:tolerance=1e-7:ftol=0:validation_fraction=0:validation_interval=10:patience=5"},
-		2001: {"0.33",
-			"ldlogitboost:preset=auto:rounds=500:learning_rate=0.1:leaves=20:leaf_rows=5:start=mean:validation_fraction=0.1:patience=20:refit=false:l2=1"},
-	} {
-		m.Rows, m.NonZeros = rows, int64(rows*m.Features)
-		j, err := Resolve(protocol.Spec{Algorithm: "ensemble"}, m)
+	members := func(rows, features int) string {
+		t.Helper()
+		m := *m
+		m.Rows, m.Features, m.NonZeros = rows, features, int64(rows*features)
+		j, err := Resolve(protocol.Spec{Algorithm: "ensemble"}, &m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var c struct{ Members string }
-		if err := json.Unmarshal(j.Params, &c); err != nil ||
-			c.Members != `structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=`+want.features+
-				`:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=128:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:crop=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:init_from=none:init_layers=all:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=4:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=15:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:shrink=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false,`+want.others {
-			t.Errorf("%d rows: %s, error %v", rows, c.Members, err)
+		if err := json.Unmarshal(j.Params, &c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Members
+	}
+	for rows, want := range map[int]struct{ features, others string }{
+		2000: {"all", "aa-knn:preset=auto:k=auto:scaling=standard," +
+			"df-ldl:preset=paper:bias=false:scaling=none:k=5:min_samples=1:l2=0:decay=fixed:iterations=50:tolerance=1e-7:ftol=0:validation_fraction=0:validation_interval=10:patience=5"},
+		2001: {"0.33", "ldlboost:preset=auto:rounds=500:learning_rate=0.1:grow=level:max_depth=6:leaves=64:leaf_rows=20:" +
+			"bins=64:hessian=diagonal:l2=1:min_gain=0:row_fraction=1:feature_fraction=1:start=mean:" +
+			"validation_fraction=0.1:patience=20:refit=true"},
+	} {
+		got := members(rows, m.Features)
+		if got != `structrf:trees=200:max_depth=20:sampling_ratio=0.8:min_samples=5:features=`+want.features+
+			`:step=exhaustive:alpha=0.25:beta=8,ldlf:preset=auto:trees=5:depth=7:outputs=128:bias=true:features=linear:hidden=none:dropout=0:layer_norm=false:shape=none:flip=false:shift=0:crop=0:channels=none:kernel=0:stride=0:padding=0:pool=0:pooling=max:freeze=none:rates=none:init_from=none:init_layers=all:scaling=standard:batch_size=128:optimizer=sgd:learning_rate=4:learning_rate_step=0:learning_rate_decay=0.5:warmup=0:cosine=false:momentum=0.9:weight_decay=0.00001:init=normal:init_std=0.5773502691896258:leaf_iterations=20:leaf_batches=15:leaf_first=true:validation_fraction=0.2:validation_margin=0:patience=10:refit=true:shrink=true:steps=25000:strategy=joint:reset_momentum=false:own_units=false,`+want.others {
+			t.Errorf("%d rows: %s", rows, got)
+		}
+	}
+	most := 1 << 22 / (64 * m.Labels) // features
+	for features, want := range map[int]string{most: ",ldlboost:", most + 1: ",ldlogitboost:preset=auto:"} {
+		if got := members(2001, features); !strings.Contains(got, want) {
+			t.Errorf("%d features: %s", features, got)
 		}
 	}
 }
