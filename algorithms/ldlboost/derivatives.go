@@ -18,7 +18,8 @@ const (
 func quantise(dst []int32, p []float64, label []float32) {
 	dst[0] = 1
 	for c, x := range p {
-		dst[1+c] = int32(boost.RoundToInt(float64((x - float64(label[c])) * (1 << gradientBits))))
+		g := max(-1, min(1, x-float64(label[c]))) // known degrees of incomplete labels may be a little more than 1
+		dst[1+c] = int32(boost.RoundToInt(float64(g * (1 << gradientBits))))
 	}
 	if len(dst) > 1+len(p) {
 		for c, x := range p {

@@ -67,15 +67,18 @@ func (g *growth) waits(k int) bool {
 }
 
 // fitsNarrow reports whether the sums of all bins of a split's smaller child are narrow: it has few rows, or all bins
-// of its parent have.
+// of its parent have. Workers do not sum the zero bins of sparse columns.
 func (g *growth) fitsNarrow(k int) bool {
 	if small, _ := g.children(k); small.sum[0] <= mostNarrow {
 		return true
 	}
-	hist, width := g.nodes[g.splits[k].node].hist, g.layout.width
-	for at := width; at < len(hist); at += width {
-		if hist[at] > mostNarrow {
-			return false
+	hist, l := g.nodes[g.splits[k].node].hist, g.layout
+	for i, at := range l.columns {
+		c := &g.bins.Columns[at]
+		for bin := range c.Bins() {
+			if hist[(l.first[i]+bin)*l.width] > mostNarrow && !(c.Sparse && bin == c.Zero) {
+				return false
+			}
 		}
 	}
 	return true

@@ -276,6 +276,14 @@ func TestNarrow(t *testing.T) {
 		if wide[l.width] = mostNarrow; !g.ask(new(request)) {
 			t.Errorf("%d rows: all bins have few rows, but their sums are not int32", rows)
 		}
+		wide[l.width], wide[2*l.width] = mostNarrow+1, 1
+		if b.Columns[0].Sparse = true; !g.ask(new(request)) {
+			t.Errorf("%d rows: only the zero bin has many rows, which no worker sums, but sums are not int32", rows)
+		}
+		if b.Columns[0].Zero = 1; g.ask(new(request)) != want {
+			t.Errorf("%d rows: int32 sums of a bin with many rows", rows)
+		}
+		b.Columns[0].Sparse, b.Columns[0].Zero, wide[l.width] = false, 0, mostNarrow
 		if l.weighted = true; g.ask(new(request)) {
 			t.Error("int32 sums of rows with weights")
 		}
@@ -418,6 +426,19 @@ func TestDamagedRequests(t *testing.T) {
 		}
 	}
 	result(t, r, d, func(int) round.Kernel { return k })
+	if err := new(request).check(new(binning.Bins), &round.Partial{I32: make([]int32, 1)}, 1, false); !errors.Is(err,
+		errRequest) {
+		t.Errorf("a partial without the loss: error %v", err)
+	}
+}
+
+// TestGreatestDerivatives: derivatives are not greater than mostNarrow allows, though a known degree of a label may be a
+// little greater than 1.
+func TestGreatestDerivatives(t *testing.T) {
+	got := make([]int32, 5)
+	if quantise(got, []float64{0, 1}, []float32{1.0001, 0}); !slices.Equal(got, []int32{1, -1 << 15, 1 << 15, 0, 0}) {
+		t.Errorf("derivatives %v", got)
+	}
 }
 
 // TestGreatLosses: without l2, samples of a rare label may get scores that are far too great. The loss of a sample is

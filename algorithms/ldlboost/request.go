@@ -72,7 +72,7 @@ func (r *request) check(b *binning.Bins, dst *round.Partial, size int, weighted 
 		}
 	}
 	wide, narrow := len(dst.F64)-1, len(dst.I32)
-	if wide+narrow != len(r.build)*size || narrow > 0 && (wide > 0 || weighted) {
+	if wide < 0 || wide+narrow != len(r.build)*size || narrow > 0 && (wide > 0 || weighted) {
 		return fmt.Errorf("%w: %d nodes with %d sums each are not %d float64 and %d int32 numbers", errRequest, len(r.build),
 			size, wide, narrow)
 	}

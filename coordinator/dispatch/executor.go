@@ -450,7 +450,8 @@ const returnedFrom = 16 << 20
 // releaseLong drops the memory of long messages when the rounds that have them are over: the model needs it.
 func (s *sum) releaseLong(r *round.Round) {
 	was := s.longest
-	s.longest = 4 * r.Reduce().Shape.F32
+	shape := r.Reduce().Shape
+	s.longest = 8*shape.F64 + 4*shape.F32 + 4*shape.I32
 	for i := range r.Vars {
 		s.longest = max(s.longest, len(r.Vars[i].Data))
 	}

@@ -188,7 +188,8 @@ func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
 	}
 	j := &Job{claim: &claim{job: id, unable: make(map[string]string)}, workers: w, verifies: o.Verifies, budget: o.Budget,
 		sent: make(map[string]sent)}
-	j.reduce = &reduce{Job: j, shards: shards, plans: make(map[int]*plan)}
+	j.reduce = &reduce{Job: j, shards: shards, plans: make(map[int]*plan),
+		answered: make(map[answerer][]uint64)}
 	j.gather = &gather{Job: j}
 	j.kind = j.reduce
 	w.claims[id] = j.claim

@@ -23,6 +23,8 @@ const (
 	usualRounds = 8
 	// firstSpeed is how many bytes of shards a second a worker gets through, at least, in the first round of an op.
 	firstSpeed = 16 << 20
+	// firstMost bounds how long that takes.
+	firstMost = 30 * time.Second
 )
 
 // reduce is the part of a Job that schedules reduce rounds.
@@ -36,13 +38,23 @@ type reduce struct {
 	// usual is the computing time of the slowest partial of lately, by the round's op; 0: no round of the op has ended.
 	// The longest counts: rounds of an op differ, such as those of a tree's root and of small nodes. Waiting for workers
 	// that do not answer is no part of it; otherwise each wait would lengthen the next one.
+	// Time beyond the patience does not count: one worker may have stood still.
 	usual   [256]time.Duration
 	slowest time.Duration // computing time, in this round
+	// answered has a bit for each task that a worker has computed: its shards are there, and what follows from them.
+	answered map[answerer][]uint64
 	// delay is how long partials were lately under way: all that is not computing. On a slow link a partial waits behind
 	// blobs, for longer than the round trips of small messages tell. The longest counts.
 	delay      time.Duration
 	roundDelay time.Duration // the longest in this round
 	repeated   bool          // true if a task of the round was sent twice: roundDelay tells nothing
+}
+
+// answerer is a process of a worker in the rounds of an op with so many tasks.
+type answerer struct {
+	worker *Worker
+	op     uint8
+	tasks  int
 }
 
 func (r *reduce) begin([]Known) {
@@ -74,7 +86,7 @@ func (r *reduce) step(e Event) {
 	case r.open == 0:
 		r.over = true
 		usual := &r.usual[r.spec.Op]
-		*usual = max(r.slowest, *usual-*usual/usualRounds)
+		*usual = max(min(r.slowest, r.patience(false)), *usual-*usual/usualRounds)
 		if !r.repeated {
 			r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
 		}
@@ -103,9 +115,10 @@ func (r *reduce) partial(e *PartialArrived) {
 	r.slowest = max(r.slowest, took)
 	r.roundDelay = max(r.roundDelay, r.now.Sub(r.began)-took)
 	r.do(r.computed.put(Computed{Worker: e.Worker, N: to - from, Took: e.Took}))
-	needed := false
+	needed, known := false, r.knownTo(e.Worker)
 	for t := from; t < to; t++ {
 		s := &r.tasks[t]
+		known[t/64] |= 1 << (t % 64)
 		needed = needed || s.isOpen()
 		if s.check == unchecked {
 			continue
@@ -204,6 +217,7 @@ func (r *reduce) assign() bool {
 		}
 	}
 	r.forgetGone(lost)
+	maps.DeleteFunc(r.answered, func(a answerer, _ []uint64) bool { return r.workers.byName[a.worker.Name] != a.worker })
 	able := r.able()
 	if len(able) == 0 {
 		return true // nobody is there: the next heartbeat changes that
@@ -260,8 +274,21 @@ func (r *reduce) hold(all bool) {
 	}
 }
 
-// patience is how long a task may take before it goes to another worker as well; half is true if half of the round's
-// tasks have ended. In the first round of an op, that depends on the shards of a worker.
+// knownTo returns the bits of a worker in answered.
+func (r *reduce) knownTo(worker string) []uint64 {
+	key := answerer{r.workers.byName[worker], r.spec.Op, len(r.tasks)}
+	known := r.answered[key]
+	if known == nil {
+		known = make([]uint64, (len(r.tasks)+63)/64)
+		if key.worker != nil {
+			r.answered[key] = known
+		}
+	}
+	return known
+}
+
+// patience is how long a task may take before it goes to another worker as well, if its worker has computed it before;
+// half is true if half of the round's tasks have ended. In the first round of an op, firstPatience counts.
 func (r *reduce) patience(half bool) time.Duration {
 	usual, paces, least := r.usual[r.spec.Op], time.Duration(lostPaces), r.workers.limits.Lost
 	if half {
@@ -270,6 +297,20 @@ func (r *reduce) patience(half bool) time.Duration {
 	if usual > 0 {
 		return max(least, paces*usual)
 	}
+	return max(least, r.firstPatience())
+}
+
+// patienceWith is patience with a lease: firstPatience counts if its worker has not computed the task before.
+func (r *reduce) patienceWith(l *Lease, half bool) time.Duration {
+	patience := r.patience(half)
+	if r.knownTo(l.worker)[l.task/64]>>(l.task%64)&1 == 0 {
+		patience = max(patience, r.firstPatience())
+	}
+	return patience
+}
+
+// firstPatience is how long a worker may take for its first tasks of an op, by the shards of a worker.
+func (r *reduce) firstPatience() time.Duration {
 	bytes, workers := int64(0), int64(1)
 	for _, s := range r.shards {
 		bytes += s.Bytes
@@ -277,18 +318,20 @@ func (r *reduce) patience(half bool) time.Duration {
 	if p := r.plans[len(r.tasks)]; p != nil {
 		workers = int64(len(p.able))
 	}
-	return max(least, time.Duration(float64(bytes/workers)/firstSpeed*float64(time.Second)))
+	return time.Duration(min(float64(bytes/workers)/firstSpeed, firstMost.Seconds()) * float64(time.Second))
 }
 
 // passOn gives the tasks that take too long to another worker: the first answer wins. A task is waited for twice as
 // long after each copy.
 func (r *reduce) passOn() {
-	patience := r.patience(2*r.open <= len(r.tasks))
+	half := 2*r.open <= len(r.tasks)
+	least := r.patience(half)
 	for t := range r.tasks {
 		s := &r.tasks[t]
-		if s.check != unchecked || s.state != Leased || r.now.Sub(s.leases[0].since) < patience<<s.copies {
+		if s.check != unchecked || s.state != Leased || r.now.Sub(s.leases[0].since) < least<<s.copies {
 			continue
 		}
+		patience := r.patienceWith(&s.leases[0], half)
 		has := s.leases[0].worker
 		late := r.delay
 		if w := r.workers.byName[has]; w != nil {
@@ -299,7 +342,7 @@ func (r *reduce) passOn() {
 		case age < (patience+late)<<s.copies:
 			continue
 		case next == has: // there is nobody else: the message may be lost
-			if age < 2*(r.patience(false)+late)<<s.copies {
+			if age < 2*(r.patienceWith(&s.leases[0], false)+late)<<s.copies {
 				continue
 			}
 		default:
@@ -381,7 +424,7 @@ func (r *reduce) leaseOne(t, i int) {
 		return
 	}
 	if l.worker != "" {
-		if r.now.Sub(l.since) < r.patience(false)<<s.copies {
+		if r.now.Sub(l.since) < r.patienceWith(l, false)<<s.copies {
 			return
 		}
 		r.tooSlow(l.worker)

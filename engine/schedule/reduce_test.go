@@ -130,6 +130,11 @@ func TestPatienceWithLargeShards(t *testing.T) {
 	if whole, half := round(1); whole != want || half != want {
 		t.Errorf("patience of %v and %v at first, want %v", whole, half, want)
 	}
+	round(time.Minute) // one worker may have stood still
+	if whole, half := round(0); whole != lostPaces*limitsForTest.Lost || half != slowPaces*limitsForTest.Lost {
+		t.Errorf("patience of %v and %v after a round of a minute", whole, half)
+	}
+	round(long)
 	round(long)
 	if whole, half := round(0); whole != lostPaces*long || half != slowPaces*long {
 		t.Errorf("patience of %v and %v after %v", whole, half, long)
@@ -142,6 +147,50 @@ func TestPatienceWithLargeShards(t *testing.T) {
 	}
 	if whole, half := round(0); whole != limitsForTest.Lost || half != limitsForTest.Slow {
 		t.Errorf("patience of %v and %v after many short rounds", whole, half)
+	}
+}
+
+// TestPatienceWithStandby: a worker that gets the tasks of a worker that died has as long for them as for its first
+// tasks, at most firstMost, and for its own tasks no longer than usual.
+func TestPatienceWithStandby(t *testing.T) {
+	s := newStage(t).job(1, Options{})
+	s.join("w1", 1)
+	s.join("w2", 1)
+	r := s.job.reduce
+	for i := range r.shards {
+		r.shards[i].Bytes = 1 << 40
+	}
+	if r.firstPatience() != firstMost {
+		t.Errorf("the first patience is %v", r.firstPatience())
+	}
+	s.begin(reduceRound(2))
+	s.now = s.now.Add(time.Millisecond)
+	other := 0 // the task of w1
+	for task := range 2 {
+		name := s.job.tasks[task].leases[0].worker
+		if name == "w1" {
+			other = task
+		}
+		s.step(&PartialArrived{Worker: name, Task: task, Took: time.Millisecond})
+	}
+	s.job.End(nil, s.now)
+	s.workers.remove("w1", "left")
+	s.begin(reduceRound(2))
+	check := func(task int, want time.Duration) {
+		t.Helper()
+		l := &s.job.tasks[task].leases[0]
+		if got := r.patienceWith(l, false); l.worker != "w2" || got != want {
+			t.Errorf("task %d of %s: patience %v, want %v", task, l.worker, got, want)
+		}
+	}
+	check(1-other, limitsForTest.Lost)
+	check(other, firstMost)
+	s.step(&PartialArrived{Worker: "w2", Task: other, Took: time.Millisecond})
+	check(other, limitsForTest.Lost)
+	for key := range r.answered {
+		if key.worker.Name != "w2" {
+			t.Errorf("the tasks of %s are kept, which left", key.worker.Name)
+		}
 	}
 }
 

@@ -230,16 +230,19 @@ func TestFinder(t *testing.T) {
 			}
 			cuts = slices.DeleteFunc(cuts, func(x float32) bool { return x-x != 0 })
 			slices.Sort(cuts)
-			b.Add(Column{Feature: uint32(2 * i), Cuts: cuts[:min(len(cuts), Most-1)]})
+			b.Add(Column{Feature: uint32(2 * i), Sparse: s.Uint64n(4) == 0, Cuts: cuts[:min(len(cuts), Most-1)]})
 		}
-		codes := make([]uint8, columns+1)
-		newFinder(b).row(codes[:columns], values)
+		codes, f := make([]uint8, b.Dense+1), newFinder(b)
+		if f.row(codes[:b.Dense], values); len(f.keys) != b.Dense {
+			t.Fatalf("%d of %d columns are dense, and %d have keys", b.Dense, columns, len(f.keys))
+		}
 		for i := range b.Columns {
-			if x := values[2*i]; int(codes[i]) != b.Columns[i].BinOf(x) {
-				t.Fatalf("column %d: the bin of %v is %d, want %d", i, x, codes[i], b.Columns[i].BinOf(x))
+			c := &b.Columns[i]
+			if x := values[2*i]; !c.Sparse && int(codes[c.At]) != c.BinOf(x) {
+				t.Fatalf("column %d: the bin of %v is %d, want %d", i, x, codes[c.At], c.BinOf(x))
 			}
 		}
-		if codes[columns] != 0 {
+		if codes[b.Dense] != 0 {
 			t.Fatal("a code behind the others was written")
 		}
 	})

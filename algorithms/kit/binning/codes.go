@@ -15,36 +15,40 @@ type Codes struct {
 	Listed []uint32 // of each sample, its bins of sparse columns but for zero bins, numbered over all columns
 }
 
-// finder finds bins faster than BinOf: it has the cuts of all columns as whole numbers in the same order. Dense columns
-// come first, in the order of their places, then sparse ones.
+// finder finds bins. Dense columns come first, in the order of their places, then sparse ones. For dense columns, it is
+// faster than BinOf: it has their cuts as whole numbers in the same order.
 type finder struct {
 	columns  []*Column
 	features []int32
-	counts   []int32       // of cuts
-	keys     [][Most]int32 // of the cuts, then the greatest number
+	counts   []int32       // of cuts, of dense columns
+	keys     [][Most]int32 // of the cuts, then the greatest number, of dense columns
 }
 
 func newFinder(b *Bins) *finder {
-	f := new(finder)
+	f := &finder{columns: make([]*Column, 0, len(b.Columns)), features: make([]int32, 0, len(b.Columns)),
+		counts: make([]int32, b.Dense), keys: make([][Most]int32, b.Dense)}
 	for _, sparse := range []bool{false, true} {
 		for i := range b.Columns {
 			c := &b.Columns[i]
 			if c.Sparse != sparse {
 				continue
 			}
-			var keys [Most]int32
+			f.columns, f.features = append(f.columns, c), append(f.features, int32(c.Feature))
+			if sparse {
+				continue
+			}
+			keys := f.keys[c.At][:]
 			for k, x := range c.Cuts {
 				keys[k] = int32(orderOf(x) ^ 1<<31)
 			}
 			num.Fill(keys[len(c.Cuts):], math.MaxInt32)
-			f.columns, f.features = append(f.columns, c), append(f.features, int32(c.Feature))
-			f.counts, f.keys = append(f.counts, int32(len(c.Cuts))), append(f.keys, keys)
+			f.counts[c.At] = int32(len(c.Cuts))
 		}
 	}
 	return f
 }
 
-// binOf is BinOf of a column, in eight steps.
+// binOf is BinOf of a dense column, in eight steps.
 func (f *finder) binOf(column int, x float32) int {
 	key, keys := int64(int32(orderOf(x+0)^1<<31)), &f.keys[column]
 	bin := uint8(128 & ((int64(keys[127]) - key - 1) >> 63))
@@ -89,7 +93,9 @@ func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 		}
 	}
 	list := func(column int, x float32) {
-		if own, bin := f.columns[column], f.binOf(column, x); bin != own.Zero {
+		if own := f.columns[column]; x == 0 {
+			return
+		} else if bin := own.BinOf(x); bin != own.Zero {
 			c.Listed = append(c.Listed, uint32(own.Base+bin))
 		}
 	}
@@ -155,8 +161,8 @@ func AtMost(m *dataset.Manifest, most int) int64 {
 	return bins
 }
 
-// CodesBytes estimates the memory of the codes of all samples. Lists grow by a quarter at a time, so a number of a
-// list takes up to 9 bytes while its list is moved.
+// CodesBytes estimates the memory of the codes of all samples, and of the cuts of dense columns while codes are found.
+// Lists grow by a quarter at a time, so a number of a list takes up to 9 bytes while its list is moved.
 func CodesBytes(m *dataset.Manifest) int64 {
 	rows := int64(m.Rows)
 	dense := rows * int64(m.Features)
@@ -164,7 +170,7 @@ func CodesBytes(m *dataset.Manifest) int64 {
 	if m.NonZeros > 0 {
 		dense, listed = min(dense, sparseShare*m.NonZeros), min(listed, (dense-m.NonZeros)/(sparseShare-1), m.NonZeros)
 	}
-	return 4*rows + dense + 9*listed
+	return 4*rows + dense + 9*listed + 4*Most*(dense/max(1, rows))
 }
 
 // ValuesBytes estimates the memory of the values that the bins are made from.

@@ -111,7 +111,8 @@ func (g *growth) isSmall(a ask) bool {
 func (g *growth) costOf(a *ask) (bytes, work int64) {
 	n := &g.trees[a.tree].nodes[a.node]
 	levels := g.cfg.MaxDepth - (bits.Len64(n.path) - 1)
-	return int64(n.copies) * g.rowSize, int64(n.copies) * g.rowWork * int64(levels)
+	// Up to two nodes below for each row count their classes.
+	return int64(n.copies) * g.rowSize, int64(n.copies) * (g.rowWork*int64(levels) + 2*int64(g.classes))
 }
 
 // next returns the nodes that the next round is about, and how many numbers their counts are, or 0 if their rows are

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // TestSmallSplits: smallNodes finds the split of a node, and the gain evaluations, that the counts of all bins give: in
@@ -77,6 +78,58 @@ func TestSmallSplits(t *testing.T) {
 	})
 }
 
+// TestDamagedRows: foldRows refuses listed bins that no worker lists.
+func TestDamagedRows(t *testing.T) {
+	c := &Config{MaxDepth: 4, MinSamples: 2, SamplingRatio: 1, Features: "all", Step: stepExhaustive, Bins: 4, Trees: 1,
+		Split: splitHistogram}
+	gaps := []binning.Gap{{Lower: 1, Upper: 2}, {Lower: 2, Upper: 3}}
+	for _, first := range []bool{false, true} { // true if the first column is sparse
+		e := newEdges(3)
+		e.add(0, first, gaps) // bins 0 to 2
+		e.add(1, !first, gaps)
+		e.add(2, true, gaps)
+		sparse, dense := uint32(3), uint32(0)
+		if first {
+			sparse, dense = 0, 3
+		}
+		for name, row := range map[string]struct {
+			listed []uint32
+			good   bool
+		}{
+			"no bin":     {nil, true},
+			"two bins":   {[]uint32{sparse + 1, 8}, true},
+			"dense":      {[]uint32{dense + 1}, false},
+			"zero":       {[]uint32{sparse}, false},
+			"same":       {[]uint32{sparse + 1, sparse + 2}, false},
+			"repeated":   {[]uint32{8, 8}, false},
+			"descending": {[]uint32{8, sparse + 1}, false},
+			"none":       {[]uint32{9}, false},
+			"great":      {[]uint32{1<<32 - 1}, false},
+		} {
+			g := &growth{cfg: c, classes: 2, layouts: newLayouts(c, e, 2, num.Key{}), search: newCountedSearch(c),
+				limits: usualLimits}
+			g.begin(0, 1)
+			root := &g.trees[0]
+			root.nodes[0].copies, root.counts = 4, []uint32{2, 2}
+			g.search.knows(4)
+			g.open, g.small = nil, []ask{{}}
+			var r countedRows
+			r.codes.Start = []uint32{0}
+			for i := range 4 {
+				r.class, r.codes.Dense = append(r.class, uint32(i%2)), append(r.codes.Dense, uint8(i%2))
+				r.codes.Listed = append(r.codes.Listed, row.listed...)
+				r.codes.Start = append(r.codes.Start, uint32(len(r.codes.Listed)))
+			}
+			b := r.appendRows(nil, []uint32{0, 1, 2, 3}, []uint8{1, 1, 1, 1}, e.Dense)
+			if err := g.foldRows([][]byte{b}); (err == nil) != row.good || err != nil && !errors.Is(err, binning.ErrBins) {
+				t.Errorf("first column sparse: %v: %s: error %v", first, name, err)
+			} else if err == nil && len(root.nodes) != 3 {
+				t.Errorf("%s: the tree has %d nodes", name, len(root.nodes))
+			}
+		}
+	}
+}
+
 // TestRoundLimits: a round asks for no more samples, and no more work of the leader on them, than the limits.
 func TestRoundLimits(t *testing.T) {
 	p := makeCountedProblem(12, 900, 20, 6)
@@ -105,7 +158,7 @@ func TestRoundLimits(t *testing.T) {
 				for _, a := range asks {
 					n := &tr.growth.trees[a.tree].nodes[a.node]
 					columns := len(tr.edges.Columns) * tr.cfg.tried(p.features) / p.features
-					work += int(n.copies) * columns * (tr.cfg.MaxDepth - bits.Len64(n.path) + 1)
+					work += int(n.copies) * (columns*(tr.cfg.MaxDepth-bits.Len64(n.path)+1) + 2*tr.growth.classes)
 				}
 				if rounds++; len(asks) > 1 {
 					several++

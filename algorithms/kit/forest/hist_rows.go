@@ -192,8 +192,10 @@ const rowHead = 4 + 1 + 4
 
 var errRows = fmt.Errorf("forest: the samples of a node: %w", binning.ErrBins)
 
-// readRows adds the rows of a node, which b begins with, to rows of one tree. It returns what follows.
-func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, classes int) (rest []byte, err error) {
+// readRows adds the rows of a node, which b begins with, to rows of one tree. It returns what follows. columnOf has the
+// column of each bin of a sparse column.
+func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, columnOf []uint32, classes int) (rest []byte,
+	err error) {
 	if len(b) < 4 {
 		return nil, errRows
 	}
@@ -214,12 +216,18 @@ func (r *countedRows) readRows(copies *[]uint8, b []byte, e *edges, classes int)
 		b = b[rowHead:]
 		r.codes.Dense = append(r.codes.Dense, b[:e.Dense]...)
 		b = b[e.Dense:]
+		end := 0 // of the bins of the column before
 		for i := range listed {
-			bin := binary.LittleEndian.Uint32(b[4*i:])
-			if bin >= uint32(e.All) || i > 0 && bin <= r.codes.Listed[len(r.codes.Listed)-1] {
+			bin := int(binary.LittleEndian.Uint32(b[4*i:]))
+			if bin >= len(columnOf) || bin < end {
 				return nil, fmt.Errorf("%w: bin %d of %d", errRows, bin, e.All)
 			}
-			r.codes.Listed = append(r.codes.Listed, bin)
+			c := &e.Columns[columnOf[bin]]
+			end = c.Base + c.Bins()
+			if !c.Sparse || bin < c.Base || bin >= end || bin == c.Base+c.Zero {
+				return nil, fmt.Errorf("%w: bin %d is no bin that is listed", errRows, bin)
+			}
+			r.codes.Listed = append(r.codes.Listed, uint32(bin))
 		}
 		b = b[4*listed:]
 		r.codes.Start = append(r.codes.Start, uint32(len(r.codes.Listed)))

@@ -8,7 +8,8 @@ import (
 )
 
 // smallNodes grows what is below small nodes, given their rows. It finds the splits that the counts of all bins give,
-// but the work at a node is in proportion to its rows times its columns, however many bins and classes there are.
+// but the work at a node is in proportion to its rows times its columns, however many bins there are, and to the number
+// of classes.
 type smallNodes struct {
 	*growth
 	dense  []int    // the dense columns, ascending
@@ -104,7 +105,7 @@ func (s *smallNodes) begin(a *ask, parts [][]byte) (err error) {
 	r.class, r.codes.Dense, r.codes.Start, r.codes.Listed = r.class[:0], r.codes.Dense[:0], r.codes.Start[:0],
 		r.codes.Listed[:0]
 	for i := range parts {
-		if parts[i], err = r.readRows(&s.copies, parts[i], e, s.classes); err != nil {
+		if parts[i], err = r.readRows(&s.copies, parts[i], e, s.column, s.classes); err != nil {
 			return err
 		}
 	}
