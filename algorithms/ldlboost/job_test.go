@@ -432,8 +432,8 @@ func TestDamagedRequests(t *testing.T) {
 	}
 }
 
-// TestGreatestDerivatives: derivatives are not greater than mostNarrow allows, though a known degree of a label may be a
-// little greater than 1.
+// TestGreatestDerivatives: derivatives are not greater than mostNarrow allows, though a known degree of a label may be
+// a little greater than 1.
 func TestGreatestDerivatives(t *testing.T) {
 	got := make([]int32, 5)
 	if quantise(got, []float64{0, 1}, []float32{1.0001, 0}); !slices.Equal(got, []int32{1, -1 << 15, 1 << 15, 0, 0}) {

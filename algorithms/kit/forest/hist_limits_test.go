@@ -78,8 +78,8 @@ func TestSmallSplits(t *testing.T) {
 	})
 }
 
-// TestDamagedRows: foldRows refuses listed bins that no worker lists.
-func TestDamagedRows(t *testing.T) {
+// TestUnlistedBins: foldRows refuses listed bins that no worker lists.
+func TestUnlistedBins(t *testing.T) {
 	c := &Config{MaxDepth: 4, MinSamples: 2, SamplingRatio: 1, Features: "all", Step: stepExhaustive, Bins: 4, Trees: 1,
 		Split: splitHistogram}
 	gaps := []binning.Gap{{Lower: 1, Upper: 2}, {Lower: 2, Upper: 3}}
