@@ -130,6 +130,24 @@ func TestUnlistedBins(t *testing.T) {
 	}
 }
 
+// TestWorkOfClasses: a node of few samples is not small if its nodes below pass too many classes.
+func TestWorkOfClasses(t *testing.T) {
+	c := &Config{MaxDepth: 4, MinSamples: 2, SamplingRatio: 1, Features: "all", Step: stepExhaustive, Bins: 4, Trees: 1}
+	for classes, want := range map[int]bool{10: true, 500: false} {
+		e := newEdges(1)
+		e.add(0, false, []binning.Gap{{Lower: 1, Upper: 2}})
+		limits := usualLimits
+		limits.small = 1 << 30
+		g := &growth{cfg: c, classes: classes, layouts: newLayouts(c, e, classes, num.Key{}), limits: limits, rowSize: 1,
+			rowWork: 1}
+		g.begin(0, 1)
+		g.trees[0].nodes[0].copies = uint32(limits.work / 1000)
+		if got := g.isSmall(ask{}); got != want {
+			t.Errorf("%d classes: a small node: %v, want %v", classes, got, want)
+		}
+	}
+}
+
 // TestRoundLimits: a round asks for no more samples, and no more work of the leader on them, than the limits.
 func TestRoundLimits(t *testing.T) {
 	p := makeCountedProblem(12, 900, 20, 6)
