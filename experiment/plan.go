@@ -131,6 +131,10 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			"the column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted",
 			d.Name)
 	}
+	if d.Enhance != nil && data.Manifest.Validation != nil {
+		return nil, s.Error(d.At, "dataset %s: enhance: the dataset has validation samples, and an enhancement makes "+
+			"distributions of training samples alone; import the dataset without {validation}", d.Name)
+	}
 	split.Mask = d.Mask
 	data.Manifest.KeepValidation(split)
 	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list,

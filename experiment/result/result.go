@@ -285,8 +285,8 @@ func (t *Table) Notes() (list []string) {
 			names = append(names, t.Methods[method].Name)
 		}
 		if d.Validation > 0 {
-			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping and choices in each "+
-				"fold, and are never trained on or tested.", d.Name, units.Plural(d.Validation, "validation sample"))
+			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping, and the choices of "+
+				"methods that choose by validation samples. They are never trained on or tested.", d.Name, units.Plural(d.Validation, "validation sample"))
 			if n := len(names) - maxNamed; n > 0 {
 				names = append(names[:maxNamed], units.Count(n)+" more")
 			}

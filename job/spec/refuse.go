@@ -59,7 +59,8 @@ func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) erro
 	return nil
 }
 
-// checkValidation returns an error if a job cannot have validation samples of a file, which its dataset has.
+// checkValidation returns an error if a job that validates cannot have validation samples of a file, which its dataset
+// has.
 func checkValidation(e *round.Enhance, m *dataset.Manifest) error {
 	switch b := m.LabelType.Bounds; {
 	case m.Validation == nil:
