@@ -284,6 +284,7 @@ func (t *Table) Notes() (list []string) {
 		for _, method := range d.Unvalidated {
 			names = append(names, t.Methods[method].Name)
 		}
+		others := slices.ContainsFunc(t.Methods, func(m Method) bool { return m.Algorithm == external.Name })
 		if d.Validation > 0 {
 			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping, and the choices of "+
 				"methods that choose by validation samples. They are never trained on or tested.", d.Name, units.Plural(d.Validation, "validation sample"))
@@ -292,6 +293,9 @@ func (t *Table) Notes() (list []string) {
 			}
 			if len(names) > 0 {
 				text += " These methods do not use them: " + strings.Join(names, ", ") + "."
+			}
+			if others {
+				text += " It is not known whether other programs, whose predictions are compared, used them."
 			}
 			list = append(list, text)
 		}
