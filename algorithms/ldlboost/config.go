@@ -134,7 +134,7 @@ func (c *Config) check() error {
 
 // chunkValues is how many numbers the partials of a round have, about: of a level of more, several rounds sum the
 // nodes.
-const chunkValues = 1 << 22
+const chunkValues = 1 << 21
 
 // maxPartial bounds the numbers of a partial result, and so the histogram of a node.
 const maxPartial = 1 << 26

@@ -282,8 +282,13 @@ func (p *Partial) Reset(s Shape) {
 	}
 }
 
+// keptUnused is how many numbers a partial may have memory for that a shape leaves unused.
+const keptUnused = 1 << 19
+
+// zeroed returns n zeros, in the memory of v if it is large enough. If it is much too large, it is given up: rounds of
+// float64 and of int32 sums may follow each other.
 func zeroed[T float32 | float64 | int32](v []T, n int) []T {
-	if cap(v) < n {
+	if cap(v) < n || cap(v)-n > keptUnused && n < cap(v)/8 {
 		return make([]T, n)
 	}
 	v = v[:n]

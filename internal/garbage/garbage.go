@@ -26,9 +26,10 @@ var Frugal = &Limit{percent: 10, floor: 8 << 20}
 
 // Lean is the bound of a coordinator while jobs with large messages run, because their garbage of a step is as large as
 // the memory in use. The parameters of large networks are not scanned by the collector. At other times, the memory in
-// use is many small objects, and each collection scans them all. With 5 percent, a leader of ldlboost scanned them at
-// every message of 30 MB. There is no floor: the array of a later job would come from memory that was in use.
-var Lean = &Limit{percent: 10}
+// use is many small objects, and each collection scans them all. With 10 percent, a leader of ldlboost spent a sixth of
+// its processor time on collections. There is no floor: the array of a later job would come from memory that was in
+// use.
+var Lean = &Limit{percent: 25}
 
 // Begin bounds the garbage until end is called. GOGC in the environment has precedence.
 func (g *Limit) Begin() (end func()) {
