@@ -287,7 +287,8 @@ func (t *Table) Notes() (list []string) {
 		others := slices.ContainsFunc(t.Methods, func(m Method) bool { return m.Algorithm == external.Name })
 		if d.Validation > 0 {
 			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping, and the choices of "+
-				"methods that choose by validation samples. They are never trained on or tested.", d.Name, units.Plural(d.Validation, "validation sample"))
+				"methods that choose by validation samples. They are never trained on or tested.", d.Name,
+				units.Plural(d.Validation, "validation sample"))
 			if n := len(names) - maxNamed; n > 0 {
 				names = append(names[:maxNamed], units.Count(n)+" more")
 			}
