@@ -133,7 +133,8 @@ func TestValidationRefused(t *testing.T) {
 	text := "name: e\nfolds: 2\ndatasets: [{dataset: a}]\nmethods: [{algorithm: ldlf, enhance: lp}, aa-knn, " +
 		"{algorithm: aa-knn, enhance: lp, name: enhanced}]\n"
 	m := validatedSet(t, true)
-	if _, p := planOf(t, text, m); !strings.Contains(p.Refused[0], "enhance: cannot be combined") || len(p.Refused) != 1 {
+	if _, p := planOf(t, text, m); !strings.Contains(p.Refused[0], "enhance: cannot be combined") || p.Refused[1] != "" ||
+		!strings.Contains(p.Refused[2], "enhance: cannot be combined") {
 		t.Errorf("refused %v", p.Refused)
 	}
 	s, err := Parse(t.Context(), "s.yaml", []byte(strings.Replace(text, "{dataset: a}", "{dataset: a, enhance: lp}", 1)))

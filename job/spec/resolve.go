@@ -325,10 +325,8 @@ func resolve(a algorithms.Algorithm, s protocol.Spec, m, counted *dataset.Manife
 	if err != nil {
 		return nil, err
 	}
-	if settingsValidate(Settings(resolved.Params)) {
-		if err := checkValidation(enhanced, m); err != nil {
-			return nil, err
-		}
+	if err := checkValidation(enhanced, m, settingsValidate(Settings(resolved.Params))); err != nil {
+		return nil, err
 	}
 	seed := uint64(DefaultSeed)
 	if s.Seed != nil {
