@@ -248,7 +248,8 @@ type OwnValidation struct {
 	FileRows int `json:"file_rows"` // with those that were left out
 }
 
-// Divided describes the rows that splits divide: all but validation rows of a file of their own.
+// Divided describes the rows that splits divide: all but validation rows of a file of their own. NonZeros is an
+// estimate: the mean of all rows, for each of these rows.
 func (m *Manifest) Divided() *Manifest {
 	v := m.Validation
 	if v == nil {
@@ -256,6 +257,7 @@ func (m *Manifest) Divided() *Manifest {
 	}
 	d := *m
 	d.Validation, d.Rows, d.LeftOut = nil, m.Rows-v.Rows, nil
+	d.NonZeros = int64(float64(m.NonZeros) / float64(m.Rows) * float64(d.Rows))
 	last, end := -1, m.FileRows()-v.FileRows
 	for _, row := range m.LeftOutRows() {
 		if row < end {

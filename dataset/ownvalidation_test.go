@@ -115,7 +115,7 @@ func TestNeverTrained(t *testing.T) {
 
 // TestDividedRows: rows of a validation file that were left out are none of the rows that splits divide.
 func TestDividedRows(t *testing.T) {
-	m := &dataset.Manifest{Rows: 7}
+	m := &dataset.Manifest{Rows: 7, Features: 2, NonZeros: 14}
 	for i, row := range []int{1, 4, 6, 9} { // of eleven: five of the file, then six
 		last := -1
 		if i > 0 {
@@ -126,7 +126,7 @@ func TestDividedRows(t *testing.T) {
 	plain := m.Digest()
 	m.Validation = &dataset.OwnValidation{Rows: 4, FileRows: 6}
 	d := m.Divided()
-	if left := d.LeftOutRows(); d.Rows != 3 || d.FileRows() != 5 || !slices.Equal(left, []int{1, 4}) {
+	if left := d.LeftOutRows(); d.Rows != 3 || d.NonZeros != 6 || d.FileRows() != 5 || !slices.Equal(left, []int{1, 4}) {
 		t.Errorf("%d rows of %d, without %v", d.Rows, d.FileRows(), left)
 	}
 	if m.Digest() == plain {

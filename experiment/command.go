@@ -28,7 +28,9 @@ type Sources struct {
 	File func(path string) string
 }
 
-// Commands writes the commands that train one run of an experiment alone, to the same model.
+// Commands writes the commands that train one run of an experiment alone, to the same model. The file of validation
+// samples that a method does not use changes the order of the training samples. So a method whose model depends on
+// this order, such as sa-bfgs without validation, has another digest without the file.
 type Commands struct {
 	spec  *Spec
 	table *result.Table

@@ -126,10 +126,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	if m := data.Manifest; d.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "" { // weights of 1 are no weights
-		return nil, s.Error(d.At, "dataset %s: weighted_measures: the samples have no weights; the key {key weights} names "+
-			"the column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted",
-			d.Name)
+	if err := s.checkKeys(d, data.Manifest); err != nil {
+		return nil, err
 	}
 	split.Mask = d.Mask
 	data.Manifest.KeepValidation(split)
@@ -205,6 +203,19 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	}
 	s.Record.set(cells)
 	return p, nil
+}
+
+// checkKeys returns an error about a key of a dataset that does not go with its samples.
+func (s *Spec) checkKeys(d *Dataset, m *dataset.Manifest) error {
+	switch {
+	case d.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "": // weights of 1 are no weights
+		return s.Error(d.At, "dataset %s: weighted_measures: the samples have no weights; the key {key weights} names the "+
+			"column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted", d.Name)
+	case d.Enhance != nil && m.Validation != nil:
+		return s.Error(d.At, "dataset %s: enhance: the dataset has validation samples, and an enhancement makes "+
+			"distributions of training samples alone; import the dataset without {validation}", d.Name)
+	}
+	return nil
 }
 
 // fewRows bounds the rows of a fold for which other repeats are searched for the same fold: of more rows two

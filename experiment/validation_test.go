@@ -130,11 +130,19 @@ func TestValidationRefused(t *testing.T) {
 		_, err := Parse(t.Context(), "s.yaml", []byte("name: e\nfolds: 2\nmethods: [ldlf]\ndatasets:\n  - "+set+"\n"))
 		datasettest.MustContain(t, err, "s.yaml:5:", want)
 	}
-	text := "name: e\nfolds: 2\ndatasets: [{dataset: a}]\nmethods: [{algorithm: ldlf, enhance: lp}, aa-knn]\n"
-	if _, p := planOf(t, text, validatedSet(t, true)); !strings.Contains(p.Refused[0], "enhance: cannot be combined") ||
-		p.Refused[1] != "" {
+	text := "name: e\nfolds: 2\ndatasets: [{dataset: a}]\nmethods: [{algorithm: ldlf, enhance: lp}, aa-knn, " +
+		"{algorithm: aa-knn, enhance: lp, name: enhanced}]\n"
+	m := validatedSet(t, true)
+	if _, p := planOf(t, text, m); !strings.Contains(p.Refused[0], "enhance: cannot be combined") || p.Refused[1] != "" ||
+		!strings.Contains(p.Refused[2], "enhance: cannot be combined") {
 		t.Errorf("refused %v", p.Refused)
 	}
+	s, err := Parse(t.Context(), "s.yaml", []byte(strings.Replace(text, "{dataset: a}", "{dataset: a, enhance: lp}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m})
+	datasettest.MustContain(t, err, "s.yaml:3:", "enhance: the dataset has validation samples")
 }
 
 // TestBestMethod: a method of best has the runs and the settings of the ensemble with preset best. Reports have its

@@ -37,7 +37,7 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 			return newTrainer(j, members), err
 		},
 		StateVersion: stateVersion,
-		Kernel:       func(*learner.Job[Config]) (round.Kernel, error) { return kernel{}, nil },
+		Kernel:       k.kernel,
 		SubJob: func(j *learner.Job[Config], unit int) (*round.Job, error) {
 			members, err := k.resolve(j.Config.Members, j.Manifest)
 			if err != nil {
@@ -50,11 +50,43 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 	})
 }
 
-// kernel computes nothing: all units are child jobs.
-type kernel struct{}
+// kernel computes nothing: all units are child jobs, each with a kernel of its own.
+type kernel struct {
+	bytes int64
+	what  string
+}
+
+// kernel makes a kernel that knows what the members take. A member without a kernel takes nothing: its child jobs say
+// why.
+func (k kin) kernel(j *learner.Job[Config]) (round.Kernel, error) {
+	members, err := k.resolve(j.Config.Members, j.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	own := new(kernel)
+	for i := range members {
+		c, err := child(j, members, i)
+		if err != nil {
+			return nil, err
+		}
+		inner, err := members[i].NewKernel(c, j.Manifest)
+		if err != nil {
+			continue
+		}
+		if d, ok := inner.(round.Demanding); ok {
+			if bytes, what := d.Demand(); bytes > own.bytes {
+				own.bytes, own.what = bytes, members[i].label+": "+what
+			}
+		}
+	}
+	return own, nil
+}
 
 // NewScratch implements round.Kernel.
-func (kernel) NewScratch() any { return nil }
+func (k *kernel) NewScratch() any { return nil }
+
+// Demand implements round.Demanding: what the most demanding member takes.
+func (k *kernel) Demand() (bytes int64, what string) { return k.bytes, k.what }
 
 // fill resolves the settings of the members; what is wrong with them fits reports.
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {

@@ -105,8 +105,8 @@ const (
 	fewRows = 2000
 
 	// mostSums is the greatest number of bins times labels for which booster is a default member. With so many, the
-	// histograms of a level of a tree take up to 2 GiB.
-	mostSums   = 1 << 22
+	// histograms of a level of a tree take up to 512 MiB: two sums of 8 bytes in each of 32 nodes.
+	mostSums   = 1 << 20
 	memberBins = 64 // the default of booster
 
 	// pairRows is from how many rows on pairMembers are the default, for at most pairLabels labels: the time of df-ldl

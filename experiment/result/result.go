@@ -284,14 +284,19 @@ func (t *Table) Notes() (list []string) {
 		for _, method := range d.Unvalidated {
 			names = append(names, t.Methods[method].Name)
 		}
+		others := slices.ContainsFunc(t.Methods, func(m Method) bool { return m.Algorithm == external.Name })
 		if d.Validation > 0 {
-			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping and choices in each "+
-				"fold, and are never trained on or tested.", d.Name, units.Plural(d.Validation, "validation sample"))
+			text := fmt.Sprintf("Dataset %s has %s of a file of their own. They decide early stopping, and the choices of "+
+				"methods that choose by validation samples. They are never trained on or tested.", d.Name,
+				units.Plural(d.Validation, "validation sample"))
 			if n := len(names) - maxNamed; n > 0 {
 				names = append(names[:maxNamed], units.Count(n)+" more")
 			}
 			if len(names) > 0 {
 				text += " These methods do not use them: " + strings.Join(names, ", ") + "."
+			}
+			if others {
+				text += " It is not known whether other programs, whose predictions are compared, used them."
 			}
 			list = append(list, text)
 		}

@@ -134,7 +134,7 @@ func TestDefaultMembers(t *testing.T) {
 			t.Errorf("%d rows: %s", rows, got)
 		}
 	}
-	most := 1 << 22 / (64 * m.Labels) // features
+	most := 1 << 20 / (64 * m.Labels) // features
 	for features, want := range map[int]string{most: ",ldlboost:", most + 1: ",ldlogitboost:preset=auto:"} {
 		if got := members(2001, features); !strings.Contains(got, want) {
 			t.Errorf("%d features: %s", features, got)

@@ -59,8 +59,9 @@ func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) erro
 	return nil
 }
 
-// checkValidation returns an error if a job cannot have validation samples of a file, which its dataset has.
-func checkValidation(e *round.Enhance, m *dataset.Manifest) error {
+// checkValidation returns an error if a job cannot have validation samples of a file, which its dataset has. A label
+// enhancement has no room for their distributions, also if the job does not validate.
+func checkValidation(e *round.Enhance, m *dataset.Manifest, validates bool) error {
 	switch b := m.LabelType.Bounds; {
 	case m.Validation == nil:
 		return nil
@@ -68,7 +69,7 @@ func checkValidation(e *round.Enhance, m *dataset.Manifest) error {
 		return param.Errorf("enhance", "cannot be combined with {validation}: an enhancement makes distributions of "+
 			"training samples alone, and validation samples would have others; train on the file of {coppice dataset "+
 			"enhance}")
-	case b != nil && !b.Given():
+	case validates && b != nil && !b.Given():
 		return param.Errorf("algorithm", "with {validation}, the bounds of targets must be given ({bounds}): targets of "+
 			"validation samples may be outside the extremes of the training samples")
 	}

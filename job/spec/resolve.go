@@ -258,8 +258,12 @@ func checkSeed(text string) error {
 // model is a function of job and dataset, bit for bit. A job that would not use the validation samples of its dataset
 // is refused. Errors about one key are *param.Error.
 func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
-	j, validates, err := ResolveMethod(s, m)
-	if err == nil && m.Validation != nil && !validates {
+	a, err := find(s.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	j, err := resolve(a, s, m, m)
+	if err == nil && m.Validation != nil && !settingsValidate(Settings(j.Params)) {
 		return nil, param.Errorf("algorithm", "a training of %s with these settings uses no validation samples, but the "+
 			"dataset has %s of {validation}; omit {validation}, or choose another algorithm", j.Algorithm,
 			dataset.Counted(m.Validation.Rows, "sample"))
@@ -268,21 +272,25 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 }
 
 // ResolveMethod is Resolve for a method of an experiment, which is compared with methods that validate. So it may
-// leave out the validation samples of its dataset: validates is false then.
+// leave out the validation samples of its dataset: validates is false then, and no default counts these samples.
 func ResolveMethod(s protocol.Spec, m *dataset.Manifest) (_ *round.Job, validates bool, err error) {
 	a, err := find(s.Algorithm)
 	if err != nil {
 		return nil, false, err
 	}
-	j, err := resolve(a, s, m)
-	if err != nil {
-		return nil, false, err
+	j, err := resolve(a, s, m, m)
+	if err != nil || settingsValidate(Settings(j.Params)) {
+		return j, true, err
 	}
-	return j, settingsValidate(Settings(j.Params)), nil
+	if m.Validation != nil {
+		j, err = resolve(a, s, m, m.Divided())
+	}
+	return j, false, err
 }
 
-// resolve makes the job of a spec of an algorithm.
-func resolve(a algorithms.Algorithm, s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
+// resolve makes the job of a spec of an algorithm on a dataset. Settings that are not given are those for the samples
+// that counted describes.
+func resolve(a algorithms.Algorithm, s protocol.Spec, m, counted *dataset.Manifest) (*round.Job, error) {
 	given, err := values(a, s.Set)
 	if err != nil {
 		return nil, err
@@ -313,11 +321,11 @@ func resolve(a algorithms.Algorithm, s protocol.Spec, m *dataset.Manifest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := a.Resolve(given, m)
+	resolved, err := a.Resolve(given, counted)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkValidation(enhanced, m); err != nil {
+	if err := checkValidation(enhanced, m, settingsValidate(Settings(resolved.Params))); err != nil {
 		return nil, err
 	}
 	seed := uint64(DefaultSeed)

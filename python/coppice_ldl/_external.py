@@ -112,7 +112,7 @@ def _arrays(entry: Any, data: Optional[str]) -> tuple[Any, np.ndarray, list[str]
         return entry["X"], D, names or [f"label_{c}" for c in range(D.shape[1])]
     if isinstance(entry, Mapping) and "dataset" in entry:
         raise InputError(f"the dataset {entry['dataset']} is on a cluster; an estimator of another library needs X and D, or a file")
-    options = {key: value for key, value in entry.items() if key not in ("file", "name", "folds")} if isinstance(entry, Mapping) else {}
+    options = {key: value for key, value in entry.items() if key not in ("file", "name", "folds", "validation", "weighted_measures")} if isinstance(entry, Mapping) else {}
     file = os.fspath(entry["file"] if isinstance(entry, Mapping) else entry)
     found = load(os.path.join(data or "", file), **options)
     return found.X, found.D, found.label_names or [f"label_{c}" for c in range(found.D.shape[1])]

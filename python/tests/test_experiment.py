@@ -355,6 +355,25 @@ def test_estimators_of_other_libraries(tmp_path: pathlib.Path, monkeypatch: pyte
     assert "theirs" in report.table("latex", bare=True, against="theirs")
 
 
+def test_own_estimators_and_validation_files(tmp_path: pathlib.Path) -> None:
+    """An estimator of another library is fitted to the training samples of a file with a file of validation samples."""
+    X, D = make(60)
+    table = pandas.DataFrame(np.hstack([X, D]), columns=[*"abcde", *(f"label_{i}" for i in range(4))])
+    table[:40].to_csv(tmp_path / "train.csv", index=False)
+    table[40:].to_csv(tmp_path / "own.csv", index=False)
+    spec = {
+        "name": "own",
+        "datasets": [{"file": tmp_path / "train.csv", "validation": tmp_path / "own.csv", "weighted_measures": False}],
+        "folds": 2,
+        "methods": [{"estimator": AAKNN(k=1, scaling="none"), "name": "ours"}, {"estimator": Nearest(), "name": "theirs"}],
+        "measures": ["kl"],
+    }
+    runs = experiment(spec, verbose=False).runs
+    own, others = runs[runs["method"] == "ours"], runs[runs["method"] == "theirs"]
+    assert len(others) == 2 and set(runs["state"]) == {"done"}
+    np.testing.assert_allclose(others["kl"], own["kl"], rtol=1e-5)
+
+
 def test_samples_that_are_left_out(tmp_path: pathlib.Path) -> None:
     """An estimator is fitted to the rows that a fold trains on, whether a file or arrays have samples that are left out."""
     X, D = make(60)
