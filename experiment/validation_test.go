@@ -146,7 +146,7 @@ func TestValidationRefused(t *testing.T) {
 }
 
 // TestBestMethod: a method of best has the runs and the settings of the ensemble with preset best. Reports have its
-// hyperparameters and those of other methods, with the budget that the spec gives.
+// hyperparameters, with the budget that the spec gives, and the hyperparameters of other methods.
 func TestBestMethod(t *testing.T) {
 	m, _ := datatest.Artificial(t, 60)
 	s, p := planOf(t, "name: e\nfolds: 2\ndatasets: [a.csv]\nmethods:\n  - best\n  - {algorithm: ensemble, preset: best}\n"+

@@ -165,7 +165,7 @@ func (a *adder) collect(rows []uint32, p *part, dense, stride int) (words []int6
 	return a.words, a.codes, a.order[:len(rows)]
 }
 
-// addNode adds the sums of rows to those of their node, which dst begins with.
+// addNode adds the numbers of rows to the sums of their node, which dst begins with.
 func (a *adder) addNode(dst sums, rows []uint32, p *part, l *layout) {
 	sum, dst := a.block[:l.stride], dst.next(l.width)
 	for len(rows) > 0 {

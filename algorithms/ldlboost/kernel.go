@@ -174,7 +174,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 	for _, node := range r.build {
 		n := p.nodes[node]
 		own, rows := all.next(l.size()), p.rows[n.from:n.to]
-		if node == 0 { // the sums of another node follow from those of its parent
+		if node == 0 { // the sums of another node follow from its parent's split
 			a.addNode(own, rows, p, l)
 		}
 		a.add(own, rows, p, bins, l)

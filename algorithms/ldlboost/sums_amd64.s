@@ -324,7 +324,7 @@ done:
 	RET
 
 // func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
-// Both sums run over labels in order, as those of scanAVX2.
+// Both sums run over labels in order, as in scanAVX2.
 TEXT ·scanBoundAVX2(SB), NOSPLIT, $0-56
 	MOVQ left+0(FP), DI
 	MOVQ own+8(FP), SI

@@ -416,7 +416,7 @@ func TestWeightedClusters(t *testing.T) {
 				t.Fatalf("seed %d: value %d is %v with weights, %v of repeated samples", seed, i, got, want)
 			}
 		}
-		// The centres of samples without weights, of which those with weights make other clusters:
+		// With weights, the centres of samples without weights move to other clusters:
 		if centres, _ := clustered(t, labels, ones, true, start); !slices.Equal(centres[12:], wantMeans[12:]) {
 			other, _ := clustered(t, labels, weights, true, centres[12:])
 			if math.Abs(other[0]-wantMeans[0])+math.Abs(other[4]-wantMeans[4]) > 0.5 {

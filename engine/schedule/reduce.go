@@ -35,10 +35,10 @@ type reduce struct {
 	held    time.Time          // when workers were last told which shards to hold
 	scratch []uint32
 
-	// usual is the computing time of the slowest partial of lately, by the round's op; 0: no round of the op has ended.
-	// The longest counts: rounds of an op differ, such as those of a tree's root and of small nodes. Waiting for workers
-	// that do not answer is no part of it; otherwise each wait would lengthen the next one.
-	// Time beyond the patience does not count: one worker may have stood still.
+	// usual is the longest computing time of a partial in recent rounds, by their op; 0: no round of the op has ended. The
+	// longest counts, because rounds of an op differ: a tree's root has more samples than its other nodes. Waiting for
+	// workers that do not answer is no part of it; otherwise each wait would lengthen the next one. Time beyond the
+	// patience does not count: one worker may have stood still.
 	usual   [256]time.Duration
 	slowest time.Duration // computing time, in this round
 	// answered has a bit for each task that a worker has computed: its shards are there, and what follows from them.

@@ -103,8 +103,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceWithLargeShards: the first round of an op has as long as its shards take. After it, the longest time of
-// lately counts, and is forgotten slowly.
+// TestPatienceWithLargeShards: the first round of an op has as long as its shards take. After it, the longest
+// recent time counts, and is forgotten slowly.
 func TestPatienceWithLargeShards(t *testing.T) {
 	s := newStage(t).job(1, Options{})
 	s.join("w1", 1)

@@ -213,7 +213,7 @@ func FuzzMake(f *testing.F) {
 	})
 }
 
-// TestFinder: the bins of a finder are those of BinOf, for any number of columns, cuts and values, in vectors or not.
+// TestFinder: a finder and BinOf find the same bins, for any number of columns, cuts and values, in vectors or not.
 func TestFinder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		columns, all := rapid.IntRange(1, 20).Draw(t, "columns"), rapid.SliceOfN(rapid.Float32(), 1, 300).Draw(t, "all")
