@@ -45,7 +45,7 @@ var Bugs = []Bug{
 `},
 	}, nil},
 	{"a unit counted twice", []Edit{
-		{"engine/schedule/reduce.go", "	needed := false\n", "	needed := true\n"},
+		{"engine/schedule/reduce.go", "needed, known := false,", "needed, known := true,"},
 		{"engine/tree.go", "		if t.levels[l][j] != nil {\n			t.Release(p)\n			return false, nil\n		}\n",
 			`		if at := t.levels[l][j]; at != nil {
 			num.Add64(at.F64, p.F64)
