@@ -205,7 +205,7 @@ func TestValidationRefusals(t *testing.T) {
 			2, []string{"ensemble", "--validation"}},
 		"an enhancement":      {good, "--set enhance=lp ", 2, []string{"enhance", "--validation"}},
 		"a test split":        {good, "--folds 30 ", 2, []string{"folds", "30 folds", "24 samples"}},
-		"the file itself":     {"", "--validation @/t.csv ", 2, []string{"t.csv", "this is the data file", "training samples"}},
+		"the file itself":     {"", "--validation @/t.csv ", 2, []string{"t.csv", "this is the data file"}},
 		"standard input":      {"", "--validation - ", 2, []string{"--validation", "stdin"}},
 		"no such file":        {"", "--validation @/none.csv ", 1, []string{"none.csv", "no such file"}},
 		"without a data file": {"", "--validation @/t.csv --dataset some ", 2, []string{"--validation needs --data"}},
