@@ -19,8 +19,9 @@ const (
 const (
 	// delayRounds is the number of rounds over which a long delay is forgotten.
 	delayRounds = 32
-	// usualRounds is the same for a long computing time.
-	usualRounds = 8
+	// usualRounds is the same for a long computing time. A tree of ldlboost has up to some tens of rounds, the longest
+	// first.
+	usualRounds = 64
 	// firstSpeed is how many bytes of shards a second a worker gets through, at least, in the first round of an op.
 	firstSpeed = 16 << 20
 	// firstMost bounds how long that takes.

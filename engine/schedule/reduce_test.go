@@ -139,10 +139,10 @@ func TestPatienceWithLargeShards(t *testing.T) {
 	if whole, half := round(0); whole != lostPaces*long || half != slowPaces*long {
 		t.Errorf("patience of %v and %v after %v", whole, half, long)
 	}
-	if whole, _ := round(0); whole != lostPaces*long*7/8 {
+	if whole, _ := round(0); whole != lostPaces*(long-long/usualRounds) {
 		t.Errorf("patience of %v after a short round", whole)
 	}
-	for range 100 {
+	for range 12 * usualRounds {
 		round(0)
 	}
 	if whole, half := round(0); whole != limitsForTest.Lost || half != limitsForTest.Slow {
