@@ -74,8 +74,8 @@ func TestLargeBoost(t *testing.T) {
 	}
 }
 
-// TestLargeForest measures rf by histograms on two workers, neither of which may have the memory for the dataset, and
-// the exact forest in one process.
+// TestLargeForest measures rf by histograms on two workers, and the exact forest in one process. The limit of memory of
+// each worker is half of the dataset.
 func TestLargeForest(t *testing.T) {
 	if *forestRows == 0 {
 		t.Skip("rf by histograms is measured with -args -forest-rows N")

@@ -148,7 +148,7 @@ func TestWorkOfClasses(t *testing.T) {
 	}
 }
 
-// TestRoundLimits: a round asks for no more samples, and no more work of the leader on them, than the limits.
+// TestRoundLimits: the samples of a round, and the leader's work on them, are within the limits.
 func TestRoundLimits(t *testing.T) {
 	p := makeCountedProblem(12, 900, 20, 6)
 	d := p.data(4, false, dataset.Split{})
