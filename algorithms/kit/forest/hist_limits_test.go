@@ -313,3 +313,19 @@ func TestTooManyBins(t *testing.T) {
 		t.Errorf("%d bins of a feature of %d rows: error %v", len(gaps)+1, few.Rows, err)
 	}
 }
+
+// TestTreesAtWork: fewer trees grow at the same time if each has many nodes, and the leader's state stays bounded.
+func TestTreesAtWork(t *testing.T) {
+	c := smallConfig()
+	c.Trees, c.MinSamples, c.MaxDepth, c.SamplingRatio = 10, 20, 40, 1
+	for rows, want := range map[int]int{1000: 8, 1_000_000: 8, 5_000_000: 4, 20_000_000: 1, 2_000_000_000: 1} {
+		m := &dataset.Manifest{Rows: rows, Features: 50, Labels: 10}
+		if got := treesAtWork(&c, m, 10); got != want {
+			t.Errorf("%d rows: %d trees are at work, want %d", rows, got, want)
+		}
+	}
+	c.Trees = 3
+	if got := treesAtWork(&c, &dataset.Manifest{Rows: 1000, Features: 50, Labels: 10}, 10); got != 3 {
+		t.Errorf("%d of 3 trees are at work", got)
+	}
+}

@@ -451,7 +451,7 @@ func TestCountedMemory(t *testing.T) {
 	k.(round.MemoryReleaser).ReleaseMemory()
 	kept -= heap()
 	c := k.(*countedKernel).cfg
-	if estimate := countedKept(c, d.Manifest); estimate < kept || estimate > 2*kept {
+	if estimate := countedKept(c, d.Manifest, k.(*countedKernel).classes); estimate < kept || estimate > 2*kept {
 		t.Errorf("the estimate is %d bytes, the kernel keeps %d", estimate, kept)
 	}
 	if bytes, what := k.(round.Demanding).Demand(); bytes < kept || what == "" {

@@ -34,7 +34,7 @@ type countedTrainer struct {
 func newCountedTrainer(v Variant, c *Config, m *dataset.Manifest, seed uint64) *countedTrainer {
 	classes := v.Classes(m.Labels)
 	limits := usualLimits
-	limits.numbers = roundNumbers(m)
+	limits.trees, limits.numbers = treesAtWork(c, m, classes), roundNumbers(m)
 	return &countedTrainer{
 		variant: v, cfg: c, manifest: m, key: num.NewKey(seed, v.Name+"/features"),
 		growth: growth{cfg: c, classes: classes, search: newCountedSearch(c),

@@ -29,13 +29,24 @@ func roundNumbers(m *dataset.Manifest) int {
 	return min(usualLimits.numbers, (1<<27)/max(1, len(m.Shards)))
 }
 
+// workBytes estimates the memory of a tree at work.
+func workBytes(c *Config, m *dataset.Manifest, classes int) int64 {
+	return 2*c.leavesAtMost(m)*int64(96+16*classes) + int64(8*classes+256)
+}
+
+// treesAtWork returns how many trees grow at the same time: at least one, and fewer than usual if these would take more
+// than a gigabyte. Workers keep the node of each row for each of them.
+func treesAtWork(c *Config, m *dataset.Manifest, classes int) int {
+	return min(c.Trees, usualLimits.trees, int(max(1, (1<<30)/workBytes(c, m, classes))))
+}
+
 // countedMemory estimates the memory of a trainer that grows trees by histograms.
 func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footprint {
 	f := memory(c, m)
 	size := c.countsAtMost(m, classes)
-	trees := int64(min(c.Trees, usualLimits.trees))
+	trees := int64(treesAtWork(c, m, classes))
 	nodes := 2 * c.leavesAtMost(m) * trees
-	work := nodes*int64(96+16*classes) + trees*int64(8*classes+256)
+	work := trees * workBytes(c, m, classes)
 	held := min(nodes+1, int64(usualLimits.held)/size+1) * size
 	partial := max(size, min(int64(roundNumbers(m)), nodes*size))
 	bins := 16*binning.AtMost(m, c.Bins) + 32*int64(m.Features)
@@ -47,8 +58,8 @@ func countedMemory(c *Config, m *dataset.Manifest, classes int) algorithms.Footp
 
 // countedKept estimates the memory of what a kernel keeps of all samples: their bins, classes, numbers, and of each
 // tree at work their copies and rows.
-func countedKept(c *Config, m *dataset.Manifest) int64 {
-	trees := int64(min(c.Trees, usualLimits.trees))
+func countedKept(c *Config, m *dataset.Manifest, classes int) int64 {
+	trees := int64(treesAtWork(c, m, classes))
 	return binning.CodesBytes(m) + int64(m.Rows)*(8+8+5*trees)
 }
 
@@ -56,5 +67,5 @@ func countedKept(c *Config, m *dataset.Manifest) int64 {
 // kernel's, and the partials of a round.
 func countedDemand(c *Config, m *dataset.Manifest, classes int) int64 {
 	f := countedMemory(c, m, classes)
-	return countedKept(c, m) + 4*int64(m.Rows) + f.State + f.Working + f.Node*int64(1+bits.Len64(uint64(f.Nodes)))
+	return countedKept(c, m, classes) + 4*int64(m.Rows) + f.State + f.Working + f.Node*int64(1+bits.Len64(uint64(f.Nodes)))
 }
