@@ -107,14 +107,18 @@ func (c *chunk) release() {
 const maxInMemory = 4 << 20
 
 // results keeps the results of tasks of gather rounds while they have users: in memory while there
-// is room, otherwise in files. Two tasks may have the same result.
+// is room, otherwise in files. Two tasks may have the same result. Files are made and deleted without mu, since a disk
+// that is busy may take seconds for it: heartbeats would wait.
 type results struct {
 	folder *blobs.Folder
+	files  sync.Mutex // is held while a file is made or deleted; it is taken before mu
 
-	mu    sync.Mutex        // guards what follows
-	users map[string]int    // by digest
-	small map[string][]byte // by digest; results in memory
-	held  int               // bytes of small, at most maxInMemory
+	mu       sync.Mutex          // guards what follows
+	users    map[string]int      // by digest
+	small    map[string][]byte   // by digest; results in memory
+	held     int                 // bytes of small, at most maxInMemory
+	unused   map[string]struct{} // digests of files without users, which are deleted soon
+	deleting bool                // true if a goroutine deletes them
 }
 
 // openResults opens an empty folder. Results of an earlier process are computed again if they are
@@ -127,26 +131,47 @@ func openResults(dir string) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &results{folder: folder, users: make(map[string]int), small: make(map[string][]byte)}, nil
+	return &results{folder: folder, users: make(map[string]int), small: make(map[string][]byte),
+		unused: make(map[string]struct{})}, nil
 }
 
 // put keeps a copy of b, and counts one user more.
 func (r *results) put(b []byte) (digest string, err error) {
 	digest = blobs.Sum(b)
+	if r.use(digest, b) {
+		return digest, nil
+	}
+	r.files.Lock()
+	defer r.files.Unlock()
+	if r.use(digest, b) { // meanwhile, another task had the same result, or there is room in memory
+		return digest, nil
+	}
+	if _, err := r.folder.Put(b); err != nil {
+		return "", err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.users[digest]++
+	return digest, nil
+}
+
+// use counts one user more of a result that is kept, or that fits memory. It reports false if a file must be made.
+func (r *results) use(digest string, b []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, unused := r.unused[digest]
 	switch {
 	case r.users[digest] > 0:
+	case unused:
+		delete(r.unused, digest)
 	case r.held+len(b) <= maxInMemory:
 		r.small[digest] = bytes.Clone(b)
 		r.held += len(b)
 	default:
-		if _, err := r.folder.Put(b); err != nil {
-			return "", err
-		}
+		return false
 	}
 	r.users[digest]++
-	return digest, nil
+	return true
 }
 
 // retain counts one user more, or reports false if the result is not kept.
@@ -172,7 +197,7 @@ func (r *results) read(digest string) ([]byte, error) {
 	return r.folder.Get(digest)
 }
 
-// release counts one user less. Without users the bytes are deleted.
+// release counts one user less. Without users the bytes are deleted; another goroutine deletes a file.
 func (r *results) release(digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +210,42 @@ func (r *results) release(digest string) {
 		delete(r.small, digest)
 		return
 	}
-	r.folder.Delete(digest) // if it fails, the next start deletes it
+	r.unused[digest] = struct{}{}
+	if !r.deleting {
+		r.deleting = true
+		go r.deleteUnused()
+	}
+}
+
+// deleteUnused deletes the files without users.
+func (r *results) deleteUnused() {
+	for {
+		r.files.Lock()
+		r.mu.Lock()
+		digest := ""
+		for digest = range r.unused {
+			delete(r.unused, digest)
+			break
+		}
+		r.deleting = digest != ""
+		r.mu.Unlock()
+		if digest != "" {
+			r.folder.Delete(digest) // if it fails, the next start deletes it
+		}
+		r.files.Unlock()
+		if digest == "" {
+			return
+		}
+	}
+}
+
+// close ends the deletion of files. The next start deletes the others.
+func (r *results) close() {
+	r.mu.Lock()
+	clear(r.unused)
+	r.mu.Unlock()
+	r.files.Lock() // waits for a file that is being deleted
+	defer r.files.Unlock()
 }
 
 // open opens a result that another process asks for.

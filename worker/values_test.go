@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -245,10 +246,36 @@ func TestResults(t *testing.T) {
 	}
 	r.release(one)
 	r.release(two)
-	if read(one) != nil || read(two) != nil || r.held != 0 {
+	testkit.Until(t, "the file to be deleted", func() bool { return read(two) == nil })
+	if read(one) != nil || r.held != 0 {
 		t.Errorf("results without users are there, %d bytes", r.held)
 	}
 	if must[string](t)(r.put(large)); r.folder.Has(two) {
 		t.Error("a file though there is room")
 	}
+}
+
+// TestSlowDisk: while a file is made or deleted, results in memory are served, users are counted, and a file whose last
+// user is gone has a new one again.
+func TestSlowDisk(t *testing.T) {
+	r := must[*results](t)(openResults(t.TempDir()))
+	large := bytes.Repeat([]byte{2}, maxInMemory+1)
+	digest := must[string](t)(r.put(large))
+	r.files.Lock() // as a disk that does not answer
+	r.release(digest)
+	small := must[string](t)(r.put([]byte{1}))
+	if !r.retain(small) || r.retain(digest) {
+		t.Error("users are wrong")
+	}
+	if again := must[string](t)(r.put(large)); again != digest || !r.retain(digest) {
+		t.Error("the file has no new user")
+	}
+	r.files.Unlock()
+	r.close()
+	if b := must[[]byte](t)(r.read(digest)); !bytes.Equal(b, large) {
+		t.Error("the file of a user was deleted")
+	}
+	r.release(digest)
+	r.release(digest)
+	testkit.Until(t, "the file to be deleted", func() bool { return !r.folder.Has(digest) })
 }

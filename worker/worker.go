@@ -245,6 +245,7 @@ func (w *worker) stop(web *web) {
 	close(w.jobs.computed)
 	w.jobs.storing.Wait()
 	w.background.Wait()
+	w.jobs.results.close()
 	web.close()
 	w.metrics.OnScrape(nil)
 	w.sessions.coordinators.close()
