@@ -10,7 +10,8 @@ type Dense struct {
 	Shard                  func(row, n int) int // the shard, of n, of a row; nil: the remainder of row/n
 }
 
-// Data cuts the dataset into shards, each with its last rows first, with the roles of split, in dense or sparse storage.
+// Data cuts the dataset into shards, each with its last rows first, with the roles of split, in dense or sparse
+// storage.
 func (p Dense) Data(shards int, sparse bool, split dataset.Split) *dataset.Data {
 	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: p.Rows, Features: p.Features, Labels: p.Labels,
 		Sparse: sparse, HasWeights: p.Weights != nil, Shards: make([]dataset.ShardRef, shards)}

@@ -69,7 +69,7 @@ func Train(t Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes 
 // be nil, sees the trainer after every round and returns the one that goes on.
 func Follow[T round.Trainer](t Test, tr T, do func(*round.Round) *round.Result, each func(T) T) T {
 	t.Helper()
-	for {
+	for range maxRounds {
 		r, err := tr.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -84,6 +84,8 @@ func Follow[T round.Trainer](t Test, tr T, do func(*round.Round) *round.Result, 
 			tr = each(tr)
 		}
 	}
+	t.Fatal(errEndless)
+	return tr
 }
 
 // Lanes returns a function for Follow that computes rounds by one kernel on so many lanes.

@@ -15,7 +15,8 @@ import (
 var both = []algorithms.Algorithm{ldlogitboost.New(), aosoldlogitboost.New()}
 
 // jobOf resolves a job without validation rows, unless set or split say otherwise.
-func jobOf(t contract.Test, a algorithms.Algorithm, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
+func jobOf(t contract.Test, a algorithms.Algorithm, m *dataset.Manifest, set param.Values,
+	split dataset.Split) *round.Job {
 	t.Helper()
 	j := contract.Job(t, a, set, m, split)
 	j.Seed = 1 // of the golden digests

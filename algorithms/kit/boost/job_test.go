@@ -268,7 +268,8 @@ func TestRefit(t *testing.T) {
 			t.Errorf("%s: %d rows were trained on, want %d", a.Name(), progress.Samples, want)
 		}
 		alone := jobOf(t, a, m, param.Values{"rounds": int64(best), "validation_fraction": 0.0, "learning_rate": 0.5}, split)
-		if got, want := contract.Digest(t, a, tr), contract.Digest(t, a, train(t, a, alone, p.data(1, true, alone.Split), 1)); got != want {
+		got := contract.Digest(t, a, tr)
+		if want := contract.Digest(t, a, train(t, a, alone, p.data(1, true, alone.Split), 1)); got != want {
 			t.Errorf("%s: digest %s after the refit, %s if trained on all rows for %d rounds", a.Name(), got, want, best)
 		}
 	}

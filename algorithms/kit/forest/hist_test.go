@@ -129,7 +129,8 @@ func TestExactTrees(t *testing.T) {
 		want := contract.Train(t, counted, countedJob(t, set, exact.Manifest, split), exact, 1, nil)
 		set["split"], set["bins"] = "histogram", int64(256)
 		d := p.data(rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), rapid.Bool().Draw(t, "sparse"), split)
-		got := contract.Train(t, counted, countedJob(t, set, d.Manifest, split), d, rapid.IntRange(1, 2).Draw(t, "lanes"), nil)
+		got := contract.Train(t, counted, countedJob(t, set, d.Manifest, split), d,
+			rapid.IntRange(1, 2).Draw(t, "lanes"), nil)
 		if contract.Digest(t, counted, got) != contract.Digest(t, counted, want) {
 			a, errA := got.Model()
 			b, errB := want.Model()
