@@ -1,23 +1,14 @@
 package ldlboost
 
 import (
-	"context"
-
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
-	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
-
-// fataler is a test of either kind.
-type fataler interface {
-	Helper()
-	Fatal(args ...any)
-}
 
 // problem is a small dataset in float32, dense, row-major.
 type problem struct {
@@ -98,76 +89,28 @@ func featureValue(s *num.Stream, j int) float32 {
 	return float32(s.Normal())
 }
 
-// data cuts the problem into shards of every so many rows, the last rows first, with the roles of split, in dense or
-// sparse storage.
+// data cuts the problem into shards.
 func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
-	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: p.rows, Features: p.features, Labels: p.labels,
-		Sparse: sparse, HasWeights: p.weights != nil, Shards: make([]dataset.ShardRef, shards)}
-	roles, err := split.Assign(p.rows, nil)
-	if err != nil {
-		panic(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i := range shards {
-		r := &dataset.Rows{Features: p.features, Labels: p.labels, Sparse: sparse}
-		if sparse {
-			r.Start = []uint32{0}
-		}
-		for row := (p.rows-1-i)/shards*shards + i; row >= 0; row -= shards {
-			r.N++
-			r.Row = append(r.Row, uint32(row))
-			r.D = append(r.D, p.label(row)...)
-			if p.weights != nil {
-				r.Weight = append(r.Weight, p.weights[row])
-			}
-			if !sparse {
-				r.X = append(r.X, p.row(row)...)
-				continue
-			}
-			for j, v := range p.row(row) {
-				if v != 0 {
-					r.X, r.Index = append(r.X, v), append(r.Index, uint32(j))
-				}
-			}
-			r.Start = append(r.Start, uint32(len(r.X)))
-		}
-		d.SetShard(i, r)
-	}
-	return d
+	return contract.Dense{Rows: p.rows, Features: p.features, Labels: p.labels, X: p.x, D: p.d,
+		Weights: p.weights}.Data(shards, sparse, split)
 }
 
 // jobOf resolves a job.
-func jobOf(t fataler, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
+func jobOf(t contract.Test, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
 	t.Helper()
-	r, err := New().Resolve(set, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	split.ValidationFraction, split.ValidationMin = r.ValidationFraction, r.ValidationMin
-	return &round.Job{Algorithm: Name, Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
-		Split: split}
+	j := contract.Job(t, New(), set, m, split)
+	j.Seed = 1 // of the golden digests
+	return j
 }
 
 // train trains on some lanes and returns the trainer.
-func train(t fataler, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
+func train(t contract.Test, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
 	t.Helper()
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := New().NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none := func(uint64, round.Trainer) error { return nil }
-	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, d, lanes, nil), none); err != nil {
-		t.Fatal(err)
-	}
-	return tr
+	return contract.Train(t, New(), j, d, lanes, nil)
 }
 
 // model returns the trained model.
-func model(t fataler, tr algorithms.Trainer) algorithms.Model {
+func model(t contract.Test, tr algorithms.Trainer) algorithms.Model {
 	t.Helper()
 	m, err := tr.Model()
 	if err != nil {
@@ -177,9 +120,9 @@ func model(t fataler, tr algorithms.Trainer) algorithms.Model {
 }
 
 // digest returns the digest of the trained model.
-func digest(t fataler, tr algorithms.Trainer) string {
+func digest(t contract.Test, tr algorithms.Trainer) string {
 	t.Helper()
-	return modelfile.Digest(Name, model(t, tr).Tensors())
+	return contract.Digest(t, New(), tr)
 }
 
 // softmaxOf returns the softmax of F.

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -64,90 +65,16 @@ func testWorkers(t *testing.T, p *problem) {
 	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
 	for _, workers := range []int{1, 2, 5} {
 		d := p.data(16, true, j.Split)
-		tr, err := New().NewTrainer(j, d.Manifest, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kernels := make([]round.Kernel, workers)
-		for i := range kernels {
-			kernels[i] = kernelOf(t, j, d)
-		}
 		most := 0
-		for n := 0; ; n++ {
-			r, err := tr.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r == nil {
-				break
-			}
+		tr := contract.Apart(t, New(), j, d, workers, func(r *round.Round) {
 			if r.Kind == "histogram" {
 				most = max(most, r.Tasks)
 			}
-			if n%7 == 3 {
-				kernels[n%workers] = kernelOf(t, j, d)
-			}
-			if n%5 == 4 {
-				state, err := tr.AppendState(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if tr, err = New().NewTrainer(j, d.Manifest, state); err != nil {
-					t.Fatal(err)
-				}
-				if r, err = tr.Next(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := tr.Fold(result(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })); err != nil {
-				t.Fatal(err)
-			}
-		}
+		})
 		if got := digest(t, tr); got != want || most < 8 {
 			t.Errorf("%d workers, %d tasks: digest %s, want %s", workers, most, got, want)
 		}
 	}
-}
-
-func kernelOf(t *testing.T, j *round.Job, d *dataset.Data) round.Kernel {
-	t.Helper()
-	k, err := New().NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-// result computes a round, each task with the kernel of(task).
-func result(t *testing.T, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
-	t.Helper()
-	var tree engine.Tree
-	if how := r.Reduce(); how != nil {
-		tree.Reset(r.Tasks, how.Shape)
-	}
-	res := new(round.Result)
-	for id := range r.Tasks {
-		k := of(id)
-		if r.Gather() != nil {
-			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Gathered = append(res.Gathered, part)
-			continue
-		}
-		p := tree.Partial()
-		if err := engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
-			t.Fatal(err)
-		}
-		if err := tree.PutTask(id, p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if r.Reduce() != nil {
-		res.Sum = tree.Root()
-	}
-	return res
 }
 
 // TestFlush: the sums of more rows than 32 bits hold are exact. All derivatives have their greatest size.
@@ -199,28 +126,14 @@ func TestBothTypes(t *testing.T) {
 	j := jobOf(t, p.data(2, false, dataset.Split{}).Manifest, param.Values{"rounds": int64(3), "max_depth": int64(3),
 		"validation_fraction": 0.0}, dataset.Split{})
 	d := p.data(2, false, dataset.Split{})
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, wide, narrow := kernelOf(t, j, d), 0, 0
-	for {
-		r, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
-			break
-		}
+	wide, narrow := 0, 0
+	tr := contract.Apart(t, New(), j, d, 1, func(r *round.Round) { // in new memory
 		if r.Kind == "histogram" && r.Reduce().Shape.I32 > 0 {
 			narrow++
 		} else if r.Kind == "histogram" {
 			wide++
 		}
-		if err := tr.Fold(result(t, r, d, func(int) round.Kernel { return k })); err != nil { // in new memory
-			t.Fatal(err)
-		}
-	}
+	})
 	if got, want := digest(t, train(t, j, d, 1)), digest(t, tr); got != want || wide < 3 || narrow < 3 {
 		t.Errorf("digest %s, want %s, after %d float64 and %d int32 rounds", got, want, wide, narrow)
 	}
@@ -343,22 +256,11 @@ func TestEarlierRounds(t *testing.T) {
 	set := param.Values{"rounds": int64(4), "max_depth": int64(3), "leaf_rows": int64(5), "patience": int64(9)}
 	j := jobOf(t, p.data(1, false, tenth).Manifest, set, tenth)
 	d := p.data(4, true, j.Split)
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := kernelOf(t, j, d)
+	tr, k := contract.Begin(t, New(), j, d.Manifest)
 	var rounds []round.Round
 	var sums [][]float64
-	for {
-		r, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
-			break
-		}
-		res := result(t, r, d, func(int) round.Kernel { return k })
+	contract.Follow(t, tr, func(r *round.Round) *round.Result {
+		res := contract.Compute(t, r, d, contract.By(k))
 		if r.Reduce() != nil {
 			kept := *r
 			kept.Vars = nil
@@ -368,17 +270,15 @@ func TestEarlierRounds(t *testing.T) {
 			}
 			rounds, sums = append(rounds, kept), append(sums, slices.Clone(res.Sum.F64))
 		}
-		if err := tr.Fold(res); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return res
+	}, nil)
 	s := num.NewStream(num.NewKey(1, "rounds"), 0, 0)
 	for i := range 60 {
 		n := s.Uint64n(uint64(len(rounds)))
 		if i%10 == 9 {
 			k.(round.MemoryReleaser).ReleaseMemory()
 		}
-		if got := result(t, &rounds[n], d, func(int) round.Kernel { return k }).Sum.F64; !slices.Equal(got, sums[n]) {
+		if got := contract.Compute(t, &rounds[n], d, contract.By(k)).Sum.F64; !slices.Equal(got, sums[n]) {
 			t.Fatalf("round %d (%s) has other sums after later ones", n, rounds[n].Kind)
 		}
 	}
@@ -389,14 +289,10 @@ func TestDamagedRequests(t *testing.T) {
 	p := makeProblem(7, 120, 5, 2)
 	j := jobOf(t, p.data(1, false, tenth).Manifest, param.Values{"rounds": int64(1), "leaf_rows": int64(5)}, tenth)
 	d := p.data(2, false, j.Split)
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := kernelOf(t, j, d)
+	tr, k := contract.Begin(t, New(), j, d.Manifest)
 	r, err := tr.Next()
 	for ; err == nil && r.Kind != "histogram"; r, err = tr.Next() {
-		if err := tr.Fold(result(t, r, d, func(int) round.Kernel { return k })); err != nil {
+		if err := tr.Fold(contract.Compute(t, r, d, contract.By(k))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -418,14 +314,11 @@ func TestDamagedRequests(t *testing.T) {
 	} {
 		vars := slices.Clone(r.Vars)
 		vars[at].Data = b
-		var tree engine.Tree
-		tree.Reset(r.Tasks, r.Reduce().Shape)
-		err := engine.RunTask(tree.Partial(), k, r.Task(0), d, vars, engine.NewDerivedCache(0), k.NewScratch())
-		if !errors.Is(err, errRequest) {
+		if err := contract.Refused(r, vars, d, k); !errors.Is(err, errRequest) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	result(t, r, d, func(int) round.Kernel { return k })
+	contract.Compute(t, r, d, contract.By(k))
 	if err := new(request).check(new(binning.Bins), &round.Partial{I32: make([]int32, 1)}, 1, false); !errors.Is(err,
 		errRequest) {
 		t.Errorf("a partial without the loss: error %v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -56,11 +57,7 @@ func TestMemoryOfSamples(t *testing.T) {
 			j := jobOf(t, m, set, dataset.Split{})
 			d := p.data(4, c.density < 0.5, j.Split)
 			d.Manifest.NonZeros = nonZeros
-			k := kernelOf(t, j, d)
-			tr, err := New().NewTrainer(j, d.Manifest, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr, k := contract.Begin(t, New(), j, d.Manifest)
 			none := func(uint64, round.Trainer) error { return nil }
 			before := liveHeap()
 			if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, d, 1, nil), none); err != nil {

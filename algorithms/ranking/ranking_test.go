@@ -1,7 +1,6 @@
 package ranking_test
 
 import (
-	"bytes"
 	"errors"
 	"maps"
 	"math"
@@ -18,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ranking"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/scaletest"
@@ -53,15 +53,7 @@ func TestGolden(t *testing.T) {
 			}
 		}
 		cut := p.Run(t, ranking.New(), c.set, 2, func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer {
-			state, err := tr.AppendState(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, err := ranking.New().NewTrainer(j, p.Manifest, bytes.Clone(state))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return again
+			return contract.Cut(t, ranking.New(), j, p.Manifest)(tr)
 		})
 		if got := digest(t, cut); got != c.want {
 			t.Errorf("%s, cut before each round: digest %s, want %s", c.name, got, c.want)

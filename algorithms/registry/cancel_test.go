@@ -130,14 +130,7 @@ func TestCancelledTree(t *testing.T) {
 // cancelTree cancels a job in a round, continues from its state, and compares the digest of the model.
 func cancelTree(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Data, at uint64, want string) {
 	t.Helper()
-	tr, err := a.NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := a.NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr, k := contract.Begin(t, a, j, d.Manifest)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	x := &cancelling{round: at, cancel: cancel, kernel: k.(interface {
@@ -146,21 +139,11 @@ func cancelTree(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.D
 	})}
 	x.Local = engine.NewLocal(x, d, 1, nil)
 	folded := uint64(0)
-	err = engine.Drive(ctx, tr, 0, x, func(n uint64, _ round.Trainer) error { folded = n; return nil })
+	err := engine.Drive(ctx, tr, 0, x, func(n uint64, _ round.Trainer) error { folded = n; return nil })
 	if !errors.Is(err, context.Canceled) || folded != at || x.tasks != 2 || x.after > 0 {
 		t.Fatalf("error %v after %d rounds, want %d; %d tasks of the round began", err, folded, at, x.tasks)
 	}
-	state, err := tr.AppendState(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tr, err = a.NewTrainer(j, d.Manifest, state); err != nil {
-		t.Fatal(err)
-	}
-	again := engine.NewLocal(k, d, 1, nil)
-	if err := engine.Drive(t.Context(), tr, at, again, func(uint64, round.Trainer) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	tr = contract.Follow(t, contract.Cut(t, a, j, d.Manifest)(tr), contract.Lanes(t, k, d, 1), nil)
 	if got := contract.Digest(t, a, tr); got != want {
 		t.Errorf("after the end, the model is %s, want %s", got, want)
 	}

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -268,17 +267,7 @@ func (s *largeSet) start(t *testing.T, setup largeSetup) (c *proc.Cluster, nats 
 		cfg.WorkerArgs = append(cfg.WorkerArgs, "--memory", fmt.Sprint(setup.memory))
 	}
 	if setup.apart {
-		address, err := freeport.Address()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd, _, _ := cmdtest.Process(t, t.TempDir(), "nats", "--listen", address)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		testkit.Until(t, "NATS to listen", func() bool { return cmdtest.Listens(address) })
-		nats, cfg.Args = cmd.Process, []string{"--nats", "nats://" + address}
+		nats, cfg.Args = cmdtest.StartNATS(t)
 	}
 	return cmdtest.StartWith(t, cfg), nats
 }

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"testing"
 
@@ -21,10 +22,16 @@ func Sets(cases []Case) (sets []param.Values) {
 	return sets
 }
 
+// Test is a testing.TB, or a test of package rapid.
+type Test interface {
+	Helper()
+	Fatal(args ...any)
+	Context() context.Context
+}
+
 // Job resolves settings into a job; its split also keeps the validation rows that the settings
 // ask for.
-func Job(t testing.TB, a algorithms.Algorithm, given param.Values, m *dataset.Manifest,
-	split dataset.Split) *round.Job {
+func Job(t Test, a algorithms.Algorithm, given param.Values, m *dataset.Manifest, split dataset.Split) *round.Job {
 	t.Helper()
 	r, err := a.Resolve(given, m)
 	if err != nil {
@@ -35,22 +42,34 @@ func Job(t testing.TB, a algorithms.Algorithm, given param.Values, m *dataset.Ma
 		Params: r.Params, Bounds: m.LabelType.Bounds}
 }
 
+// Begin returns the trainer and a kernel of a job.
+func Begin(t Test, a algorithms.Algorithm, j *round.Job, m *dataset.Manifest) (algorithms.Trainer, round.Kernel) {
+	t.Helper()
+	tr, err := a.NewTrainer(j, m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := a.NewKernel(j, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr, k
+}
+
 // Train runs a job to its end on so many lanes. each, which may be nil, sees the trainer after every
 // round and returns the one that goes on.
-func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int,
+func Train(t Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int,
 	each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
-	tr, err := a.NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := a.NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := engine.NewLocal(k, d, lanes, subJobs(d))
-	var res round.Result
-	for n := uint64(0); ; n++ {
+	tr, k := Begin(t, a, j, d.Manifest)
+	return Follow(t, tr, Lanes(t, k, d, lanes), each)
+}
+
+// Follow runs the rounds of a trainer to their end, and returns the last trainer. do computes a round. each, which may
+// be nil, sees the trainer after every round and returns the one that goes on.
+func Follow[T round.Trainer](t Test, tr T, do func(*round.Round) *round.Result, each func(T) T) T {
+	t.Helper()
+	for range maxRounds {
 		r, err := tr.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -58,21 +77,117 @@ func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, 
 		if r == nil {
 			return tr
 		}
-		if err := x.Do(t.Context(), n, r, &res); err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.Fold(&res); err != nil {
+		if err := tr.Fold(do(r)); err != nil {
 			t.Fatal(err)
 		}
 		if each != nil {
 			tr = each(tr)
 		}
 	}
+	t.Fatal(errEndless)
+	return tr
+}
+
+// Lanes returns a function for Follow that computes rounds by one kernel on so many lanes.
+func Lanes(t Test, k round.Kernel, d *dataset.Data, lanes int) func(*round.Round) *round.Result {
+	x, n, res := engine.NewLocal(k, d, lanes, subJobs(d)), uint64(0), new(round.Result)
+	return func(r *round.Round) *round.Result {
+		t.Helper()
+		if err := x.Do(t.Context(), n, r, res); err != nil {
+			t.Fatal(err)
+		}
+		n++
+		return res
+	}
+}
+
+// Apart runs a job to its end as so many workers do, and returns the last trainer. Each worker has a kernel of its own,
+// and computes other tasks in every round. Workers die and forget everything; leaders do too, some in the middle of a
+// round. see, which may be nil, sees every round.
+func Apart(t Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, workers int,
+	see func(*round.Round)) algorithms.Trainer {
+	t.Helper()
+	tr, first := Begin(t, a, j, d.Manifest)
+	kernels := []round.Kernel{first}
+	for len(kernels) < workers {
+		_, k := Begin(t, a, j, d.Manifest)
+		kernels = append(kernels, k)
+	}
+	n, cut := 0, Cut(t, a, j, d.Manifest)
+	return Follow(t, tr, func(r *round.Round) *round.Result {
+		t.Helper()
+		if see != nil {
+			see(r)
+		}
+		return Compute(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })
+	}, func(tr algorithms.Trainer) algorithms.Trainer {
+		t.Helper()
+		if n++; n%5 == 3 {
+			_, kernels[n%workers] = Begin(t, a, j, d.Manifest)
+		}
+		if n%2 == 0 {
+			return tr
+		}
+		if n%4 == 1 { // the round has begun
+			if _, err := tr.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return cut(tr)
+	})
+}
+
+// Compute computes a round, each task with the kernel of(task), in new memory.
+func Compute(t Test, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
+	t.Helper()
+	res := new(round.Result)
+	if r.Gather() != nil {
+		for id := range r.Tasks {
+			k := of(id)
+			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, subJobs(d), k.NewScratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Gathered = append(res.Gathered, part)
+		}
+		return res
+	}
+	var tree engine.Tree
+	tree.Reset(r.Tasks, r.Reduce().Shape)
+	for id := range r.Tasks {
+		p, err := task(r, id, d, of(id), tree.Partial())
+		if err == nil {
+			err = tree.PutTask(id, p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	res.Sum = tree.Root()
+	return res
+}
+
+// By returns a function for Compute that knows one kernel.
+func By(k round.Kernel) func(task int) round.Kernel { return func(int) round.Kernel { return k } }
+
+// Refused returns the error of the first task of a reduce round whose variables are others.
+func Refused(r *round.Round, vars round.Vars, d *dataset.Data, k round.Kernel) error {
+	var tree engine.Tree
+	tree.Reset(r.Tasks, r.Reduce().Shape)
+	changed := *r
+	changed.Vars = vars
+	_, err := task(&changed, 0, d, k, tree.Partial())
+	return err
+}
+
+// task computes a task of a reduce round without a cache of derived values.
+func task(r *round.Round, id int, d *dataset.Data, k round.Kernel, p *round.Partial) (*round.Partial, error) {
+	return p, engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch())
 }
 
 // Cut returns a function for Train that goes on with a new trainer, restored from the state of the
 // last, after every round.
-func Cut(t testing.TB, a algorithms.Algorithm, j *round.Job,
+func Cut(t Test, a algorithms.Algorithm, j *round.Job,
 	m *dataset.Manifest) func(algorithms.Trainer) algorithms.Trainer {
 	return func(tr algorithms.Trainer) algorithms.Trainer {
 		t.Helper()
@@ -89,7 +204,7 @@ func Cut(t testing.TB, a algorithms.Algorithm, j *round.Job,
 }
 
 // Digest returns the digest of a trained model.
-func Digest(t testing.TB, a algorithms.Algorithm, tr algorithms.Trainer) string {
+func Digest(t Test, a algorithms.Algorithm, tr algorithms.Trainer) string {
 	t.Helper()
 	m, err := tr.Model()
 	if err != nil {

@@ -123,25 +123,32 @@ func reported(t *testing.T, args ...string) string {
 	return e.Stdout
 }
 
+// ran runs an experiment in this process, and returns its folder, its table, and the commands of its runs. Data files
+// lie next to the spec.
+func ran(t *testing.T, spec string) (folder string, table *tables.Table, commands *experiment.Commands) {
+	t.Helper()
+	reported(t, "experiment", "run", spec, "--local")
+	folder = strings.TrimSuffix(spec, ".yaml") + ".experiment"
+	content, err := experiment.ReadFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, err = experiment.NewCommands(content.Layout, experiment.Sources{File: func(path string) string {
+		return filepath.Join(filepath.Dir(spec), path)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder, content.Layout.Fill(content.Records), commands
+}
+
 // TestRunsAlone: the command of a run trains the same model, whatever its folds and its method are, and a failed run
 // fails again for the same reason. A failed run says how often it was run.
 func TestRunsAlone(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	for _, spec := range aloneSpec(t, dir) {
-		reported(t, "experiment", "run", spec, "--local")
-		folder := strings.TrimSuffix(spec, ".yaml") + ".experiment"
-		content, err := experiment.ReadFolder(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		commands, err := experiment.NewCommands(content.Layout, experiment.Sources{File: func(path string) string {
-			return filepath.Join(dir, path)
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		table := content.Layout.Fill(content.Records)
+		folder, table, commands := ran(t, spec)
 		checkAlone(t, table, commands.Alone)
 		// What is printed is the same, by the name of the spec and by the folder, which does not lie next to the spec.
 		moved := filepath.Join(t.TempDir(), "moved")

@@ -2,12 +2,10 @@ package experiments_test
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/experiment"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -37,18 +35,7 @@ methods:
   - {algorithm: structrf, name: chosen, settings: {trees: 2}, grid: {min_samples: [5, 9]}, choose: {inner: 2}}
   - {algorithm: ldlf, settings: {trees: 2, depth: 2, steps: 20}}
 `)
-	reported(t, "experiment", "run", spec, "--local")
-	content, err := experiment.ReadFolder(filepath.Join(dir, "v.experiment"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands, err := experiment.NewCommands(content.Layout, experiment.Sources{File: func(path string) string {
-		return filepath.Join(dir, path)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := content.Layout.Fill(content.Records)
+	_, table, commands := ran(t, spec)
 	for i := range table.Runs {
 		if c := &table.Runs[i]; c.State != tables.Done {
 			t.Errorf("%s: %s", table.NameOf(c).String(), c.Error)

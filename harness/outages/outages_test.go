@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -257,21 +256,11 @@ func (w *watched) has(text string) bool { return strings.Contains(w.text(), text
 // Without NATS commands are served, and say that the workers cannot be reached.
 func TestOutageOfNATS(t *testing.T) {
 	testkit.WithoutRace(t)
-	address, err := freeport.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd, _, _ := cmdtest.Process(t, t.TempDir(), "nats", "--listen", address)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	testkit.Until(t, "NATS to listen", func() bool { return cmdtest.Listens(address) })
-	s := &outageSite{t: t, c: cmdtest.StartWith(t,
-		proc.Config{Coordinators: 3, Args: []string{"--nats", "nats://" + address}})}
+	nats, args := cmdtest.StartNATS(t)
+	s := &outageSite{t: t, c: cmdtest.StartWith(t, proc.Config{Coordinators: 3, Args: args})}
 	s.fill()
 	s.waits(protocol.WaitNoWorker)
-	s.must(cmd.Process.Kill())
+	s.must(nats.Kill())
 	s.waits(protocol.WaitNATS)
 	back := s.reads("NATS down", nil, nil, "not connected to NATS")
 	s.says("NATS down", "job list", back["job list"].Stdout, "running, no NATS")

@@ -12,10 +12,11 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/contract"
 )
 
 // small is a job of an algorithm on a few rows.
-func small(t fataler, a algorithms.Algorithm) (*round.Job, *dataset.Data) {
+func small(t contract.Test, a algorithms.Algorithm) (*round.Job, *dataset.Data) {
 	p := makeProblem(4, 60, 4, 3)
 	set := param.Values{"rounds": int64(9), "leaves": int64(3), "leaf_rows": int64(1)}
 	j := jobOf(t, a, p.data(1, false, dataset.Split{}).Manifest, set, dataset.Split{Seed: 1})
@@ -79,7 +80,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 // begun returns a trainer that has done some rounds.
-func begun(t fataler, a algorithms.Algorithm, j *round.Job, d *dataset.Data) algorithms.Trainer {
+func begun(t contract.Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data) algorithms.Trainer {
 	tr, err := a.NewTrainer(j, d.Manifest, nil)
 	if err != nil {
 		t.Fatal(err)

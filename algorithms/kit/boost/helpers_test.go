@@ -1,56 +1,32 @@
 package boost_test
 
 import (
-	"context"
-
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/aosoldlogitboost"
-	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // both are the algorithms of the package.
 var both = []algorithms.Algorithm{ldlogitboost.New(), aosoldlogitboost.New()}
 
-// fataler is a test of either kind.
-type fataler interface {
-	Helper()
-	Fatal(args ...any)
-}
-
 // jobOf resolves a job without validation rows, unless set or split say otherwise.
-func jobOf(t fataler, a algorithms.Algorithm, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
+func jobOf(t contract.Test, a algorithms.Algorithm, m *dataset.Manifest, set param.Values,
+	split dataset.Split) *round.Job {
 	t.Helper()
-	r, err := a.Resolve(set, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	split.ValidationFraction, split.ValidationMin = r.ValidationFraction, r.ValidationMin
-	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
-		Split: split}
+	j := contract.Job(t, a, set, m, split)
+	j.Seed = 1 // of the golden digests
+	return j
 }
 
 // train trains on some lanes and returns the trainer.
-func train(t fataler, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
+func train(t contract.Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
 	t.Helper()
-	tr, err := a.NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := a.NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none := func(uint64, round.Trainer) error { return nil }
-	if err := engine.Drive(context.Background(), tr, 0, engine.NewLocal(k, d, lanes, nil), none); err != nil {
-		t.Fatal(err)
-	}
-	return tr
+	return contract.Train(t, a, j, d, lanes, nil)
 }
 
 // problem is a small dataset in float32, dense, row-major.
@@ -59,45 +35,10 @@ type problem struct {
 	x, d                   []float32
 }
 
-// data cuts the problem into shards of every third row and so on, the last rows first, with the
-// roles of split, in dense or sparse storage.
+// data cuts the problem into shards.
 func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
-	m := &dataset.Manifest{
-		Format: dataset.ManifestFormat, Rows: p.rows, Features: p.features, Labels: p.labels, Sparse: sparse,
-		Shards: make([]dataset.ShardRef, shards),
-	}
-	roles, err := split.Assign(p.rows, nil)
-	if err != nil {
-		panic(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i := range shards {
-		d.SetShard(i, p.shard(i, shards, sparse))
-	}
-	return d
-}
-
-func (p *problem) shard(i, of int, sparse bool) *dataset.Rows {
-	r := &dataset.Rows{Features: p.features, Labels: p.labels, Sparse: sparse}
-	if sparse {
-		r.Start = []uint32{0}
-	}
-	for row := (p.rows-1-i)/of*of + i; row >= 0; row -= of {
-		r.N++
-		r.Row = append(r.Row, uint32(row))
-		r.D = append(r.D, p.label(row)...)
-		if !sparse {
-			r.X = append(r.X, p.row(row)...)
-			continue
-		}
-		for j, v := range p.row(row) {
-			if v != 0 {
-				r.X, r.Index = append(r.X, v), append(r.Index, uint32(j))
-			}
-		}
-		r.Start = append(r.Start, uint32(len(r.X)))
-	}
-	return r
+	return contract.Dense{Rows: p.rows, Features: p.features, Labels: p.labels, X: p.x, D: p.d}.Data(shards, sparse,
+		split)
 }
 
 func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
@@ -153,7 +94,7 @@ func featureValue(s *num.Stream, j int) float32 {
 }
 
 // tensors returns a model's tensors by name.
-func tensors(t fataler, tr algorithms.Trainer) map[string]algorithms.Tensor {
+func tensors(t contract.Test, tr algorithms.Trainer) map[string]algorithms.Tensor {
 	t.Helper()
 	m, err := tr.Model()
 	if err != nil {
@@ -167,14 +108,4 @@ func tensors(t fataler, tr algorithms.Trainer) map[string]algorithms.Tensor {
 		all[x.Name] = x
 	}
 	return all
-}
-
-// digest returns the digest of a trained model.
-func digest(t fataler, a algorithms.Algorithm, tr algorithms.Trainer) string {
-	t.Helper()
-	m, err := tr.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return modelfile.Digest(a.Name(), m.Tensors())
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlogitboost"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -43,54 +43,14 @@ func TestGoldenDigests(t *testing.T) {
 			d := p.data(1<<(lanes-1), lanes%2 == 0, split)
 			j := jobOf(t, c.a, d.Manifest, c.set, split)
 			d = p.data(1<<(lanes-1), lanes%2 == 0, j.Split)
-			if got := digest(t, c.a, train(t, c.a, j, d, lanes)); got != c.want {
+			if got := contract.Digest(t, c.a, train(t, c.a, j, d, lanes)); got != c.want {
 				t.Errorf("%s, %v, %d lanes: digest %s, want %s", c.a.Name(), c.set, lanes, got, c.want)
 			}
 		}
 	}
 }
 
-// newKernel makes a kernel that has seen nothing.
-func newKernel(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Data) round.Kernel {
-	t.Helper()
-	k, err := a.NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-// result computes a round, each unit with the kernel of(task).
-func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) round.Kernel) *round.Result {
-	t.Helper()
-	var tree engine.Tree
-	if how := r.Reduce(); how != nil {
-		tree.Reset(r.Tasks, how.Shape)
-	}
-	res := new(round.Result)
-	for id := range r.Tasks {
-		k := of(id)
-		if r.Gather() != nil {
-			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Gathered = append(res.Gathered, part)
-			continue
-		}
-		p := tree.Partial()
-		if err := engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
-			t.Fatal(err)
-		}
-		if err := tree.PutTask(id, p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if r.Reduce() != nil {
-		res.Sum = tree.Root()
-	}
-	return res
-}
+func sameVar(a, b round.Var) bool { return a.ID == b.ID && bytes.Equal(a.Data, b.Data) }
 
 // TestCuts: a trainer that is restored before each round and in the middle of it, between two
 // trees, and units that are computed by kernels that have seen all rounds, some or none, make the same model.
@@ -102,54 +62,45 @@ func TestCuts(t *testing.T) {
 			set := param.Values{"rounds": int64(20), "patience": int64(100), "leaves": int64(6)}
 			j := jobOf(t, a, p.data(1, false, split).Manifest, set, split)
 			d := p.data(4, false, j.Split)
-			want := digest(t, a, train(t, a, j, d, 1))
-			restored := func(tr algorithms.Trainer) algorithms.Trainer {
-				state, err := tr.AppendState(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again, err := a.NewTrainer(j, d.Manifest, state)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return again
+			want := contract.Digest(t, a, train(t, a, j, d, 1))
+			restored := contract.Cut(t, a, j, d.Manifest)
+			newKernel := func() round.Kernel {
+				_, k := contract.Begin(t, a, j, d.Manifest)
+				return k
 			}
-			tr, err := a.NewTrainer(j, d.Manifest, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, some := newKernel(t, a, j, d), newKernel(t, a, j, d)
-			for n := 0; ; n++ {
+			n := 0
+			change := func(tr algorithms.Trainer) algorithms.Trainer {
 				tr = restored(tr)
-				r, err := tr.Next()
+				first, err := tr.Next() // the leader changes once the round has begun
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r == nil {
-					break
-				}
-				other := restored(tr) // where the leader changes once some units are done
-				second, err := other.Next()
-				if err != nil || second.Op != r.Op || len(second.Vars) != len(r.Vars) {
+				next := restored(tr)
+				second, err := restored(tr).Next()
+				if err != nil || (first == nil) != (second == nil) || first != nil && (second.Op != first.Op ||
+					!slices.EqualFunc(second.Vars, first.Vars, sameVar)) {
 					t.Fatalf("round %d: the restored trainer asks for another round, error %v", n, err)
 				}
-				kernels := []round.Kernel{all, newKernel(t, a, j, d), some}
+				return next
+			}
+			tr, all := contract.Begin(t, a, j, d.Manifest)
+			some := newKernel()
+			tr = contract.Follow(t, change(tr), func(r *round.Round) *round.Result {
+				kernels := []round.Kernel{all, newKernel(), some}
 				if n%3 == 0 {
-					kernels[2] = newKernel(t, a, j, d)
+					kernels[2] = newKernel()
 				}
-				res := result(t, r, d, func(unit int) round.Kernel { return kernels[(unit+n)%3] })
-				again := result(t, second, d, func(int) round.Kernel { return all })
+				res := contract.Compute(t, r, d, func(unit int) round.Kernel { return kernels[(unit+n)%3] })
+				again := contract.Compute(t, r, d, contract.By(all))
 				for i, part := range res.Gathered {
 					if !bytes.Equal(part, again.Gathered[i]) {
 						t.Fatalf("round %d: unit %d has other bytes after a cache miss", n, i)
 					}
 				}
-				if err := other.Fold(res); err != nil {
-					t.Fatal(err)
-				}
-				tr = other
-			}
-			if got := digest(t, a, tr); got != want {
+				n++
+				return res
+			}, change)
+			if got := contract.Digest(t, a, tr); got != want {
 				t.Errorf("digest %s after cuts, want %s", got, want)
 			}
 		})
@@ -164,22 +115,11 @@ func TestEarlierRounds(t *testing.T) {
 		j := jobOf(t, a, p.data(1, false, split).Manifest, param.Values{"rounds": int64(12), "validation_fraction": 0.0},
 			split)
 		d := p.data(2, true, j.Split)
-		tr, err := a.NewTrainer(j, d.Manifest, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := newKernel(t, a, j, d)
+		tr, k := contract.Begin(t, a, j, d.Manifest)
 		var rounds []round.Round
 		var parts [][][]byte
-		for {
-			r, err := tr.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r == nil {
-				break
-			}
-			res := result(t, r, d, func(int) round.Kernel { return k })
+		contract.Follow(t, tr, func(r *round.Round) *round.Result {
+			res := contract.Compute(t, r, d, contract.By(k))
 			kept := *r
 			kept.Vars = nil
 			for _, v := range r.Vars {
@@ -187,15 +127,13 @@ func TestEarlierRounds(t *testing.T) {
 				kept.Vars = append(kept.Vars, v)
 			}
 			rounds, parts = append(rounds, kept), append(parts, slices.Clone(res.Gathered))
-			if err := tr.Fold(res); err != nil {
-				t.Fatal(err)
-			}
-		}
+			return res
+		}, nil)
 		for i, n := range []int{12, 3, 9, 10, 1, 12, 8, 7} {
 			if i%3 == 2 {
 				k.(round.MemoryReleaser).ReleaseMemory()
 			}
-			for id, part := range result(t, &rounds[n], d, func(int) round.Kernel { return k }).Gathered {
+			for id, part := range contract.Compute(t, &rounds[n], d, contract.By(k)).Gathered {
 				if !bytes.Equal(part, parts[n][id]) {
 					t.Fatalf("%s: round %d gives other trees after later ones", a.Name(), n)
 				}
@@ -265,20 +203,13 @@ func TestLossFalls(t *testing.T) {
 			param.Values{"rounds": int64(150), "validation_fraction": 0.0, "leaf_rows": int64(1), "leaves": int64(30)},
 			dataset.Split{})
 		d := p.data(2, false, j.Split)
-		tr, err := a.NewTrainer(j, d.Manifest, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var losses []float64
-		k := newKernel(t, a, j, d)
-		if err := engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, 1, nil), func(_ uint64, t round.Trainer) error {
-			if p := t.Progress(); p.Loss >= 0 {
+		contract.Train(t, a, j, d, 1, func(tr algorithms.Trainer) algorithms.Trainer {
+			if p := tr.Progress(); p.Loss >= 0 {
 				losses = append(losses, p.Loss)
 			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+			return tr
+		})
 		for i := range losses[1:] {
 			if !(losses[i+1] < losses[i]) {
 				t.Fatalf("%s: the loss rises from %v to %v in round %d", a.Name(), losses[i], losses[i+1], i+1)
@@ -337,7 +268,8 @@ func TestRefit(t *testing.T) {
 			t.Errorf("%s: %d rows were trained on, want %d", a.Name(), progress.Samples, want)
 		}
 		alone := jobOf(t, a, m, param.Values{"rounds": int64(best), "validation_fraction": 0.0, "learning_rate": 0.5}, split)
-		if got, want := digest(t, a, tr), digest(t, a, train(t, a, alone, p.data(1, true, alone.Split), 1)); got != want {
+		got := contract.Digest(t, a, tr)
+		if want := contract.Digest(t, a, train(t, a, alone, p.data(1, true, alone.Split), 1)); got != want {
 			t.Errorf("%s: digest %s after the refit, %s if trained on all rows for %d rounds", a.Name(), got, want, best)
 		}
 	}

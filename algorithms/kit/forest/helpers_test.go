@@ -1,12 +1,10 @@
 package forest
 
 import (
-	"context"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
-	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -16,45 +14,9 @@ type problem struct {
 	x, d                []float32
 }
 
-// data cuts the problem into shards of every third row and so on, with the roles
-// of split, in dense or sparse storage.
+// data cuts the problem into shards.
 func (p *problem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
-	m := &dataset.Manifest{
-		Format: dataset.ManifestFormat, Rows: p.n, Features: p.features, Labels: p.labels, Sparse: sparse,
-		Shards: make([]dataset.ShardRef, shards),
-	}
-	roles, err := split.Assign(p.n, nil)
-	if err != nil {
-		panic(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i := range shards {
-		d.SetShard(i, p.shard(i, shards, sparse))
-	}
-	return d
-}
-
-// shard holds rows i, i + of, i + 2 of, ... in descending order: builders must not
-// depend on the order of rows in shards.
-func (p *problem) shard(i, of int, sparse bool) *dataset.Rows {
-	r := &dataset.Rows{Features: p.features, Labels: p.labels, Sparse: sparse, Start: []uint32{0}}
-	for row := (p.n-1-i)/of*of + i; row >= 0; row -= of {
-		r.N++
-		r.Row = append(r.Row, uint32(row))
-		r.D = append(r.D, p.label(row)...)
-		for j, v := range p.row(row) {
-			if !sparse {
-				r.X = append(r.X, v)
-			} else if v != 0 {
-				r.X, r.Index = append(r.X, v), append(r.Index, uint32(j))
-			}
-		}
-		r.Start = append(r.Start, uint32(len(r.X)))
-	}
-	if !sparse {
-		r.Start = nil
-	}
-	return r
+	return contract.Dense{Rows: p.n, Features: p.features, Labels: p.labels, X: p.x, D: p.d}.Data(shards, sparse, split)
 }
 
 func (p *problem) row(i int) []float32   { return p.x[i*p.features : (i+1)*p.features] }
@@ -172,10 +134,5 @@ func newKernel(f Variant, c Config, seed uint64, d *dataset.Data) *kernel {
 func growTrees(t testing.TB, f Variant, c Config, seed uint64, d *dataset.Data, lanes int) []*Tree {
 	t.Helper()
 	tr := newTrainer(&c, d.Manifest.Features, d.Manifest.Labels)
-	x := engine.NewLocal(newKernel(f, c, seed, d), d, lanes, nil)
-	err := engine.Drive(context.Background(), tr, 0, x, func(uint64, round.Trainer) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr.Trees
+	return contract.Follow(t, tr, contract.Lanes(t, newKernel(f, c, seed, d), d, lanes), nil).Trees
 }

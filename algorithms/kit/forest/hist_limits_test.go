@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -159,17 +160,11 @@ func TestRoundLimits(t *testing.T) {
 	set := param.Values{"trees": int64(9), "min_samples": int64(2), "split": "histogram", "bins": int64(8)}
 	for _, features := range []string{"all", "0.3"} {
 		set["features"] = features
-		j := countedJob(t, d.Manifest, set, dataset.Split{})
-		tr, k := countedTrainerOf(t, j, d.Manifest, nil).(*countedTrainer), countedKernelOf(t, j, d)
+		j := countedJob(t, set, d.Manifest, dataset.Split{})
+		begun, k := contract.Begin(t, counted, j, d.Manifest)
+		tr := begun.(*countedTrainer)
 		rounds, several := 0, 0
-		for {
-			r, err := tr.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r == nil {
-				break
-			}
+		contract.Follow(t, tr, func(r *round.Round) *round.Result {
 			if r.Kind == "samples" {
 				asks, _ := tr.growth.next()
 				work := 0
@@ -186,10 +181,8 @@ func TestRoundLimits(t *testing.T) {
 						len(asks), work, testedLimits.work)
 				}
 			}
-			if err := tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k })); err != nil {
-				t.Fatal(err)
-			}
-		}
+			return contract.Compute(t, r, d, contract.By(k))
+		}, nil)
 		if rounds < 5 || several < 3 {
 			t.Errorf("features %s: %d rounds, %d of several nodes", features, rounds, several)
 		}
@@ -202,11 +195,12 @@ func TestRoundsOfSomeFeatures(t *testing.T) {
 	d := p.data(2, false, dataset.Split{})
 	for features, want := range map[string]int{"all": 1, "sqrt": 3} {
 		set := param.Values{"trees": int64(7), "min_samples": int64(2), "split": "histogram", "features": features}
-		j := countedJob(t, d.Manifest, set, dataset.Split{})
-		tr, k := countedTrainerOf(t, j, d.Manifest, nil).(*countedTrainer), countedKernelOf(t, j, d)
+		j := countedJob(t, set, d.Manifest, dataset.Split{})
+		begun, k := contract.Begin(t, counted, j, d.Manifest)
+		tr := begun.(*countedTrainer)
 		r, err := tr.Next()
 		if err == nil {
-			err = tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k }))
+			err = tr.Fold(contract.Compute(t, r, d, contract.By(k)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -232,9 +226,9 @@ func TestTooFewTrainingRows(t *testing.T) {
 		var errs [2]error
 		for i, word := range []string{"exact", "histogram"} {
 			set["split"] = word
-			j := countedJob(t, d.Manifest, set, listed)
-			tr := countedTrainerOf(t, j, d.Manifest, nil)
-			errs[i] = engine.Drive(t.Context(), tr, 0, engine.NewLocal(countedKernelOf(t, j, d), d, 1, nil),
+			j := countedJob(t, set, d.Manifest, listed)
+			tr, k := contract.Begin(t, counted, j, d.Manifest)
+			errs[i] = engine.Drive(t.Context(), tr, 0, engine.NewLocal(k, d, 1, nil),
 				func(uint64, round.Trainer) error { return nil })
 		}
 		exact, got := errs[0], errs[1]
@@ -257,13 +251,13 @@ func TestTooManyBins(t *testing.T) {
 	p := makeCountedProblem(15, 300, 8, 3)
 	d := p.data(2, false, dataset.Split{})
 	set := param.Values{"trees": int64(2), "min_samples": int64(4), "split": "histogram", "bins": int64(256)}
-	j := countedJob(t, d.Manifest, set, dataset.Split{})
-	tr, k := countedTrainerOf(t, j, d.Manifest, nil), countedKernelOf(t, j, d)
+	j := countedJob(t, set, d.Manifest, dataset.Split{})
+	tr, k := contract.Begin(t, counted, j, d.Manifest)
 	r, err := tr.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := countedResult(t, r, d, func(int) round.Kernel { return k })
+	first := contract.Compute(t, r, d, contract.By(k))
 	told := &round.Result{Gathered: append([][]byte(nil), first.Gathered...)}
 	if err := tr.Fold(first); err != nil {
 		t.Fatal(err)
@@ -284,20 +278,12 @@ func TestTooManyBins(t *testing.T) {
 		if _, err := oneHot.New().NewTrainer(&other, m, state); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: a trainer of the state has error %v", name, err)
 		}
-		tr := countedTrainerOf(t, &other, m, nil)
+		tr, kernel := contract.Begin(t, counted, &other, m)
 		if err := tr.Fold(told); !errors.Is(err, binning.ErrBins) {
 			t.Errorf("%s: values of tasks: error %v", name, err)
 		}
 		less := dataset.NewData(m, make([]dataset.Roles, p.rows))
-		kernel, err := oneHot.New().NewKernel(&other, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var tree engine.Tree
-		tree.Reset(r.Tasks, r.Reduce().Shape)
-		err = engine.RunTask(tree.Partial(), kernel, r.Task(0), less, r.Vars, engine.NewDerivedCache(0),
-			kernel.NewScratch())
-		if !errors.Is(err, binning.ErrBins) {
+		if err := contract.Refused(r, r.Vars, less, kernel); !errors.Is(err, binning.ErrBins) {
 			t.Errorf("%s: a kernel has error %v", name, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -147,7 +148,7 @@ func TestSlowTrees(t *testing.T) {
 			"features":       rapid.SampledFrom([]string{"all", "0.5"}).Draw(t, "features tried"),
 			"sampling_ratio": rapid.SampledFrom([]float64{0.5, 1}).Draw(t, "sampling ratio")}
 		d := p.data(rapid.SampledFrom([]int{1, 4}).Draw(t, "shards"), rapid.Bool().Draw(t, "sparse"), dataset.Split{})
-		tr := growCounted(t, countedJob(t, d.Manifest, set, dataset.Split{}), d, 1).(*countedTrainer)
+		tr := contract.Train(t, counted, countedJob(t, set, d.Manifest, dataset.Split{}), d, 1, nil).(*countedTrainer)
 		w.edges = tr.edges
 		for number, tree := range tr.trees {
 			w.tried = func(path uint64) (list []int) {

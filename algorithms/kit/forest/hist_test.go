@@ -1,7 +1,6 @@
 package forest
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -10,11 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -84,106 +82,33 @@ func makeCountedProblem(seed uint64, rows, features, labels int) *countedProblem
 	return p
 }
 
-// data cuts the countedProblem into shards of different sizes, in dense or sparse storage.
+// data cuts the problem into shards of different sizes.
 func (p *countedProblem) data(shards int, sparse bool, split dataset.Split) *dataset.Data {
-	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: p.rows, Features: p.features, Labels: p.labels,
-		Sparse: sparse, Shards: make([]dataset.ShardRef, shards)}
-	for _, x := range p.x {
-		if x != 0 {
-			m.NonZeros++
-		}
-	}
-	roles, err := split.Assign(p.rows, nil)
-	if err != nil {
-		panic(err)
-	}
-	d := dataset.NewData(m, roles)
-	for i := range shards {
-		r := &dataset.Rows{Features: p.features, Labels: p.labels, Sparse: sparse}
-		if sparse {
-			r.Start = []uint32{0}
-		}
-		for row := p.rows - 1; row >= 0; row-- {
-			if (row*row+row/3)%shards != i {
-				continue
-			}
-			r.N++
-			r.Row = append(r.Row, uint32(row))
-			r.D = append(r.D, p.label(row)...)
-			if !sparse {
-				r.X = append(r.X, p.row(row)...)
-				continue
-			}
-			for j, v := range p.row(row) {
-				if v != 0 {
-					r.X, r.Index = append(r.X, v), append(r.Index, uint32(j))
-				}
-			}
-			r.Start = append(r.Start, uint32(len(r.X)))
-		}
-		d.SetShard(i, r)
-	}
-	return d
-}
-
-func countedJob(t fataler, m *dataset.Manifest, set param.Values, split dataset.Split) *round.Job {
-	t.Helper()
-	r, err := oneHot.New().Resolve(set, m)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return &round.Job{Algorithm: "counted", Numerics: round.Numerics, Seed: 1, Dataset: m.Digest(), Params: r.Params,
-		Split: split}
-}
-
-func countedKernelOf(t fataler, j *round.Job, d *dataset.Data) round.Kernel {
-	t.Helper()
-	k, err := oneHot.New().NewKernel(j, d.Manifest)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return k
+	return contract.Dense{Rows: p.rows, Features: p.features, Labels: p.labels, X: p.x, D: p.d,
+		Shard: func(row, n int) int { return (row*row + row/3) % n }}.Data(shards, sparse, split)
 }
 
 // testedLimits are limits under which small jobs have many rounds of each kind.
 var testedLimits = growthLimits{trees: 3, numbers: 9000, bytes: 4000, work: 40_000, held: 9000, small: 0}
 
-func countedTrainerOf(t fataler, j *round.Job, m *dataset.Manifest, state []byte) algorithms.Trainer {
-	t.Helper()
+// limited is the algorithm of oneHot with testedLimits.
+type limited struct{ algorithms.Algorithm }
+
+var counted = limited{oneHot.New()}
+
+// NewTrainer implements algorithms.Algorithm.
+func (a limited) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algorithms.Trainer, error) {
 	limits := usualLimits
 	defer func() { usualLimits = limits }()
 	usualLimits = testedLimits
-	tr, err := oneHot.New().NewTrainer(j, m, state)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return tr
+	return a.Algorithm.NewTrainer(j, m, state)
 }
 
-// growCounted trains on some lanes and returns the trainer.
-func growCounted(t fataler, j *round.Job, d *dataset.Data, lanes int) algorithms.Trainer {
+func countedJob(t contract.Test, set param.Values, m *dataset.Manifest, split dataset.Split) *round.Job {
 	t.Helper()
-	tr := countedTrainerOf(t, j, d.Manifest, nil)
-	none := func(uint64, round.Trainer) error { return nil }
-	x := engine.NewLocal(countedKernelOf(t, j, d), d, lanes, nil)
-	if err := engine.Drive(context.Background(), tr, 0, x, none); err != nil {
-		t.Fatalf("%v", err)
-	}
-	return tr
-}
-
-func countedTensors(t fataler, tr algorithms.Trainer) []algorithms.Tensor {
-	t.Helper()
-	m, err := tr.Model()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return m.Tensors()
-}
-
-func countedDigest(t fataler, tr algorithms.Trainer) string {
-	t.Helper()
-	return modelfile.Digest("counted", countedTensors(t, tr))
+	j := contract.Job(t, counted, set, m, split)
+	j.Seed = 1 // of the slow twin
+	return j
 }
 
 // TestExactTrees: if each value has a bin, trees by histograms are exact trees, bit for bit, if all rows are in each
@@ -201,14 +126,19 @@ func TestExactTrees(t *testing.T) {
 		testedLimits.held = rapid.SampledFrom([]int{0, 9000}).Draw(t, "held")
 		split := dataset.Split{Seed: 3, TestFraction: 0.1}
 		exact := p.data(2, false, split)
-		want := growCounted(t, countedJob(t, exact.Manifest, set, split), exact, 1)
+		want := contract.Train(t, counted, countedJob(t, set, exact.Manifest, split), exact, 1, nil)
 		set["split"], set["bins"] = "histogram", int64(256)
 		d := p.data(rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), rapid.Bool().Draw(t, "sparse"), split)
-		got := growCounted(t, countedJob(t, d.Manifest, set, split), d, rapid.IntRange(1, 2).Draw(t, "lanes"))
-		if countedDigest(t, got) != countedDigest(t, want) {
-			a, b := countedTensors(t, got), countedTensors(t, want)
-			for i := range a {
-				t.Logf("%s: %v, want %v", a[i].Name, a[i], b[i])
+		got := contract.Train(t, counted, countedJob(t, set, d.Manifest, split), d,
+			rapid.IntRange(1, 2).Draw(t, "lanes"), nil)
+		if contract.Digest(t, counted, got) != contract.Digest(t, counted, want) {
+			a, errA := got.Model()
+			b, errB := want.Model()
+			if errA != nil || errB != nil {
+				t.Fatal(errA, errB)
+			}
+			for i, x := range a.Tensors() {
+				t.Logf("%s: %v, want %v", x.Name, x, b.Tensors()[i])
 			}
 			t.Fatal("the trees differ")
 		}
@@ -232,91 +162,24 @@ func TestCountedWorkers(t *testing.T) {
 		{"trees": int64(11), "min_samples": int64(5), "split": "histogram", "bins": int64(20)},
 		{"trees": int64(9), "min_samples": int64(2), "split": "histogram", "features": "sqrt"},
 	} {
-		j := countedJob(t, p.data(16, true, split).Manifest, set, split)
-		want := countedDigest(t, growCounted(t, j, p.data(1, false, split), 1))
+		j := countedJob(t, set, p.data(16, true, split).Manifest, split)
+		want := contract.Digest(t, counted, contract.Train(t, counted, j, p.data(1, false, split), 1, nil))
 		for _, workers := range []int{1, 2, 5} {
-			got, most := growDistributed(t, j, p.data(16, workers == 2, split), workers)
-			if got != want || most < 8 {
-				t.Errorf("%v, %d workers, %d tasks: countedDigest %s, want %s", set, workers, most, got, want)
-			}
-		}
-	}
-}
-
-// growDistributed trains with some workers, and returns the digest of the model and the greatest number of
-// tasks of a round of trees.
-func growDistributed(t *testing.T, j *round.Job, d *dataset.Data, workers int) (string, int) {
-	t.Helper()
-	tr := countedTrainerOf(t, j, d.Manifest, nil)
-	kernels := make([]round.Kernel, workers)
-	for i := range kernels {
-		kernels[i] = countedKernelOf(t, j, d)
-	}
-	most, kinds := 0, make(map[string]int)
-	for n := 0; ; n++ {
-		r, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
+			most, kinds := 0, make(map[string]int)
+			got := contract.Digest(t, counted, contract.Apart(t, counted, j, p.data(16, workers == 2, split), workers,
+				func(r *round.Round) {
+					if kinds[r.Kind]++; r.Kind != "bins" {
+						most = max(most, r.Tasks)
+					}
+				}))
 			if kinds["bins"] != 1 || kinds["histogram"] < 9 || kinds["samples"] < 9 {
 				t.Errorf("the rounds are %v: one of the others is missing", kinds)
 			}
-			return countedDigest(t, tr), most
-		}
-		if kinds[r.Kind]++; r.Kind != "bins" {
-			most = max(most, r.Tasks)
-		}
-		if n%3 == 1 {
-			kernels[n%workers] = countedKernelOf(t, j, d)
-		}
-		if n%2 == 1 {
-			state, err := tr.AppendState(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tr = countedTrainerOf(t, j, d.Manifest, state)
-			if r, err = tr.Next(); err != nil {
-				t.Fatal(err)
+			if got != want || most < 8 {
+				t.Errorf("%v, %d workers, %d tasks: digest %s, want %s", set, workers, most, got, want)
 			}
 		}
-		res := countedResult(t, r, d, func(task int) round.Kernel { return kernels[(task*3+n)%workers] })
-		if err := tr.Fold(res); err != nil {
-			t.Fatal(err)
-		}
 	}
-}
-
-// countedResult computes a round, each task with the kernel of(task).
-func countedResult(t testing.TB, r *round.Round, d *dataset.Data, of func(task int) round.Kernel) *round.Result {
-	t.Helper()
-	var tree engine.Tree
-	if how := r.Reduce(); how != nil {
-		tree.Reset(r.Tasks, how.Shape)
-	}
-	res := new(round.Result)
-	for id := range r.Tasks {
-		k := of(id)
-		if r.Gather() != nil {
-			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Gathered = append(res.Gathered, part)
-			continue
-		}
-		p := tree.Partial()
-		if err := engine.RunTask(p, k, r.Task(id), d, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {
-			t.Fatal(err)
-		}
-		if err := tree.PutTask(id, p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if r.Reduce() != nil {
-		res.Sum = tree.Root()
-	}
-	return res
 }
 
 // TestRefusedByHistograms: what histograms cannot learn from is refused by name.
@@ -340,15 +203,14 @@ func TestRefusedByHistograms(t *testing.T) {
 func TestDamagedNodes(t *testing.T) {
 	p := makeCountedProblem(7, 200, 5, 3)
 	testedLimits.small = 0
-	j := countedJob(t, p.data(2, false, dataset.Split{}).Manifest, param.Values{"trees": int64(1), "split": "histogram"},
+	j := countedJob(t, param.Values{"trees": int64(1), "split": "histogram"}, p.data(2, false, dataset.Split{}).Manifest,
 		dataset.Split{})
 	d := p.data(2, false, dataset.Split{})
-	tr := countedTrainerOf(t, j, d.Manifest, nil)
-	k := countedKernelOf(t, j, d)
+	tr, k := contract.Begin(t, counted, j, d.Manifest)
 	for range 2 {
 		r, err := tr.Next()
 		if err == nil {
-			err = tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k }))
+			err = tr.Fold(contract.Compute(t, r, d, contract.By(k)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -367,14 +229,11 @@ func TestDamagedNodes(t *testing.T) {
 	} {
 		vars := slices.Clone(r.Vars)
 		vars[1].Data = b
-		var tree engine.Tree
-		tree.Reset(r.Tasks, r.Reduce().Shape)
-		err := engine.RunTask(tree.Partial(), k, r.Task(0), d, vars, engine.NewDerivedCache(0), k.NewScratch())
-		if !errors.Is(err, errNodes) {
+		if err := contract.Refused(r, vars, d, k); !errors.Is(err, errNodes) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	countedResult(t, r, d, func(int) round.Kernel { return k })
+	contract.Compute(t, r, d, contract.By(k))
 }
 
 // TestDamagedRows: what tasks tell of the rows of a node is checked.
@@ -383,19 +242,18 @@ func TestDamagedRows(t *testing.T) {
 	testedLimits.small = 1 << 20
 	set := param.Values{"trees": int64(1), "split": "histogram", "min_samples": int64(2)}
 	d := p.data(2, true, dataset.Split{})
-	j := countedJob(t, d.Manifest, set, dataset.Split{})
-	tr := countedTrainerOf(t, j, d.Manifest, nil)
-	k := countedKernelOf(t, j, d)
+	j := countedJob(t, set, d.Manifest, dataset.Split{})
+	tr, k := contract.Begin(t, counted, j, d.Manifest)
 	r, err := tr.Next()
 	for ; err == nil && r.Kind != "samples"; r, err = tr.Next() {
-		if err := tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k })); err != nil {
+		if err := tr.Fold(contract.Compute(t, r, d, contract.By(k))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := countedResult(t, r, d, func(int) round.Kernel { return k }).Gathered
+	good := contract.Compute(t, r, d, contract.By(k)).Gathered
 	change := func(at int, by byte) [][]byte {
 		b := slices.Clone(good[0])
 		b[at] += by
@@ -410,7 +268,10 @@ func TestDamagedRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := countedTrainerOf(t, j, d.Manifest, state)
+		other, err := counted.NewTrainer(j, d.Manifest, state)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := other.Fold(&round.Result{Gathered: parts}); !errors.Is(err, errRows) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -426,16 +287,12 @@ func TestCountedMemory(t *testing.T) {
 	p := makeCountedProblem(9, 20_000, 24, 3)
 	d := p.data(4, false, dataset.Split{})
 	set := param.Values{"trees": int64(6), "split": "histogram", "min_samples": int64(500)}
-	j := countedJob(t, d.Manifest, set, dataset.Split{})
-	k := countedKernelOf(t, j, d)
-	tr, err := oneHot.New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := countedJob(t, set, d.Manifest, dataset.Split{})
+	tr, k := contract.Begin(t, oneHot.New(), j, d.Manifest)
 	for range 3 {
 		r, err := tr.Next()
 		if err == nil {
-			err = tr.Fold(countedResult(t, r, d, func(int) round.Kernel { return k }))
+			err = tr.Fold(contract.Compute(t, r, d, contract.By(k)))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -121,12 +121,8 @@ func BenchmarkLeader(b *testing.B) {
 		b.Run(fmt.Sprintf("%dx%dx%d", c.rows, c.features, c.labels), func(b *testing.B) {
 			total, longest := time.Duration(0), time.Duration(0)
 			for b.Loop() {
-				j := countedJob(b, d.Manifest, c.set, dataset.Split{})
-				tr, err := oneHot.New().NewTrainer(j, d.Manifest, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				k := countedKernelOf(b, j, d)
+				j := countedJob(b, c.set, d.Manifest, dataset.Split{})
+				tr, k := contract.Begin(b, oneHot.New(), j, d.Manifest)
 				for {
 					r, err := tr.Next()
 					if err != nil {
@@ -135,7 +131,7 @@ func BenchmarkLeader(b *testing.B) {
 					if r == nil {
 						break
 					}
-					res := countedResult(b, r, d, func(int) round.Kernel { return k })
+					res := contract.Compute(b, r, d, contract.By(k))
 					began := time.Now()
 					if err := tr.Fold(res); err != nil {
 						b.Fatal(err)

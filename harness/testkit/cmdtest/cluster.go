@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
@@ -51,6 +52,23 @@ func StartWith(t *testing.T, cfg proc.Config) *proc.Cluster {
 // Small are flags of train for a job that takes little time.
 var Small = []string{"--steps", "200", "--set", "trees=3", "--set", "depth=5", "--set", "leaf_batches=50", "--set",
 	"batch_size=64"}
+
+// StartNATS starts a NATS server in a process of its own, and returns the arguments of coordinators that use it. The
+// process is killed when the test ends.
+func StartNATS(t *testing.T) (p *os.Process, args []string) {
+	t.Helper()
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, _, _ := Process(t, t.TempDir(), "nats", "--listen", address)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	testkit.Until(t, "NATS to listen", func() bool { return Listens(address) })
+	return cmd.Process, []string{"--nats", "nats://" + address}
+}
 
 // Train is a command line that trains for a number of steps.
 func Train(data string, steps int, more ...string) []string {

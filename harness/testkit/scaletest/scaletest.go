@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -127,33 +127,12 @@ func (p *Problem) Run(t testing.TB, a algorithms.Algorithm, given param.Values, 
 	each func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
 	j := p.Job(t, a, given)
-	tr, err := a.NewTrainer(j, p.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
+	tr, k := contract.Begin(t, a, j, p.Manifest)
+	if each == nil {
+		return contract.Follow(t, tr, contract.Lanes(t, k, p.Data(t), lanes), nil)
 	}
-	k, err := a.NewKernel(j, p.Manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, res := engine.NewLocal(k, p.Data(t), lanes, nil), round.Result{}
-	for n := uint64(0); ; n++ {
-		if each != nil {
-			tr = each(j, tr)
-		}
-		r, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
-			return tr
-		}
-		if err := x.Do(t.Context(), n, r, &res); err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.Fold(&res); err != nil {
-			t.Fatal(err)
-		}
-	}
+	next := func(tr algorithms.Trainer) algorithms.Trainer { return each(j, tr) }
+	return contract.Follow(t, next(tr), contract.Lanes(t, k, p.Data(t), lanes), next)
 }
 
 // Model is the model of Run on one lane.

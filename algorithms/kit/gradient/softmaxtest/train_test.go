@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/generate"
-	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
@@ -49,24 +49,7 @@ func train(t testing.TB, set gradient.Settings, d *dataset.Data, each func(*trai
 	t.Helper()
 	tr := newTrainer(set, 3, d.Manifest)
 	tr.Start()
-	x := engine.NewLocal(newKernel(&set, 3, d.Manifest), d, 2, nil)
-	var res round.Result
-	for n := uint64(0); ; n++ {
-		r, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
-			return tr
-		}
-		if err := x.Do(t.Context(), n, r, &res); err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.Fold(&res); err != nil {
-			t.Fatal(err)
-		}
-		tr = each(tr)
-	}
+	return contract.Follow(t, tr, contract.Lanes(t, newKernel(&set, 3, d.Manifest), d, 2), each)
 }
 
 func same(tr *trainer) *trainer { return tr }
