@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -52,41 +51,6 @@ func (c *Column) BinOf(x float32) (bin int) {
 		n -= half
 	}
 	return bin
-}
-
-// Bins is the columns of a job, features ascending.
-type Bins struct {
-	Columns []Column
-	Dense   int // columns that are not sparse
-	All     int // bins of all columns
-
-	once sync.Once // makes what follows when bins are found first
-	find *finder
-}
-
-// Add adds a column of at least one cut.
-func (b *Bins) Add(c Column) {
-	c.Base, c.Zero = b.All, c.BinOf(0)
-	if !c.Sparse {
-		c.At = b.Dense
-		b.Dense++
-	}
-	b.All += c.Bins()
-	b.Columns = append(b.Columns, c)
-}
-
-// Check returns an error if the bins are more than data of m can have, with most for a feature at most.
-func (b *Bins) Check(m *dataset.Manifest, most int) error {
-	for i := range b.Columns {
-		if n := b.Columns[i].Bins(); n > min(most, m.Rows+1) {
-			return fmt.Errorf("%w: feature %d has %d bins, at most %d are possible", ErrBins, b.Columns[i].Feature, n,
-				min(most, m.Rows+1))
-		}
-	}
-	if possible := AtMost(m, most); int64(b.All) > possible {
-		return fmt.Errorf("%w: there are %d, at most %d are possible", ErrBins, b.All, possible)
-	}
-	return nil
 }
 
 // Gap is what lies between two bins: the greatest sampled value of the lower one, and the least of the upper one.
