@@ -28,8 +28,8 @@ func appendBins(dst []byte, b *binning.Bins) []byte {
 	return dst
 }
 
-// decodeBins reads what appendBins wrote, for rows of so many features with so many bins each at most.
-func decodeBins(b []byte, features, most int) (*binning.Bins, error) {
+// decodeBins reads what appendBins wrote, for data of m with so many bins of a feature at most.
+func decodeBins(b []byte, m *dataset.Manifest, most int) (*binning.Bins, error) {
 	bins := new(binning.Bins)
 	next := uint32(0)
 	for len(b) > 0 {
@@ -38,7 +38,7 @@ func decodeBins(b []byte, features, most int) (*binning.Bins, error) {
 		}
 		c := binning.Column{Feature: binary.LittleEndian.Uint32(b), Sparse: b[4] == 1}
 		n := binary.LittleEndian.Uint32(b[8:])
-		if c.Feature < next || c.Feature >= uint32(features) || binary.LittleEndian.Uint32(b[4:]) > 1 || n < 1 ||
+		if c.Feature < next || c.Feature >= uint32(m.Features) || binary.LittleEndian.Uint32(b[4:]) > 1 || n < 1 ||
 			n >= uint32(most) || uint64(len(b)) < 12+4*uint64(n) {
 			return nil, binning.ErrBins
 		}
@@ -55,7 +55,7 @@ func decodeBins(b []byte, features, most int) (*binning.Bins, error) {
 		bins.Add(c)
 		b = b[12+4*n:]
 	}
-	return bins, nil
+	return bins, bins.Check(m, most)
 }
 
 // binUnits is how many units of weight (see unitOf) are one unit here. All rows together have less than 2^31 of these.
@@ -70,17 +70,20 @@ func appendValues(dst []byte, key num.Key, u round.Task, d *dataset.Data, unit f
 	return binning.AppendValues(dst, key, d.WithWeight(u.Rows(d)), d, weigh)
 }
 
-// makeBins makes the bins of what all tasks told. A cut is half way between the values of two bins.
-func makeBins(parts [][]byte, features, most int) (*binning.Bins, error) {
+// makeBins makes the bins of what all tasks told of data of m. A cut is half way between the values of two bins.
+func makeBins(parts [][]byte, m *dataset.Manifest, most int) (*binning.Bins, error) {
 	bins := new(binning.Bins)
-	err := binning.Make(parts, features, most, func(feature uint32, sparse bool, gaps []binning.Gap) {
+	err := binning.Make(parts, m.Features, most, func(feature uint32, sparse bool, gaps []binning.Gap) {
 		c := binning.Column{Feature: feature, Sparse: sparse}
 		for _, g := range gaps {
 			c.Cuts = append(c.Cuts, between(g.Lower, g.Upper))
 		}
 		bins.Add(c)
 	})
-	return bins, err
+	if err != nil {
+		return nil, err
+	}
+	return bins, bins.Check(m, most)
 }
 
 // between is forest.Between in float32: above lower, and at most upper.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
+	"github.com/coppice-ldl/coppice/algorithms/kit/boost"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -232,18 +233,18 @@ func TestDamagedValues(t *testing.T) {
 	p := makeProblem(5, 60, 3, 2)
 	d := p.data(2, false, tenth)
 	good := appendValues(nil, num.Key{}, round.Task{Of: 1, Roles: dataset.Train}, d, 1)
-	if _, err := makeBins([][]byte{good}, p.features, 255); err != nil {
+	if _, err := makeBins([][]byte{good}, d.Manifest, 255); err != nil {
 		t.Fatal(err)
 	}
 	for n := range good {
-		if _, err := makeBins([][]byte{good[:n]}, p.features, 255); err == nil {
+		if _, err := makeBins([][]byte{good[:n]}, d.Manifest, 255); err == nil {
 			t.Fatalf("values that are cut to %d bytes are accepted", n)
 		}
 	}
 	nan := bytes.Clone(good)
 	copy(nan[8:], num.Bytes32([]float32{float32(math.NaN())}))
 	for name, b := range map[string][]byte{"a NaN": nan, "a byte more": append(bytes.Clone(good), 0), "none": nil} {
-		if _, err := makeBins([][]byte{b}, p.features, 255); !errors.Is(err, binning.ErrBins) {
+		if _, err := makeBins([][]byte{b}, d.Manifest, 255); !errors.Is(err, binning.ErrBins) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -281,6 +282,57 @@ func TestEarlierRounds(t *testing.T) {
 		if got := contract.Compute(t, &rounds[n], d, contract.By(k)).Sum.F64; !slices.Equal(got, sums[n]) {
 			t.Fatalf("round %d (%s) has other sums after later ones", n, rounds[n].Kind)
 		}
+	}
+}
+
+// TestMovedTasks: a kernel drops what it kept of tasks that other workers compute now, but not of tasks that come back
+// soon. No sum depends on it.
+func TestMovedTasks(t *testing.T) {
+	p := makeProblem(6, 150, 7, 3)
+	set := param.Values{"rounds": int64(30), "max_depth": int64(2), "leaf_rows": int64(5), "validation_fraction": 0.0}
+	j := jobOf(t, p.data(1, false, tenth).Manifest, set, tenth)
+	d := p.data(4, true, j.Split)
+	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
+	tr, err := New().NewTrainer(j, d.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stays, moves, alternates = 0, 1, 2 // tasks
+	one, two := kernelOf(t, j, d).(*kernel), kernelOf(t, j, d).(*kernel)
+	kept := func(task int) *part { return one.parts[partKey{task, task + 1, dataset.Train}] }
+	var first *part
+	trees := 0
+	for {
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r == nil {
+			break
+		}
+		if trees = boost.Rounds(r.Vars); trees == 0 && r.Kind == "histogram" && r.Tasks != 4 {
+			t.Fatalf("%d tasks", r.Tasks)
+		}
+		if err := tr.Fold(result(t, r, d, func(task int) round.Kernel {
+			if task == moves && trees >= 5 || task == alternates && trees%6 >= 3 {
+				return two
+			}
+			return one
+		})); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = kept(alternates)
+		}
+		if has := kept(moves) != nil; r.Kind == "histogram" && (trees < 12 && !has || trees >= 14 && has) {
+			t.Fatalf("before tree %d, the samples of a task that moved before tree 5 are kept: %v", trees, has)
+		}
+	}
+	if got := digest(t, tr); got != want || trees < 29 {
+		t.Errorf("after %d trees: digest %s, want %s", trees, got, want)
+	}
+	if kept(stays) == nil || first == nil || kept(alternates) != first {
+		t.Error("what is kept of a task that is still asked for was dropped")
 	}
 }
 

@@ -87,8 +87,8 @@ func (k *kernel) ReleaseMemory() {
 	runtime.GC()
 }
 
-// part returns what is kept of a task's rows, and the bins, which v has for training rows. A refit has other rows than
-// the training before.
+// part returns what is kept of a task's rows, and the bins, which v has for training rows. It drops parts of rows that
+// a refit divides otherwise, and parts whose tasks moved to other workers.
 func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binning.Bins, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +96,7 @@ func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binn
 		k.data, k.bins, k.parts = d, nil, make(map[partKey]*part)
 	}
 	if u.Op == opHistogram && k.bins == nil {
-		bins, err := decodeBins(v.Get(varBins), d.Manifest.Features, k.cfg.Bins)
+		bins, err := decodeBins(v.Get(varBins), d.Manifest, k.cfg.Bins)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,20 +104,24 @@ func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binn
 	}
 	lo, hi := u.Shards(len(d.Manifest.Shards))
 	key := partKey{lo, hi, u.Roles}
-	p := k.parts[key]
+	p, rounds := k.parts[key], boost.Rounds(v)
 	if p == nil {
-		if u.Roles&dataset.Train != 0 {
-			for other := range k.parts {
-				if other.roles != u.Roles {
-					delete(k.parts, other)
-				}
-			}
-		}
 		p = newPart(&k.job, u, d)
 		k.parts[key] = p
 	}
+	p.asked = rounds
+	for other, q := range k.parts {
+		if other.roles != u.Roles && other.roles&u.Roles != 0 || rounds-q.asked > unasked(rounds) {
+			delete(k.parts, other)
+		}
+	}
 	return p, k.bins, nil
 }
+
+// unasked is how many trees other tasks may grow before a part that none of them asked for is dropped, given the
+// trees of the model so far. If its task comes back, all trees are added to its rows again. That takes about as long as
+// the growth of a tree for each 300 trees, so tasks that move all the time cost little.
+func unasked(trees int) int { return 8 + trees/32 }
 
 // Derive implements round.ReduceKernel.
 func (k *kernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Derived, error) {

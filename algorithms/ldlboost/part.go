@@ -27,6 +27,7 @@ type part struct {
 	sums  *boost.RowSums
 	f     []float64 // of one row
 	label []float32 // of one row, without missing degrees
+	asked int       // trees of the model when a task asked last; the kernel's mu guards it
 
 	// Of training rows:
 	binned  bool

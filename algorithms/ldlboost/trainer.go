@@ -168,7 +168,7 @@ func (t *trainer) Fold(res *round.Result) error {
 			t.begin()
 		}
 	case t.Phase == boost.PhaseGrow && t.bins == nil:
-		bins, err := makeBins(res.Gathered, t.manifest.Features, t.cfg.Bins)
+		bins, err := makeBins(res.Gathered, t.manifest, t.cfg.Bins)
 		if err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func (t *trainer) State(l *fields.List) {
 		return
 	}
 	l.Part(len(t.encoded.bins), func(dst []byte) []byte { return append(dst, t.encoded.bins...) }, func(b []byte) error {
-		bins, err := decodeBins(b, t.manifest.Features, t.cfg.Bins)
+		bins, err := decodeBins(b, t.manifest, t.cfg.Bins)
 		if err != nil {
 			return err
 		}

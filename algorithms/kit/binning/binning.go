@@ -53,24 +53,6 @@ func (c *Column) BinOf(x float32) (bin int) {
 	return bin
 }
 
-// Bins is the columns of a job, features ascending.
-type Bins struct {
-	Columns []Column
-	Dense   int // columns that are not sparse
-	All     int // bins of all columns
-}
-
-// Add adds a column of at least one cut.
-func (b *Bins) Add(c Column) {
-	c.Base, c.Zero = b.All, c.BinOf(0)
-	if !c.Sparse {
-		c.At = b.Dense
-		b.Dense++
-	}
-	b.All += c.Bins()
-	b.Columns = append(b.Columns, c)
-}
-
 // Gap is what lies between two bins: the greatest sampled value of the lower one, and the least of the upper one.
 type Gap struct{ Lower, Upper float32 }
 

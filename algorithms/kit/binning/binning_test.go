@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -232,7 +235,7 @@ func TestFinder(t *testing.T) {
 			slices.Sort(cuts)
 			b.Add(Column{Feature: uint32(2 * i), Sparse: s.Uint64n(4) == 0, Cuts: cuts[:min(len(cuts), Most-1)]})
 		}
-		codes, f := make([]uint8, b.Dense+1), newFinder(b)
+		codes, f := make([]uint8, b.Dense+1), newFinder(b, 2*columns)
 		if f.row(codes[:b.Dense], values); len(f.keys) != b.Dense {
 			t.Fatalf("%d of %d columns are dense, and %d have keys", b.Dense, columns, len(f.keys))
 		}
@@ -246,4 +249,25 @@ func TestFinder(t *testing.T) {
 			t.Fatal("a code behind the others was written")
 		}
 	})
+}
+
+// TestFindersShared: all tasks of a job share the keys of the cuts, so memory does not depend on the number of slots.
+func TestFindersShared(t *testing.T) {
+	testkit.WithoutRace(t)
+	const features = 500
+	b := new(Bins)
+	for i := range features {
+		b.Add(Column{Feature: uint32(i), Cuts: []float32{float32(i)}})
+	}
+	d := dataset.NewData(&dataset.Manifest{Features: features, Shards: make([]dataset.ShardRef, 1)}, nil)
+	d.SetShard(0, &dataset.Rows{N: 1, Features: features, X: make([]float32, features), Row: []uint32{0}})
+	refs := make([]dataset.RowRef, 1)
+	Find(d, refs, b)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	Find(d, refs, b)
+	runtime.ReadMemStats(&after)
+	if made := after.TotalAlloc - before.TotalAlloc; made > 4*Most*features/8 {
+		t.Errorf("a task allocates %d bytes for one sample of %d features", made, features)
+	}
 }

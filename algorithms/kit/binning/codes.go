@@ -1,8 +1,10 @@
 package binning
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -15,6 +17,41 @@ type Codes struct {
 	Listed []uint32 // of each sample, its bins of sparse columns but for zero bins, numbered over all columns
 }
 
+// Bins is the columns of a job, features ascending.
+type Bins struct {
+	Columns []Column
+	Dense   int // columns that are not sparse
+	All     int // bins of all columns
+
+	once sync.Once // makes what follows when bins are found first
+	find *finder
+}
+
+// Add adds a column of at least one cut.
+func (b *Bins) Add(c Column) {
+	c.Base, c.Zero = b.All, c.BinOf(0)
+	if !c.Sparse {
+		c.At = b.Dense
+		b.Dense++
+	}
+	b.All += c.Bins()
+	b.Columns = append(b.Columns, c)
+}
+
+// Check returns an error if the bins are more than data of m can have, with most for a feature at most.
+func (b *Bins) Check(m *dataset.Manifest, most int) error {
+	for i := range b.Columns {
+		if n := b.Columns[i].Bins(); n > min(most, m.Rows+1) {
+			return fmt.Errorf("%w: feature %d has %d bins, at most %d are possible", ErrBins, b.Columns[i].Feature, n,
+				min(most, m.Rows+1))
+		}
+	}
+	if possible := AtMost(m, most); int64(b.All) > possible {
+		return fmt.Errorf("%w: there are %d, at most %d are possible", ErrBins, b.All, possible)
+	}
+	return nil
+}
+
 // finder finds bins. Dense columns come first, in the order of their places, then sparse ones. For dense columns, it is
 // faster than BinOf: it has their cuts as whole numbers in the same order.
 type finder struct {
@@ -22,21 +59,33 @@ type finder struct {
 	features []int32
 	counts   []int32       // of cuts, of dense columns
 	keys     [][Most]int32 // of the cuts, then the greatest number, of dense columns
+	zeros    []uint8       // zero bins, of dense columns
+	place    []int32       // of a feature's column in columns; -1: it has none
 }
 
-func newFinder(b *Bins) *finder {
+// finder returns the finder of rows of so many features. All lanes share it. No column is added afterwards.
+func (b *Bins) finder(features int) *finder {
+	b.once.Do(func() { b.find = newFinder(b, features) })
+	return b.find
+}
+
+func newFinder(b *Bins, features int) *finder {
 	f := &finder{columns: make([]*Column, 0, len(b.Columns)), features: make([]int32, 0, len(b.Columns)),
-		counts: make([]int32, b.Dense), keys: make([][Most]int32, b.Dense)}
+		counts: make([]int32, b.Dense), keys: make([][Most]int32, b.Dense), zeros: make([]uint8, b.Dense),
+		place: make([]int32, features)}
+	num.Fill(f.place, -1)
 	for _, sparse := range []bool{false, true} {
 		for i := range b.Columns {
 			c := &b.Columns[i]
 			if c.Sparse != sparse {
 				continue
 			}
+			f.place[c.Feature] = int32(len(f.columns))
 			f.columns, f.features = append(f.columns, c), append(f.features, int32(c.Feature))
 			if sparse {
 				continue
 			}
+			f.zeros[c.At] = uint8(c.Zero)
 			keys := f.keys[c.At][:]
 			for k, x := range c.Cuts {
 				keys[k] = int32(orderOf(x) ^ 1<<31)
@@ -82,16 +131,7 @@ func findAVX2(codes *uint8, values *float32, features, counts *int32, keys *[Mos
 // Find finds the bins of samples.
 func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 	c := Codes{Dense: make([]uint8, len(refs)*b.Dense), Start: append(make([]uint32, 0, len(refs)+1), 0)}
-	f := newFinder(b)
-	zeros := make([]uint8, b.Dense)
-	place := make([]int32, d.Manifest.Features) // of a feature's column in f; -1: it has none
-	num.Fill(place, -1)
-	for i, column := range f.columns {
-		place[column.Feature] = int32(i)
-		if !column.Sparse {
-			zeros[i] = uint8(column.Zero)
-		}
-	}
+	f := b.finder(d.Manifest.Features)
 	list := func(column int, x float32) {
 		if own := f.columns[column]; x == 0 {
 			return
@@ -103,10 +143,10 @@ func Find(d *dataset.Data, refs []dataset.RowRef, b *Bins) Codes {
 		codes := c.Dense[i*b.Dense : (i+1)*b.Dense]
 		shard := d.Shard(int(ref.Shard))
 		if shard.Sparse {
-			copy(codes, zeros)
+			copy(codes, f.zeros)
 			index, values := shard.NonZeros(int(ref.Pos))
 			for k, feature := range index {
-				if at := int(place[feature]); at >= b.Dense {
+				if at := int(f.place[feature]); at >= b.Dense {
 					list(at, values[k])
 				} else if at >= 0 {
 					codes[at] = uint8(f.binOf(at, values[k]))
@@ -161,7 +201,7 @@ func AtMost(m *dataset.Manifest, most int) int64 {
 	return bins
 }
 
-// CodesBytes estimates the memory of the codes of all samples, and of the cuts of dense columns while codes are found.
+// CodesBytes estimates the memory of the codes of all samples, and of what finds them, which all slots share.
 // Lists grow by a quarter at a time, so a number of a list takes up to 9 bytes while its list is moved.
 func CodesBytes(m *dataset.Manifest) int64 {
 	rows := int64(m.Rows)
@@ -170,7 +210,7 @@ func CodesBytes(m *dataset.Manifest) int64 {
 	if m.NonZeros > 0 {
 		dense, listed = min(dense, sparseShare*m.NonZeros), min(listed, (dense-m.NonZeros)/(sparseShare-1), m.NonZeros)
 	}
-	return 4*rows + dense + 9*listed + 4*Most*(dense/max(1, rows))
+	return 4*rows + dense + 9*listed + (4*Most+8)*(dense/max(1, rows)) + 16*int64(m.Features)
 }
 
 // ValuesBytes estimates the memory of the values that the bins are made from.

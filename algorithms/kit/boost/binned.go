@@ -210,15 +210,21 @@ func NewRowSums(refs []dataset.RowRef, labels int) *RowSums {
 	return &RowSums{Refs: refs, Sums: make([]float64, len(refs)*labels)}
 }
 
+// Rounds returns how many boosting rounds v has trees of.
+func Rounds(v round.Vars) int {
+	rounds := 0
+	for i := range v {
+		if _, end, ok := groupOf(&v[i]); ok {
+			rounds = max(rounds, end)
+		}
+	}
+	return rounds
+}
+
 // Advance adds the trees of the rounds that v has and s has not. If s has more rounds than v, it
 // begins with the first tree. The sums have the same bits either way.
 func (s *RowSums) Advance(f *Form, d *dataset.Data, v round.Vars) error {
-	total := 0
-	for i := range v {
-		if _, end, ok := groupOf(&v[i]); ok {
-			total = max(total, end)
-		}
-	}
+	total := Rounds(v)
 	if s.rounds == total {
 		return nil
 	}

@@ -203,7 +203,16 @@ func (s *Scores) Apply(f []float64) {
 
 // Softmax replaces F by p, and returns ln Σ exp F.
 func Softmax(f []float64) float64 {
-	most, sum := f[0], 0.0
+	most, sum := exps(f)
+	for c := range f {
+		f[c] /= sum
+	}
+	return most + num.Log(sum)
+}
+
+// exps replaces F by exp(F - most), where most is the greatest of F, and returns the sum of these too.
+func exps(f []float64) (most, sum float64) {
+	most = f[0]
 	for _, x := range f[1:] {
 		most = max(most, x)
 	}
@@ -214,10 +223,7 @@ func Softmax(f []float64) float64 {
 	for _, x := range f {
 		sum += x
 	}
-	for c := range f {
-		f[c] /= sum
-	}
-	return most + num.Log(sum)
+	return most, sum
 }
 
 // LogSumExp returns ln Σ exp F.

@@ -40,9 +40,9 @@ func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 		for at := 0; at < len(sums); at += labels {
 			f := sums[at : at+labels]
 			m.Apply(f)
-			Softmax(f)
-			for c, p := range f {
-				dst[from*labels+at+c] = float32(p)
+			_, sum := exps(f)
+			for c, e := range f {
+				dst[from*labels+at+c] = float32(e / sum)
 			}
 		}
 	})

@@ -2,7 +2,6 @@ package forest
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -71,20 +70,6 @@ func (e *edges) append(dst []byte) []byte {
 	return dst
 }
 
-// check returns an error if the bins are more than data of m can have, with most for a feature at most.
-func (e *edges) check(m *dataset.Manifest, most int) error {
-	for i := range e.Columns {
-		if n := e.Columns[i].Bins(); n > min(most, m.Rows+1) {
-			return fmt.Errorf("%w: feature %d has %d bins, at most %d are possible", binning.ErrBins, e.Columns[i].Feature, n,
-				min(most, m.Rows+1))
-		}
-	}
-	if possible := binning.AtMost(m, most); int64(e.All) > possible {
-		return fmt.Errorf("%w: there are %d, at most %d are possible", binning.ErrBins, e.All, possible)
-	}
-	return nil
-}
-
 // decodeEdges reads what append wrote, for data of m with so many bins of a feature at most.
 func decodeEdges(b []byte, m *dataset.Manifest, most int) (*edges, error) {
 	features := m.Features
@@ -112,7 +97,7 @@ func decodeEdges(b []byte, m *dataset.Manifest, most int) (*edges, error) {
 		e.add(feature, sparse == 1, gaps)
 		next, b = feature+1, b[8*n:]
 	}
-	return e, e.check(m, most)
+	return e, e.Check(m, most)
 }
 
 // layout says where the counts of a node are: its copies by class, then the copies in each bin of the columns

@@ -1,9 +1,12 @@
 package forest
 
 import (
+	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -143,8 +146,57 @@ func (g *growth) next() (asks []ask, numbers int) {
 // done reports whether all trees are complete.
 func (g *growth) done() bool { return len(g.open) == 0 && len(g.small) == 0 }
 
-// foldCounts takes the counts of the nodes that next returned.
-func (g *growth) foldCounts(sums []float64) {
+var errCounts = fmt.Errorf("forest: the counts of a node: %w", binning.ErrBins)
+
+// checkCounts refuses complete counts of a node that are not whole numbers of copies, or whose columns do not have the
+// copies of the node. The copies are the first counts; of other nodes than the root, they are known.
+func (g *growth) checkCounts(a *ask, counts []float64, l *layout) error {
+	t, n := &g.trees[a.tree], g.classes
+	for k, x := range counts {
+		if !(x >= 0 && x <= math.MaxUint32) || x != float64(uint32(x)) {
+			return fmt.Errorf("%w: tree %d, node %d has %v copies of class %d in a bin", errCounts, t.number, a.node, x, k%n)
+		}
+	}
+	copies := counts[:n]
+	if a.node == 0 {
+		all := 0.0
+		for _, x := range copies {
+			all += x
+		}
+		if all > math.MaxUint32 {
+			return fmt.Errorf("%w: tree %d has %v copies, at most %d are possible", errCounts, t.number, all,
+				uint32(math.MaxUint32))
+		}
+	} else {
+		for c, known := range t.countsOf(a.node, n) {
+			if copies[c] != float64(known) {
+				return fmt.Errorf("%w: tree %d, node %d has %v copies of class %d, want %d", errCounts, t.number, a.node,
+					copies[c], c, known)
+			}
+		}
+	}
+	sums := make([]float64, n)
+	for i, at := range l.columns {
+		c := &g.layouts.edges.Columns[at]
+		if c.Sparse { // its zero bin has what the others lack
+			continue
+		}
+		clear(sums)
+		for block := counts[l.first[i]*n:][:c.Bins()*n]; len(block) > 0; block = block[n:] {
+			for k, x := range block[:n] {
+				sums[k] += x
+			}
+		}
+		if !slices.Equal(sums, copies) {
+			return fmt.Errorf("%w: tree %d, node %d: the bins of feature %d have %v copies by class, want %v", errCounts,
+				t.number, a.node, c.Feature, sums, copies)
+		}
+	}
+	return nil
+}
+
+// foldCounts takes the counts of the nodes that next returned. After an error, the growth cannot go on.
+func (g *growth) foldCounts(sums []float64) error {
 	asks, _ := g.next()
 	asks = slices.Clone(asks)
 	g.open = g.open[:len(g.open)-len(asks)]
@@ -156,6 +208,9 @@ func (g *growth) foldCounts(sums []float64) {
 		own := sums[:g.layouts.numbersOf(l)]
 		sums = sums[len(own):]
 		g.layouts.complete(own, l)
+		if err := g.checkCounts(a, own, l); err != nil {
+			return err
+		}
 		if a.node == 0 {
 			for c, n := range own[:g.classes] {
 				t.counts[c] = uint32(n)
@@ -168,10 +223,14 @@ func (g *growth) foldCounts(sums []float64) {
 			continue
 		}
 		for k, n := range own {
-			a.parent[k] -= n
+			if a.parent[k] -= n; a.parent[k] < 0 {
+				return fmt.Errorf("%w: tree %d, node %d has %v copies of class %d more in a bin than its parent", errCounts,
+					t.number, a.node, -a.parent[k], k%g.classes)
+			}
 		}
 		g.examine(a.tree, sibling(a.node), a.parent, l)
 	}
+	return nil
 }
 
 // sibling returns the number of a node's sibling.

@@ -2,7 +2,9 @@ package forest
 
 import (
 	"errors"
+	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"testing"
 
@@ -313,5 +315,85 @@ func TestTreesAtWork(t *testing.T) {
 	c.Trees = 3
 	if got := treesAtWork(&c, &dataset.Manifest{Rows: 1000, Features: 50, Labels: 10}, 10); got != 3 {
 		t.Errorf("%d of 3 trees are at work", got)
+	}
+}
+
+// TestDamagedCounts: the counts of a node are whole numbers, each column has the copies of the node, and no node has
+// more than its parent.
+func TestDamagedCounts(t *testing.T) {
+	const classes = 3
+	p := makeCountedProblem(8, 300, 9, classes)
+	testedLimits.small = 0
+	set := param.Values{"trees": int64(1), "split": "histogram", "min_samples": int64(2)}
+	d := p.data(2, false, dataset.Split{})
+	j := countedJob(t, d.Manifest, set, dataset.Split{})
+	tr := countedTrainerOf(t, j, d.Manifest, nil)
+	k := countedKernelOf(t, j, d)
+	subtracted := false
+	for n := 0; n < 8 || !subtracted; n++ {
+		r, err := tr.Next()
+		if err != nil || r == nil {
+			t.Fatalf("round %d: %v, error %v", n, r, err)
+		}
+		res := countedResult(t, r, d, func(int) round.Kernel { return k })
+		if r.Kind == "histogram" {
+			asks, _ := tr.(*countedTrainer).growth.next()
+			a := asks[0]
+			damages := map[string]func(sums []float64){
+				"negative": func(s []float64) { s[len(s)-1] = -1 },
+				"halves": func(s []float64) {
+					s[len(s)-1] += 0.5
+					s[len(s)-1-classes] -= 0.5
+				},
+				"NaN":    func(s []float64) { s[len(s)-1] = math.NaN() },
+				"great":  func(s []float64) { s[len(s)-1] = 1 << 40 },
+				"more":   func(s []float64) { s[len(s)-1]++ },
+				"copies": func(s []float64) { s[0]++ },
+			}
+			if a.parent != nil {
+				subtracted = true
+				damages["more than the parent"] = func(s []float64) { moveCopies(s, a.parent, tr.(*countedTrainer), a) }
+			}
+			for name, damage := range damages {
+				state, err := tr.AppendState(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sums := slices.Clone(res.Sum.F64)
+				damage(sums)
+				if slices.Equal(sums, res.Sum.F64) {
+					continue
+				}
+				err = countedTrainerOf(t, j, d.Manifest, state).Fold(&round.Result{Sum: &round.Partial{F64: sums}})
+				if !errors.Is(err, errCounts) || !strings.Contains(err.Error(), "tree 0") {
+					t.Errorf("round %d, %s: error %v", n, name, err)
+				}
+			}
+		}
+		if err := tr.Fold(res); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// moveCopies moves all copies of a class in a column to a bin in which the parent has fewer, if there is one.
+func moveCopies(counts, parent []float64, t *countedTrainer, a ask) {
+	l, classes := t.growth.layouts.layoutOf(t.growth.trees[a.tree].number, 1), t.growth.classes
+	for i, at := range l.columns {
+		c := &t.edges.Columns[at]
+		for class := range classes {
+			all := counts[class]
+			for bin := range c.Bins() {
+				to := (l.first[i]+bin)*classes + class
+				if c.Sparse || parent[to] >= all {
+					continue
+				}
+				for other := range c.Bins() {
+					counts[(l.first[i]+other)*classes+class] = 0
+				}
+				counts[to] = all
+				return
+			}
+		}
 	}
 }

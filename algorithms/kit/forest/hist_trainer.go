@@ -113,7 +113,9 @@ func (t *countedTrainer) Fold(res *round.Result) error {
 		return fmt.Errorf("all %d trees are grown: results can no longer be added", len(t.trees))
 	}
 	if _, numbers := t.growth.next(); numbers > 0 {
-		t.growth.foldCounts(res.Sum.F64)
+		if err := t.growth.foldCounts(res.Sum.F64); err != nil {
+			return err
+		}
 	} else if err := t.growth.foldRows(res.Gathered); err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (t *countedTrainer) makeEdges(parts [][]byte) (*edges, error) {
 	if err := binning.Make(values, t.manifest.Features, t.cfg.Bins, e.add); err != nil {
 		return nil, err
 	}
-	if err := e.check(t.manifest, t.cfg.Bins); err != nil {
+	if err := e.Check(t.manifest, t.cfg.Bins); err != nil {
 		return nil, err
 	}
 	return e, t.cfg.checkDraws(rows)

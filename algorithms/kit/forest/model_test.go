@@ -43,6 +43,36 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// TestPredictMixed: batches of dense rows, of sparse rows and of both are predicted with one scratch as the twin does.
+func TestPredictMixed(t *testing.T) {
+	p, _, m := testForest(t, false)
+	q := makeProblem(78, 60, p.features, p.labels, 0.3)
+	dense, sparse := q.data(1, false, dataset.Split{}), q.data(1, true, dataset.Split{})
+	shard := func(i uint32) *dataset.Rows {
+		if i == 0 {
+			return dense.Shard(0)
+		}
+		return sparse.Shard(0)
+	}
+	scratch := m.NewScratch()
+	for _, storages := range [][]uint32{{0}, {1}, {0}, {0, 1}, {1}, {1, 0}, {0, 1, 1}, {1}} {
+		for _, batch := range []int{1, 9, 60} {
+			refs := make([]dataset.RowRef, batch)
+			for i := range refs {
+				refs[i] = dataset.RowRef{Shard: storages[i%len(storages)], Pos: uint32(7 * i % 60)}
+			}
+			out := make([]float32, batch*m.labels)
+			m.Predict(out, refs, shard, scratch)
+			for i, ref := range refs {
+				got, row := out[i*m.labels:(i+1)*m.labels], int(shard(ref.Shard).Row[ref.Pos])
+				if want := slowPredict(m, q.row(row)); !slices.Equal(got, want) {
+					t.Fatalf("storages %v, batch of %d: row %d is %v, want %v", storages, batch, row, got, want)
+				}
+			}
+		}
+	}
+}
+
 // checkPredictions holds what a model predicts for a problem's rows against the twin.
 func checkPredictions(t fataler, m *model, p *problem) {
 	for _, sparse := range []bool{false, true} {

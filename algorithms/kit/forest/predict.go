@@ -2,6 +2,7 @@ package forest
 
 import (
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // blockBytes and blockRows bound the rows that are predicted at a time: each tree is read
@@ -16,7 +17,7 @@ const (
 type predictor struct {
 	x       []uint32    // the used features of a block of rows, or of one row; zeroBits where unset
 	written []uint32    // indices in x that sparse rows have set
-	dense   int         // dense rows have set x[:dense]
+	dense   int         // dense rows have set x[:dense], which clear leaves to the next rows
 	leaves  []uint32    // by row of the block, or by tree: the leaf that was reached
 	sums    []float64   // rows×labels
 	rows    int         // that walk together
@@ -111,6 +112,11 @@ func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int)
 		p.dense = max(p.dense, from+w.width*stride)
 		return
 	}
+	if p.dense > 0 {
+		for at := range w.width {
+			p.x[from+at*stride] = zeroBits
+		}
+	}
 	columns, values := r.NonZeros(pos)
 	for i, c := range columns {
 		if at := w.compact[c]; at != unused {
@@ -121,14 +127,15 @@ func (p *predictor) write(w *walker, from, stride int, r *dataset.Rows, pos int)
 	}
 }
 
-// clear sets x to zeroBits again.
+// clear sets what sparse rows have set to zeroBits again. Dense rows replace all values of the rows before.
 func (p *predictor) clear() {
+	if len(p.written) == 0 {
+		return
+	}
 	for _, at := range p.written {
 		p.x[at] = zeroBits
 	}
-	for i := range p.x[:min(p.dense, len(p.x))] {
-		p.x[i] = zeroBits
-	}
+	num.Fill(p.x[:min(p.dense, len(p.x))], zeroBits)
 	p.written, p.dense = p.written[:0], 0
 }
 
