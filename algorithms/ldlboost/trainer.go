@@ -16,7 +16,7 @@ import (
 )
 
 // stateFormat is the version of the fields of a state.
-const stateFormat = 1
+const stateFormat = 2
 
 // trainer implements round.Trainer. A boosting round is several summed rounds, one for each level of a tree, and one
 // that validates.
