@@ -170,18 +170,22 @@ func (g *growth) examine(n *node, all sums, larger *node, parent sums) {
 		if keeps {
 			place = from
 		}
-		bins := own.at(place, size)
-		bins.set(all.at(from+l.width, size))
+		bins := all.at(from+l.width, size)
+		if keeps || c.Sparse || narrow != (all.narrow != nil) {
+			given := bins
+			bins = own.at(place, size)
+			bins.set(given)
+		}
 		if c.Sparse {
 			l.complete(bins, n.sum, c)
 		}
 		if splittable {
-			first.column(at, bins)
+			first.try(at, bins)
 		}
 		if larger != nil {
 			left := rest.at(place, size)
 			left.subtract(parent.at(from, size), bins)
-			second.column(at, left)
+			second.try(at, left)
 		}
 	}
 	g.settle(n, &first, own)
@@ -383,7 +387,7 @@ func (g *growth) listBest(l *fields.List, i int) {
 	n.best.column, n.best.bin = int(column), int(bin)
 }
 
-// listHistogram lists the histogram of a node: float64 sums, then int32 sums, one of which there are none of.
+// listHistogram lists the histogram of a node: its float64 sums, then its int32 sums. It has one type only.
 func (g *growth) listHistogram(l *fields.List, n *node) {
 	size := g.layout.size() - g.layout.width
 	l.Known(&n.hist.wide, size)

@@ -62,6 +62,10 @@ func testWorkers(t *testing.T, p *problem) {
 	t.Helper()
 	j := jobOf(t, p.data(16, true, tenth).Manifest, param.Values{"rounds": int64(6), "row_fraction": 0.8}, tenth)
 	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
+	one, two := train(t, j, p.data(16, true, j.Split), 1), train(t, j, p.data(16, true, j.Split), 2)
+	if got, loss := digest(t, one), one.Progress().Loss; got != want || loss != two.Progress().Loss { // one partial
+		t.Errorf("one lane: digest %s, want %s; loss %v, want %v", got, want, loss, two.Progress().Loss)
+	}
 	for _, workers := range []int{1, 2, 5} {
 		d := p.data(16, true, j.Split)
 		tr, err := New().NewTrainer(j, d.Manifest, nil)

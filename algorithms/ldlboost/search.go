@@ -142,17 +142,17 @@ type best struct {
 // of begins to look for the best split of a node of these sums.
 func (s *search) of(node []float64) best { return best{search: s, node: node, parent: s.score(node)} }
 
-// column tries the thresholds of a column, given the sums of its bins.
-func (b *best) column(number int, bins sums) {
+// try tries the thresholds of a column, given the sums of its bins.
+func (b *best) try(number int, bins sums) {
 	if bins.narrow != nil {
-		try(b, number, bins.narrow, b.scanNarrow, addNarrow)
+		tryBins(b, number, bins.narrow, b.scanNarrow, addNarrow)
 	} else {
-		try(b, number, bins.wide, b.scan, num.Add64)
+		tryBins(b, number, bins.wide, b.scan, num.Add64)
 	}
 }
 
-// try tries the thresholds of a column. scan is as in search, and add adds the sums of a bin to others.
-func try[T int32 | float64](b *best, number int, bins []T, scan func(left []float64, own []T,
+// tryBins tries the thresholds of a column. scan is as in search, and add adds the sums of a bin to others.
+func tryBins[T int32 | float64](b *best, number int, bins []T, scan func(left []float64, own []T,
 	node []float64) (score, rest float64), add func(dst []float64, own []T)) {
 	left, width := b.prefix, len(b.node)
 	clear(left)

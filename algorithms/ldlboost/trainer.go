@@ -127,7 +127,7 @@ func (t *trainer) nextHistogram(r *round.Round) {
 	} else {
 		shape.F64 += n
 	}
-	r.How = &round.Reduce{Shape: shape}
+	r.How = &round.Reduce{Shape: shape, Exact: !t.Weighted}
 }
 
 // number is the number of the tree at work, counted over training and refit.
