@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -61,6 +62,9 @@ func (l *Local) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) error {
 	res.Gathered, res.Digests = nil, nil // of the round before: they may be large
 	l.tree.Reset(r.Tasks, r.Reduce().Shape)
+	if l.lanes == 1 && r.Reduce().Exact {
+		return l.sumInOne(ctx, r, res)
+	}
 	var mu sync.Mutex // guards tree
 	err := l.each(ctx, r, func(u round.Task, x *lane) error {
 		mu.Lock()
@@ -74,6 +78,21 @@ func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) erro
 		defer mu.Unlock()
 		return l.tree.PutTask(u.ID, p)
 	})
+	res.Sum = l.tree.Root()
+	return err
+}
+
+// sumInOne computes all tasks of a round of exact sums, in order, in one partial.
+func (l *Local) sumInOne(ctx context.Context, r *round.Round, res *round.Result) error {
+	p := l.tree.Partial()
+	if err := l.each(ctx, r, func(u round.Task, x *lane) error {
+		u.Lanes = x
+		return RunTask(p, l.kernel, u, l.data, r.Vars, l.cache, x.scratch)
+	}); err != nil {
+		l.tree.Release(p)
+		return err
+	}
+	_, err := l.tree.Put(bits.Len(uint(r.Tasks-1)), 0, p)
 	res.Sum = l.tree.Root()
 	return err
 }

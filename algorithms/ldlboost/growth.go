@@ -2,6 +2,7 @@ package ldlboost
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/binning"
@@ -14,13 +15,15 @@ import (
 type node struct {
 	depth int
 	sum   []float64 // of its rows; nil: not known yet
-	hist  []float64 // sums by bin, as layout says; nil: not needed, or not known yet
-	best  split     // with hist
+	hist  sums      // by bin, as layout says, but for the first width sums; none: not needed, or not known yet
+	best  split     // of an open or inner node
+	open  bool
 	inner bool
 }
 
-// growth is a tree at work. A node is open if it has a histogram and is not split: its best split gains something.
-// Of the last splits, some wait for the histograms of their children.
+// growth is a tree at work. A node is open if its best split gains something, and it is not split. It has a histogram
+// if its children may be split, which is int32 if all its bins fit. Of the last splits, some wait for the histograms of
+// their children.
 type growth struct {
 	cfg    *Config
 	rows   int // of the dataset
@@ -28,7 +31,8 @@ type growth struct {
 	bins   *binning.Bins
 	layout *layout
 
-	spare   [][]float64 // memory of histograms
+	wide    [][]float64 // spare memory of histograms
+	narrow  [][]int32
 	nodes   []node
 	splits  []division
 	waiting int    // splits before this one wait no longer
@@ -69,14 +73,17 @@ func (g *growth) waits(k int) bool {
 // fitsNarrow reports whether the sums of all bins of a split's smaller child are narrow: it has few rows, or all bins
 // of its parent have. Workers do not sum the zero bins of sparse columns.
 func (g *growth) fitsNarrow(k int) bool {
-	if small, _ := g.children(k); small.sum[0] <= mostNarrow {
-		return true
-	}
-	hist, l := g.nodes[g.splits[k].node].hist, g.layout
-	for i, at := range l.columns {
-		c := &g.bins.Columns[at]
+	small, _ := g.children(k)
+	hist := g.nodes[g.splits[k].node].hist
+	return small.sum[0] <= mostNarrow || hist.narrow != nil || g.fit(hist.wide, false)
+}
+
+// fit reports whether all bins of a histogram have few rows; without zeros, but for zero bins of sparse columns.
+func (g *growth) fit(hist []float64, zeros bool) bool {
+	for i, at := range g.layout.columns {
+		c, own := &g.bins.Columns[at], hist[(g.layout.first[i]-1)*g.layout.width:]
 		for bin := range c.Bins() {
-			if hist[(l.first[i]+bin)*l.width] > mostNarrow && !(c.Sparse && bin == c.Zero) {
+			if own[bin*g.layout.width] > mostNarrow && (zeros || !c.Sparse || bin != c.Zero) {
 				return false
 			}
 		}
@@ -113,8 +120,9 @@ func (g *growth) fold(all sums) (complete bool) {
 	if g.nodes[0].sum == nil {
 		root := &g.nodes[0]
 		root.sum = make([]float64, g.layout.width)
-		if all.copyTo(root.sum, 0); g.splittable(root) {
-			g.examine(root, all, nil, nil)
+		own := sums{wide: root.sum}
+		if own.set(all.at(0, g.layout.width)); g.splittable(root) {
+			g.examine(root, all, nil, sums{})
 		}
 	}
 	for len(g.splits) > g.waiting && all.has(size) {
@@ -143,69 +151,103 @@ func (g *growth) skip() {
 	}
 }
 
-// examine gives a node its histogram, from sums without the zero bins of sparse columns, and finds its best split.
-// Without one, the node is a leaf. If there is a larger node, whose histogram is the rest of the parent's, it does so
-// for both, and writes the rest over the parent's.
-func (g *growth) examine(n *node, all sums, larger *node, parent []float64) {
-	l := g.layout
-	own := g.take()
-	copy(own[:l.width], n.sum)
-	first, second := g.search.of(own[:l.width]), best{}
+// examine finds the best split of a node, from sums without the zero bins of sparse columns. Without one, the node is a
+// leaf. If there is a larger node, whose histogram is the rest of the parent's, it does so for both. The parent's
+// memory is the larger node's then, if that keeps its histogram, or spare.
+func (g *growth) examine(n *node, all sums, larger *node, parent sums) {
+	l, narrow := g.layout, all.narrow != nil
+	first, second, rest := g.search.of(n.sum), best{}, parent
 	if larger != nil {
-		num.AddScaled64(parent[:l.width], -1, own[:l.width])
-		second = g.search.of(parent[:l.width])
+		second, narrow = g.search.of(larger.sum), parent.narrow != nil
+		if !g.keeps(larger) {
+			rest = g.take(narrow)
+		}
 	}
-	splittable := g.splittable(n)
+	own, splittable, keeps := g.take(narrow), g.splittable(n), g.keeps(n)
 	for i, at := range l.columns {
 		c := &g.bins.Columns[at]
-		from, to := l.first[i]*l.width, (l.first[i]+c.Bins())*l.width
-		bins := own[from:to]
-		all.copyTo(bins, from)
+		from, size, place := (l.first[i]-1)*l.width, c.Bins()*l.width, 0 // nodes without a histogram keep one column
+		if keeps {
+			place = from
+		}
+		bins := all.at(from+l.width, size)
+		if keeps || c.Sparse || narrow != (all.narrow != nil) {
+			given := bins
+			bins = own.at(place, size)
+			bins.set(given)
+		}
 		if c.Sparse {
-			l.complete(bins, own[:l.width], c)
+			l.complete(bins, n.sum, c)
 		}
 		if splittable {
-			first.column(at, bins)
+			first.try(at, bins)
 		}
 		if larger != nil {
-			num.AddScaled64(parent[from:to], -1, bins)
-			second.column(at, parent[from:to])
+			left := rest.at(place, size)
+			left.subtract(parent.at(from, size), bins)
+			second.try(at, left)
 		}
 	}
 	g.settle(n, &first, own)
 	if larger != nil {
-		g.settle(larger, &second, parent)
+		if !g.keeps(larger) {
+			g.free(parent)
+		}
+		g.settle(larger, &second, rest)
 	}
 }
 
-// settle gives a node its best split, and its histogram if there is one.
-func (g *growth) settle(n *node, b *best, hist []float64) {
-	n.best = b.found
-	if b.ok {
-		n.hist = hist
-	} else {
-		g.spare = append(g.spare, hist)
+// keeps reports whether a node keeps its histogram if it is open: its children may be split.
+func (g *growth) keeps(n *node) bool { return n.depth+1 < g.cfg.Depth }
+
+// settle gives a node its best split, and its histogram if it keeps one.
+func (g *growth) settle(n *node, b *best, hist sums) {
+	n.best, n.open = b.found, b.ok
+	if !b.ok || !g.keeps(n) {
+		g.free(hist)
+		return
+	}
+	n.hist = hist
+	if hist.wide != nil && !g.layout.weighted && (n.sum[0] <= mostNarrow || g.fit(hist.wide, true)) {
+		n.hist = g.take(true)
+		n.hist.set(hist)
+		g.free(hist)
 	}
 }
 
 // take returns memory for a histogram.
-func (g *growth) take() []float64 {
-	size := g.layout.size()
-	if n := len(g.spare); n > 0 {
-		hist := g.spare[n-1]
-		if g.spare = g.spare[:n-1]; cap(hist) >= size {
-			return hist[:size]
-		}
+func (g *growth) take(narrow bool) sums {
+	if size := g.layout.size() - g.layout.width; narrow {
+		return sums{narrow: takeOf(&g.narrow, size)}
+	} else {
+		return sums{wide: takeOf(&g.wide, size)}
 	}
-	return make([]float64, size)
 }
 
-// drop takes the histogram of a node away.
-func (g *growth) drop(n *node) {
-	if n.hist != nil {
-		g.spare = append(g.spare, n.hist)
-		n.hist = nil
+// takeOf takes memory for so many numbers from what is spare, or makes it.
+func takeOf[T int32 | float64](spare *[][]T, size int) []T {
+	if n := len(*spare); n > 0 {
+		last := (*spare)[n-1]
+		if *spare = (*spare)[:n-1]; cap(last) >= size {
+			return last[:size]
+		}
 	}
+	return make([]T, size)
+}
+
+// free makes memory spare.
+func (g *growth) free(hist sums) {
+	if hist.narrow != nil {
+		g.narrow = append(g.narrow, hist.narrow)
+	} else if hist.wide != nil {
+		g.wide = append(g.wide, hist.wide)
+	}
+}
+
+// drop takes the histogram of a node away, which is no longer open.
+func (g *growth) drop(n *node) {
+	g.free(n.hist)
+	n.hist, n.open = sums{}, false
 }
 
 // divide opens the children of split k, given the sums of the smaller one.
@@ -213,7 +255,7 @@ func (g *growth) divide(k int, all sums) {
 	parent := &g.nodes[g.splits[k].node]
 	small, large := g.children(k)
 	rest := parent.hist
-	parent.hist = nil
+	parent.hist = sums{}
 	g.examine(small, all, large, rest)
 }
 
@@ -222,7 +264,7 @@ func (g *growth) divide(k int, all sums) {
 func (g *growth) choose() bool {
 	var open []int
 	for i := range g.nodes {
-		if n := &g.nodes[i]; n.hist != nil && !n.inner {
+		if g.nodes[i].open {
 			open = append(open, i)
 		}
 	}
@@ -255,7 +297,7 @@ func (g *growth) choose() bool {
 // split makes an open node an inner one.
 func (g *growth) split(i int) {
 	n := &g.nodes[i]
-	n.inner = true
+	n.open, n.inner = false, true
 	left, right := n.best.left, slices.Clone(n.sum)
 	for k, x := range left {
 		right[k] -= x
@@ -281,8 +323,7 @@ func (g *growth) finish(t *forest.Tree, labels int, loss float64) {
 	}
 }
 
-// List lists the fields of a tree at work, which has begun. Sums and best splits follow from the splits and the
-// histograms.
+// List lists the fields of a tree at work, which has begun. Other sums follow from the root's and the splits.
 func (g *growth) List(l *fields.List) {
 	reading := l.Reading()
 	waiting, splits, thresholds := uint64(g.waiting), uint64(len(g.splits)), g.search.thresholds
@@ -297,65 +338,85 @@ func (g *growth) List(l *fields.List) {
 	}
 	l.Float64s(g.nodes[0].sum)
 	for k := range int(splits) {
-		if g.listSplit(l, k, reading); reading && !l.Reading() {
+		at := uint64(0)
+		if !reading {
+			at = uint64(g.splits[k].node)
+		}
+		l.Uint64(&at)
+		l.Check(at < uint64(len(g.nodes)) && !g.nodes[min(at, uint64(len(g.nodes)-1))].inner,
+			"the saved state has a tree whose split %d is of node %d", k, at)
+		if reading && !l.Reading() {
 			return
+		}
+		if g.listBest(l, int(at)); reading {
+			if !l.Reading() {
+				return
+			}
+			g.split(int(at))
 		}
 	}
 	for i := range g.nodes {
 		n := &g.nodes[i]
-		if l.Known(&n.hist, g.layout.size()); reading && !l.Reading() {
-			return
+		if !n.inner {
+			l.Bool(&n.open)
 		}
-		if reading && n.hist != nil && !n.inner {
-			b := g.search.of(n.hist[:g.layout.width])
-			for i, at := range g.layout.columns {
-				c := &g.bins.Columns[at]
-				b.column(at, n.hist[g.layout.first[i]*g.layout.width:][:c.Bins()*g.layout.width])
-			}
-			hist := n.hist
-			n.hist = nil
-			g.settle(n, &b, hist)
-			l.Check(n.hist != nil, "the saved state has a histogram of node %d, which cannot be split", i)
+		if n.open {
+			g.listBest(l, i)
+		}
+		if g.listHistogram(l, n); reading && !l.Reading() {
+			return
 		}
 	}
 	g.waiting, g.search.thresholds = int(waiting), thresholds
 	l.Check(g.lawful(), "the saved state has a tree with too many or too few histograms")
 }
 
-// listSplit lists split k.
-func (g *growth) listSplit(l *fields.List, k int, reading bool) {
-	var at [3]uint64
-	var best split
-	if reading {
-		best.left = make([]float64, g.layout.width)
-	} else {
-		d := g.splits[k]
-		at, best = [3]uint64{uint64(d.node), uint64(d.column), uint64(d.bin)}, g.nodes[d.node].best
+// listBest lists the best split of a node.
+func (g *growth) listBest(l *fields.List, i int) {
+	n := &g.nodes[i]
+	column, bin := uint64(n.best.column), uint64(n.best.bin)
+	if l.Reading() {
+		n.best.left = make([]float64, g.layout.width)
 	}
-	l.Uint64(&at[0], &at[1], &at[2])
-	l.Float64(&best.gain)
-	l.Float64s(best.left)
-	if !l.Reading() {
-		return
-	}
-	ok := at[0] < uint64(len(g.nodes)) && !g.nodes[at[0]].inner && g.nodes[at[0]].depth < g.cfg.Depth &&
-		at[1] < uint64(len(g.bins.Columns)) && at[2] < uint64(len(g.bins.Columns[at[1]].Cuts)) && best.gain-best.gain == 0
-	l.Check(ok, "the saved state has a tree whose split %d is not possible: node %d, column %d, bin %d, gain %v", k, at[0],
-		at[1], at[2], best.gain)
-	if ok {
-		best.column, best.bin = int(at[1]), int(at[2])
-		g.nodes[at[0]].best = best
-		g.split(int(at[0]))
-	}
+	l.Uint64(&column, &bin)
+	l.Float64(&n.best.gain)
+	l.Float64s(n.best.left)
+	l.Check(n.depth < g.cfg.Depth && column < uint64(len(g.bins.Columns)) &&
+		bin < uint64(len(g.bins.Columns[min(column, uint64(len(g.bins.Columns)-1))].Cuts)) && n.best.gain-n.best.gain == 0,
+		"the saved state has an impossible split of node %d: column %d, bin %d, gain %v", i, column, bin, n.best.gain)
+	n.best.column, n.best.bin = int(column), int(bin)
 }
 
-// lawful reports whether a split waits, and the inner nodes that have histograms are those whose splits wait.
+// listHistogram lists the histogram of a node: its float64 sums, then its int32 sums. It has one type only.
+func (g *growth) listHistogram(l *fields.List, n *node) {
+	size := g.layout.size() - g.layout.width
+	l.Known(&n.hist.wide, size)
+	own := num.BytesI32(n.hist.narrow)
+	l.Part(len(own), func(dst []byte) []byte { return append(dst, own...) }, func(b []byte) error {
+		if len(b) == 0 {
+			return nil
+		}
+		if len(b) != 4*size || n.hist.wide != nil || g.layout.weighted {
+			return fmt.Errorf("a histogram has %d bytes of int32 sums, want %d", len(b), 4*size)
+		}
+		n.hist.narrow = slices.Clone(num.Int32s(b))
+		return nil
+	})
+}
+
+// lawful reports whether a split waits, the inner nodes that have histograms are those whose splits wait, and the other
+// nodes that have some are open and keep them.
 func (g *growth) lawful() bool {
 	if g.waiting == len(g.splits) || !g.waits(g.waiting) {
 		return false
 	}
 	for k, d := range g.splits {
-		if (g.nodes[d.node].hist != nil) != (k >= g.waiting && g.waits(k)) {
+		if g.nodes[d.node].hist.none() == (k >= g.waiting && g.waits(k)) {
+			return false
+		}
+	}
+	for i := range g.nodes {
+		if n := &g.nodes[i]; !n.inner && n.hist.none() == (n.open && g.keeps(n)) {
 			return false
 		}
 	}

@@ -39,13 +39,41 @@ func (s *sums) next(n int) (first sums) {
 // has reports whether there are n sums.
 func (s *sums) has(n int) bool { return len(s.wide)+len(s.narrow) >= n }
 
-// copyTo sets dst to the sums from a place on.
-func (s *sums) copyTo(dst []float64, from int) {
+// none reports whether there are no sums.
+func (s *sums) none() bool { return s.wide == nil && s.narrow == nil }
+
+// at returns n sums from a place on.
+func (s *sums) at(from, n int) sums {
 	if s.narrow != nil {
-		widen(dst, s.narrow[from:])
-	} else {
-		copy(dst, s.wide[from:])
+		return sums{narrow: s.narrow[from : from+n]}
 	}
+	return sums{wide: s.wide[from : from+n]}
+}
+
+// set sets the sums to others, whose type may be the other one: they are int32 only if they fit.
+func (s *sums) set(from sums) {
+	switch {
+	case s.narrow != nil && from.narrow != nil:
+		copy(s.narrow, from.narrow)
+	case s.narrow != nil:
+		for i, x := range from.wide {
+			s.narrow[i] = int32(x)
+		}
+	case from.narrow != nil:
+		widen(s.wide, from.narrow)
+	default:
+		copy(s.wide, from.wide)
+	}
+}
+
+// subtract sets the sums to the differences of a and b. All are of one type.
+func (s *sums) subtract(a, b sums) {
+	if s.narrow != nil {
+		subtract(s.narrow, a.narrow, b.narrow)
+		return
+	}
+	copy(s.wide, a.wide)
+	num.AddScaled64(s.wide, -1, b.wide)
 }
 
 // layout says where the sums of a node are. The first are over all its rows. The sums of each bin of the drawn columns
@@ -93,12 +121,16 @@ func draw(n int, fraction float64, key num.Key, tree uint64) (drawn []int) {
 func (l *layout) size() int { return l.bins * l.width }
 
 // complete sets the zero bin of a sparse column, which rows do not list: what its other bins lack of the node.
-func (l *layout) complete(bins, node []float64, c *binning.Column) {
-	zero := bins[c.Zero*l.width:][:l.width]
-	copy(zero, node)
+func (l *layout) complete(bins sums, node []float64, c *binning.Column) {
+	zero := bins.at(c.Zero*l.width, l.width)
+	if copy(zero.wide, node); zero.narrow != nil {
+		for i, x := range node {
+			zero.narrow[i] = int32(int64(x)) // the difference fits
+		}
+	}
 	for bin := range c.Bins() {
 		if bin != c.Zero {
-			num.AddScaled64(zero, -1, bins[bin*l.width:][:l.width])
+			zero.subtract(zero, bins.at(bin*l.width, l.width))
 		}
 	}
 }

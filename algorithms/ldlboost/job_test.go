@@ -64,6 +64,10 @@ func testWorkers(t *testing.T, p *problem) {
 	t.Helper()
 	j := jobOf(t, p.data(16, true, tenth).Manifest, param.Values{"rounds": int64(6), "row_fraction": 0.8}, tenth)
 	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
+	one, two := train(t, j, p.data(16, true, j.Split), 1), train(t, j, p.data(16, true, j.Split), 2)
+	if got, loss := digest(t, one), one.Progress().Loss; got != want || loss != two.Progress().Loss { // one partial
+		t.Errorf("one lane: digest %s, want %s; loss %v, want %v", got, want, loss, two.Progress().Loss)
+	}
 	for _, workers := range []int{1, 2, 5} {
 		d := p.data(16, true, j.Split)
 		most := 0
@@ -106,7 +110,7 @@ func TestFlush(t *testing.T) {
 	a.prepare(k, b, num.Key{}, 0)
 	a.addNode(dst, all, p, l)
 	a.add(dst, all, p, b, l)
-	l.complete(got64[l.first[1]*l.width:][:2*l.width], got64[:l.width], &b.Columns[1])
+	l.complete(dst.at(l.first[1]*l.width, 2*l.width), got64[:l.width], &b.Columns[1])
 	for bin := range l.bins {
 		n := rows / 2.0
 		if bin == 0 {
@@ -183,21 +187,23 @@ func TestNarrow(t *testing.T) {
 		}
 		sum := make([]float64, l.width)
 		sum[0] = float64(rows)
-		g.splits, g.nodes = []division{{}}, []node{{sum: sum, hist: wide}, {depth: 1, sum: sum}, {depth: 1, sum: sum}}
+		hist := wide[l.width:]
+		g.splits = []division{{}}
+		g.nodes = []node{{sum: sum, hist: sums{wide: hist}}, {depth: 1, sum: sum}, {depth: 1, sum: sum}}
 		if got := g.ask(new(request)); got != want {
 			t.Errorf("%d rows: int32 sums of a child: %v, want %v", rows, got, want)
 		}
-		if wide[l.width] = mostNarrow; !g.ask(new(request)) {
+		if hist[0] = mostNarrow; !g.ask(new(request)) {
 			t.Errorf("%d rows: all bins have few rows, but their sums are not int32", rows)
 		}
-		wide[l.width], wide[2*l.width] = mostNarrow+1, 1
+		hist[0], hist[l.width] = mostNarrow+1, 1
 		if b.Columns[0].Sparse = true; !g.ask(new(request)) {
 			t.Errorf("%d rows: only the zero bin has many rows, which no worker sums, but sums are not int32", rows)
 		}
 		if b.Columns[0].Zero = 1; g.ask(new(request)) != want {
 			t.Errorf("%d rows: int32 sums of a bin with many rows", rows)
 		}
-		b.Columns[0].Sparse, b.Columns[0].Zero, wide[l.width] = false, 0, mostNarrow
+		b.Columns[0].Sparse, b.Columns[0].Zero, hist[0] = false, 0, mostNarrow
 		if l.weighted = true; g.ask(new(request)) {
 			t.Error("int32 sums of rows with weights")
 		}

@@ -173,7 +173,7 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		p.derive(d, &scores, r.tree, unit)
 	}
 	p.apply(r.splits, bins)
-	dst.F64[0] = p.loss
+	dst.F64[0] += p.loss
 	all := sumsOf(dst)
 	for _, node := range r.build {
 		n := p.nodes[node]

@@ -84,18 +84,37 @@ func (s *search) scoreRest(sums, part []float64) (score float64) {
 // scan adds the sums of a bin to the sums left of a threshold, and returns their score, and the score of what the
 // node has besides.
 func (s *search) scan(left, own, node []float64) (score, rest float64) {
-	if num.Accelerated && s.diagonal {
+	switch {
+	case !num.Accelerated:
+		num.Add64(left, own)
+		return s.score(left), s.scoreRest(node, left)
+	case s.diagonal:
 		return scanAVX2(&left[0], &own[0], &node[0], s.labels, &s.units)
+	case s.weight > 0:
+		left[s.weight] += own[s.weight]
 	}
-	if num.Accelerated {
-		if s.weight > 0 {
-			left[s.weight] += own[s.weight]
-		}
-		score, rest = scanBoundAVX2(&left[0], &own[0], &node[0], s.labels, s.gradient)
-		return score / s.denominator(left[s.weight]), rest / s.denominator(node[s.weight]-left[s.weight])
+	score, rest = scanBoundAVX2(&left[0], &own[0], &node[0], s.labels, s.gradient)
+	return score / s.denominator(left[s.weight]), rest / s.denominator(node[s.weight]-left[s.weight])
+}
+
+// scanNarrow is scan of int32 sums of a bin, which rows with weights do not have.
+func (s *search) scanNarrow(left []float64, own []int32, node []float64) (score, rest float64) {
+	switch {
+	case !num.Accelerated:
+		addNarrow(left, own)
+		return s.score(left), s.scoreRest(node, left)
+	case s.diagonal:
+		return scanNarrowAVX2(&left[0], &own[0], &node[0], s.labels, &s.units)
 	}
-	num.Add64(left, own)
-	return s.score(left), s.scoreRest(node, left)
+	score, rest = scanBoundNarrowAVX2(&left[0], &own[0], &node[0], s.labels, s.gradient)
+	return score / s.denominator(left[0]), rest / s.denominator(node[0]-left[0])
+}
+
+// addNarrow adds int32 sums to others.
+func addNarrow(dst []float64, numbers []int32) {
+	for i, x := range numbers[:len(dst)] {
+		dst[i] += float64(x)
+	}
 }
 
 // leaf sets dst to the numbers of a leaf.
@@ -123,8 +142,18 @@ type best struct {
 // of begins to look for the best split of a node of these sums.
 func (s *search) of(node []float64) best { return best{search: s, node: node, parent: s.score(node)} }
 
-// column tries the thresholds of a column, given the sums of its bins.
-func (b *best) column(number int, bins []float64) {
+// try tries the thresholds of a column, given the sums of its bins.
+func (b *best) try(number int, bins sums) {
+	if bins.narrow != nil {
+		tryBins(b, number, bins.narrow, b.scanNarrow, addNarrow)
+	} else {
+		tryBins(b, number, bins.wide, b.scan, num.Add64)
+	}
+}
+
+// tryBins tries the thresholds of a column. scan is as in search, and add adds the sums of a bin to others.
+func tryBins[T int32 | float64](b *best, number int, bins []T, scan func(left []float64, own []T,
+	node []float64) (score, rest float64), add func(dst []float64, own []T)) {
 	left, width := b.prefix, len(b.node)
 	clear(left)
 	for bin := 0; len(bins) > width; bin++ { // the last bin has nothing to its right
@@ -133,16 +162,16 @@ func (b *best) column(number int, bins []float64) {
 		if own[0] == 0 {
 			continue
 		}
-		rows := left[0] + own[0]
+		rows := left[0] + float64(own[0])
 		if b.node[0]-rows < b.leafRows {
 			break
 		}
 		if rows < b.leafRows {
-			num.Add64(left, own)
+			add(left, own)
 			continue
 		}
 		b.thresholds++
-		score, rest := b.scan(left, own, b.node)
+		score, rest := scan(left, own, b.node)
 		if gain := float64((score+rest-b.parent)/2) - b.minGain; gain > b.found.gain {
 			b.ok = true
 			b.found = split{column: number, bin: bin, gain: gain, left: append(b.found.left[:0], left...)}

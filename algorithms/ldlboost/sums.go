@@ -84,6 +84,14 @@ func widenGo(dst []float64, numbers []int32) {
 	}
 }
 
+// subtractGo sets dst to the differences of a and b.
+func subtractGo(dst, a, b []int32) {
+	b = b[:len(a)]
+	for i, x := range a {
+		dst[i] = x - b[i]
+	}
+}
+
 // columnsOf are the arguments of addBinsAVX2 that do not change from tile to tile.
 type columnsOf struct {
 	codes     *uint8
@@ -127,12 +135,25 @@ func unpackNarrowAVX2(sums *int32, words *int64, bins, vectors, width, stride in
 func widenAVX2(dst *float64, numbers *int32, quads int)
 
 //go:noescape
+func subtractAVX2(dst, a, b *int32, vectors int)
+
+//go:noescape
 func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
+
+// scanNarrowAVX2 is scanAVX2 of int32 sums of a bin.
+//
+//go:noescape
+func scanNarrowAVX2(left *float64, own *int32, node *float64, labels int, u *units) (score, rest float64)
 
 // scanBoundAVX2 is scanAVX2 with hessian bound, without the division by second derivatives.
 //
 //go:noescape
 func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
+
+// scanBoundNarrowAVX2 is scanBoundAVX2 of int32 sums of a bin.
+//
+//go:noescape
+func scanBoundNarrowAVX2(left *float64, own *int32, node *float64, labels int, gradient float64) (score, rest float64)
 
 // mostVectors is how many vectors of a sample are in registers at a time.
 const mostVectors = 6
@@ -188,4 +209,13 @@ func widen(dst []float64, numbers []int32) {
 		dst, numbers = dst[4*quads:], numbers[4*quads:]
 	}
 	widenGo(dst, numbers)
+}
+
+// subtract is subtractGo.
+func subtract(dst, a, b []int32) {
+	if vectors := len(a) / 8; num.Accelerated && vectors > 0 {
+		subtractAVX2(&dst[0], &a[0], &b[0], vectors)
+		dst, a, b = dst[8*vectors:], a[8*vectors:], b[8*vectors:]
+	}
+	subtractGo(dst, a, b)
 }

@@ -204,6 +204,25 @@ next:
 	VZEROUPPER
 	RET
 
+// func subtractAVX2(dst, a, b *int32, vectors int)
+TEXT ·subtractAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DX
+	MOVQ vectors+24(FP), CX
+
+vector:
+	VMOVDQU (SI), Y0
+	VPSUBD  (DX), Y0, Y0
+	VMOVDQU Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DX
+	ADDQ    $32, DI
+	DECQ    CX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
 // func widenAVX2(dst *float64, numbers *int32, quads int)
 TEXT ·widenAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
@@ -219,6 +238,28 @@ quad:
 	JNZ       quad
 	VZEROUPPER
 	RET
+
+// ADDWIDE adds four float64 numbers to y, ADDWIDE1 one. ADDNARROW and ADDNARROW1 do so with int32 numbers.
+#define ADDWIDE(own, y) VADDPD own, y, y
+#define ADDWIDE1(own, x) VADDSD own, x, x
+#define ADDNARROW(own, y) VCVTDQ2PD own, Y8; VADDPD Y8, y, y
+#define ADDNARROW1(own, x) VCVTSI2SDL own, X8, X8; VADDSD X8, x, x
+
+// LEFT adds four sums of a bin to the sums left of a threshold. It sets y to these, and z to what the node has besides.
+#define LEFT(ADD, left, own, node, y, z) \
+	VMOVUPD left, y; \
+	ADD(own, y); \
+	VMOVUPD y, left; \
+	VMOVUPD node, z; \
+	VSUBPD  y, z, z
+
+// LEFT1 is LEFT of one sum.
+#define LEFT1(ADD, left, own, node, y, z) \
+	VMOVSD left, y; \
+	ADD(own, y); \
+	VMOVSD y, left; \
+	VMOVSD node, z; \
+	VSUBSD y, z, z
 
 // SIDE sets q to x²/d with the numbers g and h of four labels in units: Y12 of g, Y13 of h, Y14 the least h, Y15 l2.
 #define SIDE(g, h, q) \
@@ -238,150 +279,137 @@ quad:
 	VADDSD X15, h, h; \
 	VDIVSD h, g, q
 
+// DIAGONAL sets Y4 to x²/d of four labels left of a threshold, and Y5 to that of what the node has besides.
+#define DIAGONAL(ADD) \
+	LEFT(ADD, (DI), (SI), (DX), Y0, Y2); \
+	LEFT(ADD, (DI)(BX*1), (SI)(R8*1), (DX)(BX*1), Y1, Y3); \
+	SIDE(Y0, Y1, Y4); \
+	SIDE(Y2, Y3, Y5)
+
+// DIAGONAL1 is DIAGONAL of one label.
+#define DIAGONAL1(ADD) \
+	LEFT1(ADD, (DI), (SI), (DX), X0, X2); \
+	LEFT1(ADD, (DI)(BX*1), (SI)(R8*1), (DX)(BX*1), X1, X3); \
+	SIDE1(X0, X1, X4); \
+	SIDE1(X2, X3, X5)
+
+// BOUND is DIAGONAL with hessian bound: it sets Y4 and Y5 to x².
+#define BOUND(ADD) \
+	LEFT(ADD, (DI), (SI), (DX), Y0, Y2); \
+	VMULPD Y12, Y0, Y4; \
+	VMULPD Y4, Y4, Y4; \
+	VMULPD Y12, Y2, Y5; \
+	VMULPD Y5, Y5, Y5
+
+// BOUND1 is BOUND of one label.
+#define BOUND1(ADD) \
+	LEFT1(ADD, (DI), (SI), (DX), X0, X2); \
+	VMULSD X12, X0, X4; \
+	VMULSD X4, X4, X4; \
+	VMULSD X12, X2, X5; \
+	VMULSD X5, X5, X5
+
 // ORDERED adds four numbers of Y4 to the low number of X10, and four of Y5 to the high one, each in order.
 #define ORDERED \
-	VUNPCKLPD Y5, Y4, Y6     \
-	VUNPCKHPD Y5, Y4, Y7     \
-	VADDPD    X6, X10, X10   \
-	VADDPD    X7, X10, X10   \
-	VEXTRACTF128 $1, Y6, X6  \
-	VEXTRACTF128 $1, Y7, X7  \
-	VADDPD    X6, X10, X10   \
-	VADDPD    X7, X10, X10
+	VUNPCKLPD    Y5, Y4, Y6; \
+	VUNPCKHPD    Y5, Y4, Y7; \
+	VADDPD       X6, X10, X10; \
+	VADDPD       X7, X10, X10; \
+	VEXTRACTF128 $1, Y6, X6; \
+	VEXTRACTF128 $1, Y7, X7; \
+	VADDPD       X6, X10, X10; \
+	VADDPD       X7, X10, X10
+
+// SCAN sets X10 to two sums over CX labels, in order: DI left, SI own, whose numbers have size bytes, DX node. FOUR and
+// ONE give what is added for labels, ADD and ADD1 add numbers of own. BX and R8 are from g to h.
+#define SCAN(size, FOUR, ONE, ADD, ADD1) \
+	VXORPD    X10, X10, X10; \
+	VMOVSD    (DI), X0; \
+	ADD1((SI), X0); \
+	VMOVSD    X0, (DI); \
+	ADDQ      $8, DI; \
+	ADDQ      $size, SI; \
+	ADDQ      $8, DX; \
+	LEAQ      (CX*8), BX; \
+	LEAQ      (CX*size), R8; \
+	SUBQ      $4, CX; \
+	JLT       rest; \
+four: \
+	FOUR(ADD); \
+	ORDERED; \
+	ADDQ      $32, DI; \
+	ADDQ      $(4*size), SI; \
+	ADDQ      $32, DX; \
+	SUBQ      $4, CX; \
+	JGE       four; \
+rest: \
+	ADDQ      $4, CX; \
+	JZ        done; \
+one: \
+	ONE(ADD1); \
+	VUNPCKLPD X5, X4, X6; \
+	VADDPD    X6, X10, X10; \
+	ADDQ      $8, DI; \
+	ADDQ      $size, SI; \
+	ADDQ      $8, DX; \
+	DECQ      CX; \
+	JNZ       one; \
+done: \
+	VZEROUPPER
+
+// UNITS broadcasts the units that AX points to.
+#define UNITS \
+	VBROADCASTSD 0(AX), Y12; \
+	VBROADCASTSD 8(AX), Y13; \
+	VBROADCASTSD 16(AX), Y14; \
+	VBROADCASTSD 24(AX), Y15
 
 // func scanAVX2(left, own, node *float64, labels int, u *units) (score, rest float64)
-// Both sums run over labels in order: X10 has score and rest.
 TEXT ·scanAVX2(SB), NOSPLIT, $0-56
 	MOVQ left+0(FP), DI
 	MOVQ own+8(FP), SI
 	MOVQ node+16(FP), DX
 	MOVQ labels+24(FP), CX
 	MOVQ u+32(FP), AX
-	VBROADCASTSD 0(AX), Y12
-	VBROADCASTSD 8(AX), Y13
-	VBROADCASTSD 16(AX), Y14
-	VBROADCASTSD 24(AX), Y15
-	VXORPD X10, X10, X10
-	VMOVSD (DI), X0
-	VADDSD (SI), X0, X0
-	VMOVSD X0, (DI)
-	ADDQ   $8, DI
-	ADDQ   $8, SI
-	ADDQ   $8, DX
-	LEAQ   (CX*8), BX // from g to h
-	SUBQ   $4, CX
-	JLT    rest
-
-four:
-	VMOVUPD (DI), Y0
-	VADDPD  (SI), Y0, Y0
-	VMOVUPD Y0, (DI)
-	VMOVUPD (DI)(BX*1), Y1
-	VADDPD  (SI)(BX*1), Y1, Y1
-	VMOVUPD Y1, (DI)(BX*1)
-	VMOVUPD (DX), Y2
-	VSUBPD  Y0, Y2, Y2
-	VMOVUPD (DX)(BX*1), Y3
-	VSUBPD  Y1, Y3, Y3
-	SIDE(Y0, Y1, Y4)
-	SIDE(Y2, Y3, Y5)
-	ORDERED
-	ADDQ $32, DI
-	ADDQ $32, SI
-	ADDQ $32, DX
-	SUBQ $4, CX
-	JGE  four
-
-rest:
-	ADDQ $4, CX
-	JZ   done
-
-one:
-	VMOVSD (DI), X0
-	VADDSD (SI), X0, X0
-	VMOVSD X0, (DI)
-	VMOVSD (DI)(BX*1), X1
-	VADDSD (SI)(BX*1), X1, X1
-	VMOVSD X1, (DI)(BX*1)
-	VMOVSD (DX), X2
-	VSUBSD X0, X2, X2
-	VMOVSD (DX)(BX*1), X3
-	VSUBSD X1, X3, X3
-	SIDE1(X0, X1, X4)
-	SIDE1(X2, X3, X5)
-	VUNPCKLPD X5, X4, X6
-	VADDPD    X6, X10, X10
-	ADDQ $8, DI
-	ADDQ $8, SI
-	ADDQ $8, DX
-	DECQ CX
-	JNZ  one
-
-done:
+	UNITS
+	SCAN(8, DIAGONAL, DIAGONAL1, ADDWIDE, ADDWIDE1)
 	VMOVSD  X10, score+40(FP)
 	VMOVHPD X10, rest+48(FP)
-	VZEROUPPER
+	RET
+
+// func scanNarrowAVX2(left *float64, own *int32, node *float64, labels int, u *units) (score, rest float64)
+TEXT ·scanNarrowAVX2(SB), NOSPLIT, $0-56
+	MOVQ left+0(FP), DI
+	MOVQ own+8(FP), SI
+	MOVQ node+16(FP), DX
+	MOVQ labels+24(FP), CX
+	MOVQ u+32(FP), AX
+	UNITS
+	SCAN(4, DIAGONAL, DIAGONAL1, ADDNARROW, ADDNARROW1)
+	VMOVSD  X10, score+40(FP)
+	VMOVHPD X10, rest+48(FP)
 	RET
 
 // func scanBoundAVX2(left, own, node *float64, labels int, gradient float64) (score, rest float64)
-// Both sums run over labels in order, as in scanAVX2.
 TEXT ·scanBoundAVX2(SB), NOSPLIT, $0-56
 	MOVQ left+0(FP), DI
 	MOVQ own+8(FP), SI
 	MOVQ node+16(FP), DX
 	MOVQ labels+24(FP), CX
 	VBROADCASTSD gradient+32(FP), Y12
-	VXORPD X10, X10, X10
-	VMOVSD (DI), X0
-	VADDSD (SI), X0, X0
-	VMOVSD X0, (DI)
-	ADDQ   $8, DI
-	ADDQ   $8, SI
-	ADDQ   $8, DX
-	SUBQ   $4, CX
-	JLT    rest
-
-four:
-	VMOVUPD (DI), Y0
-	VADDPD  (SI), Y0, Y0
-	VMOVUPD Y0, (DI)
-	VMOVUPD (DX), Y2
-	VSUBPD  Y0, Y2, Y2
-	VMULPD  Y12, Y0, Y4
-	VMULPD  Y4, Y4, Y4
-	VMULPD  Y12, Y2, Y5
-	VMULPD  Y5, Y5, Y5
-	ORDERED
-	ADDQ $32, DI
-	ADDQ $32, SI
-	ADDQ $32, DX
-	SUBQ $4, CX
-	JGE  four
-
-rest:
-	ADDQ $4, CX
-	JZ   done
-
-one:
-	VMOVSD (DI), X0
-	VADDSD (SI), X0, X0
-	VMOVSD X0, (DI)
-	VMOVSD (DX), X2
-	VSUBSD X0, X2, X2
-	VMULSD X12, X0, X4
-	VMULSD X4, X4, X4
-	VMULSD X12, X2, X5
-	VMULSD X5, X5, X5
-	VUNPCKLPD X5, X4, X6
-	VADDPD    X6, X10, X10
-	ADDQ $8, DI
-	ADDQ $8, SI
-	ADDQ $8, DX
-	DECQ CX
-	JNZ  one
-
-done:
+	SCAN(8, BOUND, BOUND1, ADDWIDE, ADDWIDE1)
 	VMOVSD  X10, score+40(FP)
 	VMOVHPD X10, rest+48(FP)
-	VZEROUPPER
+	RET
+
+// func scanBoundNarrowAVX2(left *float64, own *int32, node *float64, labels int, gradient float64) (score, rest float64)
+TEXT ·scanBoundNarrowAVX2(SB), NOSPLIT, $0-56
+	MOVQ left+0(FP), DI
+	MOVQ own+8(FP), SI
+	MOVQ node+16(FP), DX
+	MOVQ labels+24(FP), CX
+	VBROADCASTSD gradient+32(FP), Y12
+	SCAN(4, BOUND, BOUND1, ADDNARROW, ADDNARROW1)
+	VMOVSD  X10, score+40(FP)
+	VMOVHPD X10, rest+48(FP)
 	RET

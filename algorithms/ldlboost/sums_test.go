@@ -108,6 +108,16 @@ func checkNarrow(t *rapid.T, s *num.Stream, words []int64, stride int) {
 	if widenGo(wantWide, sums); !slices.Equal(wide, wantWide) {
 		t.Fatalf("numbers %v, want %v", wide, wantWide)
 	}
+	less := make([]int32, len(sums)) // and a number behind it
+	got, wantLess := make([]int32, len(sums)), make([]int32, len(sums))
+	for i := range less {
+		less[i] = int32(s.Uint64n(math.MaxUint32))
+	}
+	n := bins * width
+	subtract(got[:n], sums[:n], less[:n])
+	if subtractGo(wantLess[:n], sums[:n], less[:n]); !slices.Equal(got, wantLess) {
+		t.Fatalf("differences %v, want %v", got, wantLess)
+	}
 }
 
 // checkScan holds scan against score and scoreRest.
@@ -129,11 +139,26 @@ func checkScan(t *rapid.T, s *num.Stream, labels int, c *Config, weighted bool) 
 	}
 	want := slices.Clone(left)
 	num.Add64(want, own)
-	score, rest := x.scan(left, own, node)
-	if !slices.Equal(left, want) || score != x.score(want) || rest != x.scoreRest(node, want) {
-		t.Fatalf("sums %v, want %v; scores %v and %v, want %v and %v", left, want, score, rest, x.score(want),
-			x.scoreRest(node, want))
+	before := slices.Clone(left)
+	check := func(score, rest float64) {
+		if !slices.Equal(left, want) || score != x.score(want) || rest != x.scoreRest(node, want) {
+			t.Fatalf("sums %v, want %v; scores %v and %v, want %v and %v", left, want, score, rest, x.score(want),
+				x.scoreRest(node, want))
+		}
 	}
+	check(x.scan(left, own, node))
+	if weighted {
+		return
+	}
+	narrow := make([]int32, len(own))
+	for i := range narrow {
+		narrow[i] = int32(int64(own[i])) >> (i % 16)
+		own[i] = float64(narrow[i])
+	}
+	copy(left, before)
+	copy(want, before)
+	num.Add64(want, own)
+	check(x.scanNarrow(left, narrow, node))
 }
 
 // TestGroups: sums of scattered rows over several groups of columns, dense and sparse, equal the sums of a plain loop.

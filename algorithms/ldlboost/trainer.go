@@ -16,7 +16,7 @@ import (
 )
 
 // stateFormat is the version of the fields of a state.
-const stateFormat = 1
+const stateFormat = 2
 
 // trainer implements round.Trainer. A boosting round is several summed rounds, one for each level of a tree, and one
 // that validates.
@@ -127,7 +127,7 @@ func (t *trainer) nextHistogram(r *round.Round) {
 	} else {
 		shape.F64 += n
 	}
-	r.How = &round.Reduce{Shape: shape}
+	r.How = &round.Reduce{Shape: shape, Exact: !t.Weighted}
 }
 
 // number is the number of the tree at work, counted over training and refit.

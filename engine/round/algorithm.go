@@ -130,7 +130,8 @@ type ReduceKernel interface {
 	// Reduce.DerivedVersion is not 0. A nil value is not cached: Run then gets nil.
 	Derive(u Task, d *dataset.Data, v Vars, scratch any) (Derived, error)
 	// Run computes the task into dst. The slices of dst have the lengths of Reduce.Shape,
-	// and their elements are 0. derived is the result of Derive, or nil.
+	// and their elements are 0, or of Reduce.Exact sums of other tasks, to which Run adds.
+	// derived is the result of Derive, or nil.
 	Run(dst *Partial, u Task, d *dataset.Data, v Vars, derived Derived, scratch any) error
 }
 

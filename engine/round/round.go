@@ -68,6 +68,9 @@ type Reduce struct {
 	// makes for each task. Later rounds with the same version may get it from a cache
 	// (routing probabilities under Θ of a step). Versions grow.
 	DerivedVersion uint64
+	// Exact is true if sums are exact in any order and have no rows. Kernel.Run adds its numbers to a partial, which may
+	// have the sums of other tasks.
+	Exact bool
 }
 
 // Gather collects the bytes that each task of a round returns, in task order.
