@@ -265,7 +265,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	j, err := resolve(a, s, m, m)
 	if err == nil && m.Validation != nil && !settingsValidate(Settings(j.Params)) {
 		return nil, param.Errorf("algorithm", "a training of %s with these settings uses no validation samples, but the "+
-			"dataset has %s of {validation}; omit {validation}, or choose another algorithm", j.Algorithm,
+			"dataset has %s of {validation}; omit {validation}, or choose other settings or another algorithm", j.Algorithm,
 			dataset.Counted(m.Validation.Rows, "sample"))
 	}
 	return j, err
