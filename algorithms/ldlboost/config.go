@@ -61,17 +61,17 @@ var settings = param.Table[Config]{
 		"gains most is next)",
 		func(c *Config) *string { return &c.Grow }, growLevel, growLeaf),
 	param.Int("max_depth", "maximum depth of a tree", 1, maxDepth, 6, func(c *Config) *int { return &c.Depth }).
-		Says("level: 6; leaf: 60"),
+		Says("6, or 60 with grow leaf"),
 	param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 64, func(c *Config) *int {
 		return &c.Leaves
-	}).Says("level: 64; leaf: 20"),
+	}).Says("64, or 20 with grow leaf"),
 	param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, leafRows, func(c *Config) *int {
 		return &c.LeafRows
 	}).Says("20, or an eighth of the samples if there are fewer than 40"),
-	param.Int("bins", "maximum number of bins of a feature: thresholds lie between bins", 2, maxBins, 64,
-		func(c *Config) *int { return &c.Bins }),
-	param.Word("hessian", "second derivatives: diagonal (for each label its own) or bound (an upper bound, which halves "+
-		"the bytes that workers send)",
+	param.Int("bins", "maximum number of intervals (bins) of the values of a feature; splits lie between bins", 2,
+		maxBins, 64, func(c *Config) *int { return &c.Bins }),
+	param.Word("hessian", "second derivatives of the loss: diagonal (one for each label) or bound (one upper bound for "+
+		"all labels, so workers send half of the bytes)",
 		func(c *Config) *string { return &c.Hessian }, hessianDiagonal, hessianBound),
 	param.Float("l2", "λ: added to the sum of the second derivatives in a node; a greater λ shrinks the values of "+
 		"leaves with few samples", 0, 1e6, 1, func(c *Config) *float64 { return &c.L2 }),

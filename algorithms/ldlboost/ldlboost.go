@@ -34,8 +34,8 @@ const Name = "ldlboost"
 func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
-		Doc: "LDLBoost: label distributions are the softmax of sums of trees; each boosting round adds one tree for " +
-			"all labels, from histograms that all workers sum",
+		Doc: "LDLBoost: label distributions are the softmax of sums of trees. Each boosting round adds one tree for " +
+			"all labels. Its splits follow from histograms that all workers sum",
 		About: algorithms.About{
 			Class:   "LDLBoost",
 			Summary: "boosted trees from histograms, one for all labels",

@@ -347,7 +347,7 @@ func TestBeyondMemory(t *testing.T) {
 	const need = 6 * 100 * 100 * 8
 	for _, folds := range []int{0, 2} {
 		if err := run(exact, folds, need-1); !errors.Is(err, local.ErrMemory) ||
-			!strings.Contains(err.Error(), "480000 bytes (an exact fit needs 6 matrices of 100×100 numbers") {
+			!strings.Contains(err.Error(), "468.8 KiB (an exact fit needs 6 matrices of 100×100 numbers") {
 			t.Errorf("%d folds: error %v", folds, err)
 		}
 		if err := run(exact, folds, need); err != nil {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,8 @@ func TestAdvice(t *testing.T) {
 		return strings.Split(strings.TrimSuffix(string(words), "\n"), "\n")
 	}
 	file := cmdtest.ArtificialFile(t, dir, "set.csv", 60, 1)
-	out := cmdtest.Works(t, append([]string{"job", "submit", "--name", "j", "--data", file, "--algorithm", "sa-bfgs"},
+	out := cmdtest.Works(t, append([]string{"job", "submit", "--name", "j", "--data", file, "--algorithm", "sa-bfgs",
+		"--test-fraction", "0.2"},
 		admin...)...)
 	watch := advised(out, "job watch")
 	var worker []string
@@ -68,5 +70,8 @@ func TestAdvice(t *testing.T) {
 	download := advised(shown, "model download")
 	download[len(download)-5] = filepath.Join(dir, "m.model")
 	cmdtest.Works(t, download...)
+	predictions := advised(shown, "job predictions")
+	predictions[slices.Index(predictions, "FILE")] = filepath.Join(dir, "p.csv")
+	cmdtest.Works(t, predictions...)
 	cmdtest.Works(t, advised(cmdtest.Works(t, append([]string{"model", "delete", "j"}, admin...)...), "job show")...)
 }

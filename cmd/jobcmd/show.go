@@ -171,7 +171,7 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	}
 	cli.WritePairs(w, lines)
 	fmt.Fprintln(w)
-	r.Model = results.ModelHint(a, j)
+	r.Advise(a, j)
 	r.Text(w)
 }
 
@@ -324,9 +324,9 @@ func (c *predictionsCmd) Run(a *cli.App) error {
 		return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the "+
 			"predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test "+
 			"samples of each run "+
-			"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict "+
-			"(coppice model download %s/DIGEST --out FILE)",
-			j.Name, j.Experiment, j.Experiment, j.Name)
+			"(%s). With {keep-models}, it keeps the model of each run for coppice predict (%s)", j.Name, j.Experiment,
+			a.Command("experiment report "+j.Experiment+" -o json"),
+			a.Command("model download "+j.Name+"/DIGEST --out FILE"))
 	}
 	r, o, err := results.Finished(j)
 	if err != nil {

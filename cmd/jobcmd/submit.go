@@ -378,7 +378,7 @@ func (c *watchCmd) Run(a *cli.App) error {
 	if j.CellCount > 0 {
 		return a.Print(j, func(w io.Writer) { cli.WritePairs(w, cellLines(a, j)) })
 	}
-	r.Model = results.ModelHint(a, j)
+	r.Advise(a, j)
 	return a.Print(r, r.Text)
 }
 

@@ -49,16 +49,18 @@ type Meter struct {
 	told        *progressLines // the progress in JSON; nil without -o jsonl
 	waits       string         // the last line about a wait
 	waitsAt     time.Time
-	Notes       []string // notes and warnings about data
-	Quiet       bool     // true if notes are not written, because JSON has them
-	Targets     bool     // true if losses are squared errors of targets
+	command     func(text string) string // returns a command about the same cluster
+	Notes       []string                 // notes and warnings about data
+	Quiet       bool                     // true if notes are not written, because JSON has them
+	Targets     bool                     // true if losses are squared errors of targets
 }
 
 // New returns a meter that writes to the stderr of a command, and its progress to stdout with -o jsonl.
 func New(a *cli.App) *Meter {
 	w := printable.Unwrap(a.Stderr) // the terminal must obey the escape sequences of the meter
 	f, _ := w.(*os.File)
-	m := &Meter{w: w, library: a.ForLibrary(), told: newProgressLines(a), terminal: cli.IsTerminal(w), now: time.Now}
+	m := &Meter{w: w, library: a.ForLibrary(), told: newProgressLines(a), command: a.Command,
+		terminal: cli.IsTerminal(w), now: time.Now}
 	m.size = func() (columns, lines int) {
 		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 		if err != nil {
@@ -225,7 +227,7 @@ func (m *Meter) Job(j *protocol.JobInfo) {
 		m.Show(fmt.Sprintf("job %s is queued", j.Name))
 	case j.State == protocol.Paused:
 		m.first = nil
-		m.Show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
+		m.Show(fmt.Sprintf("job %s is paused; to resume it: %s", j.Name, m.command("job resume "+j.Name)))
 	case j.Progress != nil:
 		m.Targets = j.Job != nil && j.Job.Bounds != nil
 		m.training(*j.Progress)

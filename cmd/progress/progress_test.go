@@ -25,8 +25,18 @@ func slowMeter(terminal bool) (m *Meter, out *bytes.Buffer, pass func(time.Durat
 	out = new(bytes.Buffer)
 	m = &Meter{w: out, terminal: terminal, size: func() (columns, lines int) {
 		return 0, 0
-	}, now: func() time.Time { return now }, start: now}
+	}, now: func() time.Time { return now }, start: now, command: (&cli.App{Reach: []string{"--server", "h:1"}}).Command}
 	return m, out, func(d time.Duration) { now = now.Add(d) }
+}
+
+// TestPausedJob checks that the command which resumes a paused job names the cluster.
+func TestPausedJob(t *testing.T) {
+	m, out, pass := slowMeter(false)
+	pass(3 * time.Second)
+	m.Job(&protocol.JobInfo{Name: "j", State: protocol.Paused})
+	if want := "to resume it: coppice job resume j --server h:1\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%q does not end with %q", out, want)
+	}
 }
 
 // What takes under two seconds shows nothing; then there is a line every two.

@@ -171,22 +171,22 @@ func Finished(j *protocol.JobInfo) (*Result, *pipeline.Outcome, error) {
 	if err := json.Unmarshal(j.Outcome, o); err != nil {
 		return nil, nil, fmt.Errorf("the outcome of job %s: %w", j.Name, err)
 	}
-	r := New(j.Name, j.Dataset, j.Job, o, j.Seconds)
-	if j.Predictions != nil {
-		r.Predictions = "coppice job predictions " + j.Name + " --out FILE"
-	}
-	return r, o, nil
+	return New(j.Name, j.Dataset, j.Job, o, j.Seconds), o, nil
 }
 
-// ModelHint says how to download the models of a job.
-func ModelHint(a *cli.App, j *protocol.JobInfo) string {
-	if j.ModelDeleted != 0 {
-		return "deleted " + cli.Time(j.ModelDeleted)
+// Advise adds the commands that download the models and the predictions of job j.
+func (r *Result) Advise(a *cli.App, j *protocol.JobInfo) {
+	switch {
+	case j.ModelDeleted != 0:
+		r.Model = "deleted " + cli.Time(j.ModelDeleted)
+	case len(j.Models) > 1:
+		r.Model = a.Command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
+	default:
+		r.Model = a.Command("model download " + j.Name + " --out FILE")
 	}
-	if len(j.Models) > 1 {
-		return a.Command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
+	if j.Predictions != nil {
+		r.Predictions = a.Command("job predictions " + j.Name + " --out FILE")
 	}
-	return a.Command("model download " + j.Name + " --out FILE")
 }
 
 // Text writes the result for people.

@@ -114,7 +114,7 @@ func TestInitFromErrors(t *testing.T) {
 		{deep("--set", "init_layers=hidden1"), "init_layers: needs init_from"},
 		{[]string{"--algorithm", "dldl", "--init-from", at("linear.model"), "--model-out", at("linear.model")},
 			"this command reads that file"},
-		{[]string{"--init-from", at("linear.model"), "--algorithm", "structrf"}, "there is no such key"},
+		{[]string{"--init-from", at("linear.model"), "--algorithm", "structrf"}, "structrf has no such setting"},
 	} {
 		e := cmdtest.Run(t, append([]string{"train", "--local", "--data", data}, x.how...)...)
 		code := cli.ExitUsage

@@ -149,7 +149,7 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 		return nil, nil, err
 	}
 	jobcmd.WarnSuspect(a, job)
-	r.Model = results.ModelHint(a, job)
+	r.Advise(a, job)
 	if c.ModelOut != "" {
 		if job.ModelDeleted != 0 {
 			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it "+

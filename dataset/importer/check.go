@@ -243,6 +243,8 @@ func (c *Checker) sumError(r *dataset.Row, sum float64) error {
 	hint := errtext.Sprintf("{normalize} divides the labels of each sample by their sum")
 	if c.info.ListsClasses(r.Labels) {
 		hint = dataset.ClassListHint
+	} else if !slices.ContainsFunc(r.Labels, func(v float64) bool { return v != 0 && v != 1 }) {
+		hint = errtext.Sprintf("{labels=counts} reads logical labels, which are 1 or 0; ") + hint
 	}
 	return dataset.RowErrorf(c.info.File, r.Number, "the labels sum to %.6g, want 1 within %g; %s", sum, c.tolerance, hint)
 }

@@ -457,7 +457,7 @@ func (s *inspector) faults() (lines []string) {
 		}
 	}
 	if s.refused > 0 {
-		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v",
+		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval, group or weight, such as %v",
 			dataset.Counted(s.refused, "sample"), s.firstRefused))
 	}
 	if n := s.nonFinite.count; n > 0 {

@@ -309,3 +309,31 @@ func TestInspectTargets(t *testing.T) {
 		t.Errorf("with --labels bounded: %+v, error %v", f, err)
 	}
 }
+
+// TestInspectListedLabels checks that labels which a file lists are labels in the columns and in the readings, also if
+// no sample has a sum of 1.
+func TestInspectListedLabels(t *testing.T) {
+	const head = "@relation 'a: -C 2'\n@attribute sad {0,1}\n@attribute calm {0,1}\n@attribute loud numeric\n@data\n"
+	path := datasettest.WriteFile(t, "a.arff", head+"1,0,1.5\n1,1,2.5\n0,1,-1\n")
+	found, err := Inspect(path, read.OpenOptions{}, importer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Readings) == 0 || FlagText(found.Readings[0].Flags) != "--labels counts" ||
+		found.Readings[0].Labels != 2 || found.Readings[0].Features != 1 || found.Readings[0].Refused != "" {
+		t.Errorf("readings %+v", found.Readings)
+	}
+	for i, want := range []Role{RoleLabel, RoleLabel, RoleFeature} {
+		if got := found.Columns[i].Role; got != want {
+			t.Errorf("column %d is %s, want %s", i, got, want)
+		}
+	}
+	if !strings.Contains(found.Refused, "--labels counts reads logical labels") {
+		t.Errorf("refused: %s", found.Refused)
+	}
+	class := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}
+	if found, err = Inspect(path, class, importer.Options{}); err != nil || found.Readings[0].Labels != 3 ||
+		found.Readings[0].Features != 2 {
+		t.Errorf("with a class: %+v, %v", found.Readings, err)
+	}
+}

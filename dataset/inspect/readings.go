@@ -260,6 +260,9 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 			return []labelWay{{dataset.Way{What: "labels by the given flags"}, c.Labels}}
 		}
 	}
+	if listed := p.table.Listed; len(listed) > 1 && l.Kind == dataset.Distributions {
+		return []labelWay{p.prefixed(listed, "", false)}
+	}
 	free := p.free(o)
 	byPrefix := map[string][]int{}
 	for _, i := range free {

@@ -24,9 +24,7 @@ var (
 	// ErrFormat says that the bytes are not a MAT-file of level 5.
 	ErrFormat = errors.New("the file is not a valid MATLAB v5 file")
 	// ErrHDF5 says that the file is of MATLAB v7.3, which is HDF5.
-	ErrHDF5 = errors.New("MATLAB v7.3 (HDF5) files cannot be read; save the data with -v7, or convert the file in " +
-		`Python with import h5py, numpy; f = h5py.File("FILE.mat"); numpy.savez("FILE.npz", features=f["features"][()].T, ` +
-		`labels=f["labels"][()].T)`)
+	ErrHDF5 = errors.New("MATLAB v7.3 (HDF5) files cannot be read")
 	// ErrV4 says that the file is of MATLAB v4.
 	ErrV4 = errors.New("MATLAB v4 files cannot be read; save the data with -v7")
 	// ErrTruncated says that the file ends too early.

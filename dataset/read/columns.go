@@ -291,6 +291,10 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 			err := errtext.Errorf(errtext.WrongData, "the model was trained with the %s in column %q, and this file has no "+
 				"such column: name the column of the %s with {label-columns}; %s",
 				o.Labels.Kind, trained, o.Labels.Kind, columnList(names, c.width))
+			if o.set.validates != "" {
+				err = errtext.Errorf(errtext.WrongData, "%s has the %s in column %q, and this file has no such column; %s",
+					o.set.validates, o.Labels.Kind, trained, columnList(names, c.width))
+			}
 			return nil, dataset.WithKind(err, dataset.ErrNoLabels, dataset.ErrAmbiguous)
 		}
 	}

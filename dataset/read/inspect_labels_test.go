@@ -472,7 +472,7 @@ func TestBesideInspected(t *testing.T) {
 		t.Errorf("labels are %s", found.LabelsAre)
 	}
 	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
-		return strings.Contains(w, "found 2 samples with an invalid exact number, interval or group, such as ") &&
+		return strings.Contains(w, "found 2 samples with an invalid exact number, interval, group or weight, such as ") &&
 			strings.Contains(w, "row 1")
 	}); i < 0 {
 		t.Errorf("%q", found.Warnings)

@@ -35,7 +35,9 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (dataset.Source, error) 
 				"transposed in memory; write the data as .libsvm", err, maxSparse)
 		case errors.Is(err, matfile.ErrUnpacked):
 			err = expansionError("the file", matAdvice)
-		case errors.Is(err, matfile.ErrHDF5) || errors.Is(err, matfile.ErrV4):
+		case errors.Is(err, matfile.ErrHDF5):
+			err = dataset.Errorf(dataset.ErrFormat, "%w; save the data with -v7, or %s", err, adviceFor(path, inMAT))
+		case errors.Is(err, matfile.ErrV4):
 			err = dataset.Errorf(dataset.ErrFormat, "%w", err)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -162,6 +162,11 @@ func TestOpenErrors(t *testing.T) {
 	datasettest.MustContain(t, err, "none.mat")
 	_, err = OpenFile(t, "a.feather", "", OpenOptions{})
 	datasettest.MustContain(t, err, "a.feather", "pandas.read_feather", "to_parquet")
+	for name, advice := range map[string]string{"a.csv.bz2": "decompress", "a.CSV.XZ": "decompress",
+		"a.tar.gz": "decompress", "a.b.pkl": `a.b.csv", index=False)`} {
+		_, err = OpenFile(t, name, "", OpenOptions{})
+		datasettest.MustContain(t, err, name, "cannot be read", advice)
+	}
 	_, err = OpenFile(t, "a.txt", "", OpenOptions{})
 	datasettest.MustContain(t, err, "a.txt", ".mat, .npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .libsvm", "--data-format")
 	_, err = OpenFile(t, "a.csv", "", OpenOptions{Format: "txt"})

@@ -377,27 +377,39 @@ var others = []struct{ format, advice string }{
 	{"dta", inPandas + `pandas.read_stata(IN).to_csv(OUT.csv, index=False)`},
 	{"sas7bdat", inPandas + `pandas.read_sas(IN).to_csv(OUT.csv, index=False)`},
 	{"sav", inPandas + `pandas.read_spss(IN).to_csv(OUT.csv, index=False)`},
-	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"pkl", inPickle},
+	{"pickle", inPickle},
 	{"h5", inHDF5},
 	{"hdf5", inHDF5},
 	{"rds", `convert the file in R with write.csv(readRDS(IN), OUT.csv, row.names=FALSE), or in Python with ` +
 		`import pyreadr; pyreadr.read_r(IN)[None].to_csv(OUT.csv, index=False)`},
 	{"rdata", `convert the file in R with load(IN) and write.csv(X, OUT.csv, row.names=FALSE) for the data frame X in it`},
-	{"zip", "decompress the file"},
+	{"zip", unpack},
+	{"bz2", unpack},
+	{"xz", unpack},
+	{"zst", unpack},
+	{"7z", unpack},
+	{"tar", unpack},
+	{"tar.gz", unpack},
+	{"tgz", unpack},
 }
 
 // What converts a file in Python.
 const (
 	inPandas = "convert the file in Python with import pandas; "
-	inHDF5   = `convert the file in Python with import h5py, numpy; f = h5py.File(IN); numpy.savez(OUT.npz, ` +
+	inPickle = inPandas + `pandas.read_pickle(IN).to_csv(OUT.csv, index=False) for a data frame; for arrays, ` +
+		`numpy.savez(OUT.npz, features=..., labels=...)`
+	inHDF5 = `convert the file in Python with import h5py, numpy; f = h5py.File(IN); numpy.savez(OUT.npz, ` +
 		`features=f["features"][()], labels=f["labels"][()]); "features" and "labels" are the names in the file, which ` +
 		`list(f) lists; pandas.read_hdf(IN).to_csv(OUT.csv, index=False) converts what pandas wrote`
+	inMAT = `convert the file in Python with import h5py, numpy; f = h5py.File(IN); numpy.savez(OUT.npz, ` +
+		`features=f["features"][()].T, labels=f["labels"][()].T)` // HDF5 has the transposed arrays
+	unpack = "decompress the file"
 )
 
 // adviceFor puts the names of a file into advice.
-func adviceFor(path, format, advice string) string {
-	base := path[:len(path)-len(format)-1]
+func adviceFor(path, advice string) string {
+	base := strings.TrimSuffix(path, filepath.Ext(path))
 	names := []string{"IN", strconv.Quote(path)}
 	for _, ending := range []string{".csv", ".parquet", ".npz"} {
 		names = append(names, "OUT"+ending, strconv.Quote(base+ending))
@@ -436,7 +448,7 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	}
 	for _, k := range others {
 		if strings.HasSuffix(lower, "."+k.format) {
-			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, adviceFor(path, k.format, k.advice))
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, adviceFor(path, k.advice))
 		}
 	}
 	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the "+

@@ -111,7 +111,7 @@ var PeopleCases = []struct{ File, Flags, Want string }{
 	{"v5_other_names.mat", "--features-variable data --labels-variable truth",
 		`4 x 3, 2 |  ->  | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"v4.mat", "", `MATLAB v4 files cannot be read; save the data with -v7`},
-	{"v73.mat", "", `MATLAB v7.3 (HDF5) files cannot be read; save the data with -v7, or convert the file in Python with import h5py, numpy; f = h5py.File("FILE.mat"); numpy.savez("FILE.npz", features=f["features"][()].T, labels=f["labels"][()].T)`},
+	{"v73.mat", "", `MATLAB v7.3 (HDF5) files cannot be read; save the data with -v7, or convert the file in Python with import h5py, numpy; f = h5py.File("testdata/people/v73.mat"); numpy.savez("testdata/people/v73.npz", features=f["features"][()].T, labels=f["labels"][()].T)`},
 	{"sklearn_zero_based.svm", "--labels class", `4 x 3, 2 |  -> 0, 1 | [31 1.5 -0.25] -> [0 1]`},
 	{"sklearn_zero_based_comment.svm", "--labels class", `4 x 3, 2 |  -> 0, 1 | [0 1.5 -0.25] -> [0 1]`},
 	{"sklearn_one_based.svm", "--labels class", `4 x 3, 2 |  -> 0, 1 | [31 1.5 -0.25] -> [0 1]`},

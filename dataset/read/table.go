@@ -21,6 +21,7 @@ type Table struct {
 	File   string                // for messages
 	Header bool                  // the first line is a header
 	Width  int                   // columns
+	Listed []int                 // labels that a list names, unless options name others; nil: none
 	Proof  numbers.DecimalsProof // what the numbers of a column have to prove about the mark before decimals
 
 	path     string
@@ -102,6 +103,9 @@ func openTable(path string, o *OpenOptions) (t *Table, like *OpenOptions, first 
 		t.dialect.marks.Comma = o.CSV.Thousands == '.'
 	}
 	like, t.rows = t.stored.prepare(o)
+	if a, ok := t.stored.(*arffTable); ok && a.told {
+		t.Listed = a.labels
+	}
 	return t, like, t.names, err
 }
 

@@ -18,6 +18,9 @@ func WithValidation(training dataset.Source, path string, o OpenOptions) (datase
 		LabelNames: info.LabelNames, LabelColumns: info.LabelColumns, Bounds: info.LabelType.Bounds, Shape: info.Shape,
 		Reading: info.Reading}
 	o.NamesFile, o.Arrays.LabelsFile, o.Called = "", "", ""
+	if IsNamedArrays(path) {
+		o.Called = "the validation arrays"
+	}
 	o.Libsvm.CountedFrom, o.set.validates = info.CountedFrom, cmp.Or(info.File, "the data")
 	if _, err := FormatOf(path, OpenOptions{}); err == nil {
 		o.Format = ""

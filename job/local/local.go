@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
@@ -108,8 +109,8 @@ func (o *Options) allows(k round.Kernel) error {
 		return nil
 	}
 	if bytes, what := d.Demand(); bytes > o.Memory {
-		return fmt.Errorf("%w: a task on the whole dataset needs up to %d bytes (%s), but --memory allows %d", ErrMemory,
-			bytes, what, o.Memory)
+		return fmt.Errorf("%w: a task on the whole dataset needs up to %s (%s), but --memory allows %s", ErrMemory,
+			units.Format(bytes), what, units.Format(o.Memory))
 	}
 	return nil
 }

@@ -234,15 +234,15 @@ func find(algorithm string) (algorithms.Algorithm, error) {
 
 // unknownKey returns the error about an unknown key, with the keys that exist.
 func unknownKey(a algorithms.Algorithm, name string) error {
-	names := keyNames(a)
-	return param.Errorf(name, "there is no such key%s; the keys are %s", param.Suggest(name, names),
-		strings.Join(names, ", "))
+	settings, others := namesOf(a.Params()), namesOf(Common())
+	return param.Errorf(name, "%s has no such setting%s; its settings are %s; the other keys of a job are %s", a.Name(),
+		param.Suggest(name, append(others, settings...)), strings.Join(settings, ", "), strings.Join(others, ", "))
 }
 
-func keyNames(a algorithms.Algorithm) []string {
-	var names []string
-	for _, p := range slices.Concat(Common(), a.Params()) {
-		names = append(names, p.Name)
+func namesOf(params []param.Param) []string {
+	names := make([]string, len(params))
+	for i := range params {
+		names[i] = params[i].Name
 	}
 	return names
 }
@@ -265,7 +265,7 @@ func Resolve(s protocol.Spec, m *dataset.Manifest) (*round.Job, error) {
 	j, err := resolve(a, s, m, m)
 	if err == nil && m.Validation != nil && !settingsValidate(Settings(j.Params)) {
 		return nil, param.Errorf("algorithm", "a training of %s with these settings uses no validation samples, but the "+
-			"dataset has %s of {validation}; omit {validation}, or choose another algorithm", j.Algorithm,
+			"dataset has %s of {validation}; omit {validation}, or choose other settings or another algorithm", j.Algorithm,
 			dataset.Counted(m.Validation.Rows, "sample"))
 	}
 	return j, err

@@ -2,7 +2,9 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,11 +209,21 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
+// TestUnknownSetting checks that the error about an unknown key begins with the settings of the algorithm.
+func TestUnknownSetting(t *testing.T) {
+	err := Set(&protocol.Spec{Algorithm: "quadratic"}, "sead", "5")
+	const want = `quadratic has no such setting (did you mean "seed"?); its settings are preset, `
+	if text := fmt.Sprint(err); !strings.Contains(text, want) ||
+		!strings.Contains(text, "; the other keys of a job are alg") {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // Each setting's default can be given if it is a value, and no setting has the name of a common key.
 func TestKeys(t *testing.T) {
 	for _, a := range registry.All() {
 		seen := make(map[string]bool)
-		for _, name := range keyNames(a) {
+		for _, name := range namesOf(slices.Concat(Common(), a.Params())) {
 			if seen[name] {
 				t.Errorf("%s: two keys are named %s", a.Name(), name)
 			}

@@ -719,6 +719,8 @@ class Estimator:
         *,
         only_data: bool = False,
         values: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
         validation: Any = None,
         init_from: Any = None,
         fold_seed: Optional[int] = None,
@@ -738,6 +740,10 @@ class Estimator:
             True compares only the digests of the data.
         values : array-like of shape (n_samples,), optional
             The exact number of each sample, if the model was trained on a dataset with `values`.
+        groups : array-like of shape (n_samples,), optional
+            The group of each sample, if the model was trained on a dataset with `groups`.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights, if the model was trained with weights.
         validation : tuple (X, D), optional
             The validation samples, if `fit` had some.
         init_from : str or path, optional
@@ -757,7 +763,9 @@ class Estimator:
         """
         if not hasattr(self, "model_"):
             raise not_fitted(self)
-        return _export.verify(self, X, D, only_data, init_from, fold_seed, values, validation, (server, context, token_file, ca_file, tls_dir))
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, groups, values, weights=sample_weight)
+        own = _inputs.validation(validation, data, self.labels, type(self).__name__)
+        return _export.verify(self, data, own, only_data, init_from, fold_seed, (server, context, token_file, ca_file, tls_dir))
 
 
 def _without_weights(method: Any) -> Any:

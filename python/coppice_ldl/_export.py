@@ -7,7 +7,7 @@ import os
 import pathlib
 from typing import Any, Optional, Sequence
 
-from . import _frames, _inputs
+from . import _inputs
 from ._arrays import Files
 from ._errors import CoppiceError, InputError, path_of
 from ._parameters import cluster_flags, flags, threads
@@ -66,14 +66,11 @@ def card_of(model: bytes, format: str, options: dict[str, Optional[str]]) -> Any
     return json.loads(text) if format == "json" else text
 
 
-def verify(estimator: Any, X: Any, D: Any, only_data: bool, init_from: Any, fold_seed: Optional[int], values: Any, validation: Any, where: Sequence[Optional[str]]) -> dict[str, Any]:
-    """Verify the model of an estimator for `Estimator.verify`."""
-    X, D = _frames.known(X), _frames.known(D)
-    data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, values=values)
+def verify(estimator: Any, data: dict[str, Any], own: Optional[dict[str, Any]], only_data: bool, init_from: Any, fold_seed: Optional[int], where: Sequence[Optional[str]]) -> dict[str, Any]:
+    """Verify the model of an estimator for `Estimator.verify`. `own` are the arrays of the validation samples."""
     lines: list[str] = []
     with Files() as files:
         args = ["model", "verify", "-o", "json", files.bytes("model", estimator.model_), "--data", files.data(data), *flags(_inputs.columns_of(data))]
-        own = _inputs.validation(validation, data, estimator.labels, type(estimator).__name__)
         if own is not None:
             args += ["--validation", files.data(own)]
         cluster = cluster_flags(*where)
@@ -89,5 +86,5 @@ def verify(estimator: Any, X: Any, D: Any, only_data: bool, init_from: Any, fold
         except CoppiceError as error:
             if not lines:
                 raise
-            return {**json.loads("".join(lines)), "reason": str(error).split(": ", 2)[-1]}
-        return dict(json.loads("".join(lines)))
+            return {**json.loads("".join(lines)), "model": "the model", "reason": str(error).split(": ", 2)[-1]}
+        return {**json.loads("".join(lines)), "model": "the model"}

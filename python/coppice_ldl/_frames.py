@@ -52,15 +52,17 @@ def index_of(X: Any) -> Any:
 
 
 def check_output(output: Any) -> None:
-    """Raise InputError if `output` is none of the libraries of `made`, or is not installed."""
+    """Raise InputError if `output` is none of the libraries of `made`, or cannot be imported."""
     if output is None:
         return
     if output not in ("pandas", "polars", "pyarrow"):
         raise InputError(f'output={shown(output)}: want None, "pandas", "polars" or "pyarrow"')
     try:
         importlib.import_module(output)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise InputError(f"output={output!r}: {output} is not installed; run: pip install {output}") from error
+    except ImportError as error:
+        raise InputError(f"output={output!r}: {output} is installed, but Python cannot import it: {error}") from error
 
 
 def made(output: Optional[str], values: np.ndarray, names: Iterable[Any], index: Any, called: str) -> Any:

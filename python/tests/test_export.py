@@ -180,6 +180,7 @@ def test_verify(tmp_path: pathlib.Path) -> None:
     model = SABFGS(iterations=4).fit(X, D)
     found = model.verify(X, D)
     assert found["verdict"] == "verified" and found["trained_digest"] == model.model_digest_ and found["same_measures"]
+    assert found["model"] == model.verify(X + 1, D)["model"] == "the model"
     assert model.verify(X, D, only_data=True)["verdict"] == "same data"
     other = model.verify(X + 1, D)
     assert other["verdict"] == "other data" and not other["data"]["same"] and other["reason"]
@@ -191,6 +192,12 @@ def test_verify(tmp_path: pathlib.Path) -> None:
     assert second.verify(X, D, init_from=tmp_path / "first.model")["verdict"] == "verified"
     classes = StructRF(trees=2, labels="class").fit(X, np.argmax(D, axis=1))
     assert classes.verify(X, np.argmax(D, axis=1))["verdict"] == "verified"
+    weights = np.arange(len(X)) % 3
+    weighted = SABFGS(iterations=4).fit(X, D, sample_weight=weights)
+    assert weighted.verify(X, D, sample_weight=weights)["verdict"] == "verified"
+    assert weighted.verify(X, D, sample_weight=weights + 1)["verdict"] == "other data"
+    with pytest.raises(InputError, match="`sample_weight`"):
+        weighted.verify(X, D)
     loaded = coppice_ldl.load(tmp_path / "first.model")
     assert loaded.verify(X, D)["verdict"] == "verified"
     with pytest.raises(InputError):

@@ -145,6 +145,7 @@ def test_without_narwhals(frames, monkeypatch):
 def test_pipelines(frames):
     """The names pass through a pipeline whose transformers return frames of polars."""
     pytest.importorskip("polars")
+    pytest.importorskip("sklearn", minversion="1.4")
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -228,6 +229,13 @@ def test_wrong_output(frames, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(InputError, match="polars is not installed; run: pip install polars"):
         model.predict(X, output="polars")
+
+    def fail(name):
+        raise ImportError(f"{name} requires NumPy 2.0 or newer")
+
+    monkeypatch.setattr("importlib.import_module", fail)
+    with pytest.raises(InputError, match="pyarrow is installed, but Python cannot import it: pyarrow requires NumPy 2.0 or newer"):
+        model.predict(X, output="pyarrow")
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "Arrow"])

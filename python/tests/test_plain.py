@@ -93,7 +93,7 @@ COMMANDS = (
     *("modelcmd/export", "modelcmd/verify"),
 )
 # Flags of commands that operate a cluster. They follow the name of their command.
-OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host|%s/DIGEST --out FILE|start it with --join-cluster")
+OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host|/DIGEST --out FILE|start it with --join-cluster")
 
 
 def code_of(path: pathlib.Path) -> str:

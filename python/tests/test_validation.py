@@ -49,6 +49,8 @@ def test_refusals() -> None:
         SABFGS(refit=True).fit(X, D, validation=(V, E))
     with pytest.raises(InputError, match="found 3 features"):
         SABFGS().fit(X, D, validation=(V[:, :3], E))
+    with pytest.raises(InputError, match=r"the validation arrays: row 1 .*class .*is unknown"):
+        SABFGS(labels="class").fit(X, D.argmax(axis=1), validation=(V, np.where(np.arange(50) == 1, 7, 0)))
     with pytest.raises(InputError, match="give it with `validation`"):
         SABFGS().fit(X, D, validation=(V, E)).verify(X, D)
 

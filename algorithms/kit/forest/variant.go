@@ -133,11 +133,11 @@ func settingsOf(v *Variant) param.Table[Config] {
 		return table
 	}
 	return append(table,
-		param.Word("split", "thresholds that trees try: exact (between any two values, by one worker with the whole "+
-			"dataset) or histogram (between bins of values, by all workers together)",
+		param.Word("split", "splits that trees try: exact (between any two values; one worker with the whole dataset "+
+			"grows a tree) or histogram (between bins; all workers grow a tree together)",
 			func(c *Config) *string { return &c.Split }, splitExact, splitHistogram).DefaultLeftOut(),
-		param.Int("bins", "maximum number of bins of a feature, with split histogram: thresholds lie between bins", 2,
-			binning.Most, usualBins, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
+		param.Int("bins", "with split histogram: maximum number of intervals (bins) of the values of a feature; splits "+
+			"lie between bins", 2, binning.Most, usualBins, func(c *Config) *int { return &c.Bins }).DefaultLeftOut(),
 	)
 }
 
