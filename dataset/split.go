@@ -24,6 +24,9 @@ const (
 	Outside
 	// AllRows chooses every row that is not outside.
 	AllRows = Train | Validation | Test
+	// Labelled chooses training and validation rows. Unlike Train|Validation, it also chooses the validation rows of the
+	// dataset: see Data.Select.
+	Labelled = Train | Validation | 1<<4
 )
 
 // Bounds of splits.

@@ -332,10 +332,6 @@ func (s *parser) dataset(n ast.Node, common Folds, weighted bool) Dataset {
 			s.fail(d.At, "%s: want the path of a file", o.Key)
 		}
 	}
-	if d.Enhance != nil && slices.ContainsFunc(d.Options, func(o param.Pair) bool { return o.Key == validationKey }) {
-		s.fail(d.At, "%s cannot be combined with enhance: an enhancement makes distributions of training samples alone, and "+
-			"validation samples would have others", validationKey)
-	}
 	if d.Enhance != nil && !named {
 		d.Name += "-" + d.Enhance.Method
 	}

@@ -71,7 +71,13 @@ func (s *parser) methods(n ast.Node) {
 		})
 	}
 	if e, ok := at["budget"]; ok {
-		s.try(func() { r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} }) // of all points together
+		s.try(func() {
+			if _, err := parseNumber(s.text(e)); err == nil && (r.Algorithm == ensemble.Name || r.Algorithm == spec.Best) {
+				s.fail(e.valueAt, "budget: %s is not a duration, such as 20m, which limits the computing time of the method; the "+
+					"budget of work of %s is one of its settings: settings: {{budget: %[1]s}}", s.text(e), r.Algorithm)
+			}
+			r.Budget = &Budget{s.duration(e), fmt.Sprintf("line %d", r.At.Line)} // of all points together
+		})
 	}
 	if e, ok := at["enhance"]; ok {
 		s.try(func() { r.Enhance = s.enhancement(e) })

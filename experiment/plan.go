@@ -207,13 +207,9 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 
 // checkKeys returns an error about a key of a dataset that does not go with its samples.
 func (s *Spec) checkKeys(d *Dataset, m *dataset.Manifest) error {
-	switch {
-	case d.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "": // weights of 1 are no weights
+	if d.WeightedMeasures && !m.HasWeights && m.Reading.Weights == "" { // weights of 1 are no weights
 		return s.Error(d.At, "dataset %s: weighted_measures: the samples have no weights; the key {key weights} names the "+
 			"column with the weights, and {key weighted_measures=false} of the dataset leaves its measures unweighted", d.Name)
-	case d.Enhance != nil && m.Validation != nil:
-		return s.Error(d.At, "dataset %s: enhance: the dataset has validation samples, and an enhancement makes "+
-			"distributions of training samples alone; import the dataset without {validation}", d.Name)
 	}
 	return nil
 }

@@ -120,29 +120,15 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestValidationRefused: validation samples are of a file, which is named, and exclude label enhancement.
+// TestValidationRefused: validation samples are of a file, which is named.
 func TestValidationRefused(t *testing.T) {
 	for set, want := range map[string]string{
-		"{dataset: a, validation: v.csv}":               "validation applies only to a file",
-		"{file: a.csv, validation: v.csv, enhance: lp}": "validation cannot be combined with enhance",
-		"{file: a.csv, validation: ''}":                 "validation: want the path of a file",
+		"{dataset: a, validation: v.csv}": "validation applies only to a file",
+		"{file: a.csv, validation: ''}":   "validation: want the path of a file",
 	} {
 		_, err := Parse(t.Context(), "s.yaml", []byte("name: e\nfolds: 2\nmethods: [ldlf]\ndatasets:\n  - "+set+"\n"))
 		datasettest.MustContain(t, err, "s.yaml:5:", want)
 	}
-	text := "name: e\nfolds: 2\ndatasets: [{dataset: a}]\nmethods: [{algorithm: ldlf, enhance: lp}, aa-knn, " +
-		"{algorithm: aa-knn, enhance: lp, name: enhanced}]\n"
-	m := validatedSet(t, true)
-	if _, p := planOf(t, text, m); !strings.Contains(p.Refused[0], "enhance: cannot be combined") || p.Refused[1] != "" ||
-		!strings.Contains(p.Refused[2], "enhance: cannot be combined") {
-		t.Errorf("refused %v", p.Refused)
-	}
-	s, err := Parse(t.Context(), "s.yaml", []byte(strings.Replace(text, "{dataset: a}", "{dataset: a, enhance: lp}", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m})
-	datasettest.MustContain(t, err, "s.yaml:3:", "enhance: the dataset has validation samples")
 }
 
 // TestBestMethod: a method of best has the runs and the settings of the ensemble with preset best. Reports have its
@@ -176,7 +162,9 @@ func TestBestMethod(t *testing.T) {
 	}
 	for method, want := range map[string]string{
 		"bst": `"bst" is unknown (did you mean "best"?)`,
-		"{algorithm: best, settings: {trees: 4}}":                                       "unknown setting trees of best; its settings are members,",
+		"{algorithm: best, settings: {trees: 4}}": "unknown setting trees of best; its settings are members,",
+		"{algorithm: best, budget: 50}": "50 is not a duration, such as 20m, which limits the computing time of the method; " +
+			"the budget of work of best is one of its settings: settings: {budget: 50}",
 		"{algorithm: best, preset: paper}":                                              "algorithm best has no other preset",
 		"{algorithm: best, grid: {budget: [1, 2]}, choose: {inner: 3}}":                 "a method of best is an ensemble",
 		"{algorithm: best, search: {draws: 2, space: {inner_folds: {real: [2.5, 5]}}}}": "not a whole number",

@@ -30,15 +30,21 @@ var candidates = []candidate{
 	{"sa-bfgs", func(x extent) float64 { return 200 * x.rows * x.values * x.labels }},
 	{"ldlf", func(x extent) float64 { return 3 * x.drawn() * (float64(128*x.values) + float64(640*x.labels)) }},
 	{"dldl", func(x extent) float64 { return 256 * x.drawn() * (x.values + 64 + x.labels) }},
-	{"aa-bp", func(x extent) float64 { return 5000 * x.rows * (x.values + x.labels) }},
-	{"aoso-ldlogitboost", func(x extent) float64 { return 4000 * x.rows * x.values * x.log }},
+	{"aa-bp", func(x extent) float64 {
+		return 5000 * max(x.rows*(x.values+x.labels), 150_000+float64(leastDrawn/40*(x.values+x.labels)))
+	}},
+	{"aoso-ldlogitboost", func(x extent) float64 {
+		return 4000 * x.log * max(x.rows*x.values, min(x.rows, 2000)*(x.values+float64(4*x.labels)))
+	}},
 	{"ldsvr", func(x extent) float64 {
 		if x.rows <= 2000 {
-			return x.rows * x.rows * (x.values + float64(3*x.labels))
+			return x.rows * x.rows * (x.values + float64(3*x.labels) + 100)
 		}
 		return 2500 * x.rows * (x.values + x.labels)
 	}},
-	{"df-ldl", func(x extent) float64 { return 80 * x.rows * x.values * x.labels * x.labels * x.labels }},
+	{"df-ldl", func(x extent) float64 {
+		return 80 * (float64(x.rows*x.values) + float64(60*min(x.rows, 200))) * x.labels * x.labels * x.labels
+	}},
 	{"ldlogitboost", func(x extent) float64 { return 3000 * x.rows * x.values * x.log * x.labels }},
 	{"aa-knn", func(x extent) float64 { return x.rows * x.rows * x.values }},
 }
@@ -51,11 +57,15 @@ func Candidates() (names []string) {
 	return names
 }
 
+// leastDrawn is the least number of rows that the steps of a gradient descent draw. Early stopping waits for as many
+// steps on few rows as on more. If the labels follow exactly from the features, it ends no training.
+const leastDrawn = 100_000
+
 // drawn is how many rows the steps of a gradient descent draw: early stopping ends it on few rows, and the number of
 // steps on many.
 func (x extent) drawn() float64 {
 	if x.rows < 20_000 {
-		return 40 * x.rows
+		return max(leastDrawn, 40*x.rows)
 	}
 	return 128 * min(max(7000, x.rows/8), 40_000)
 }
@@ -67,6 +77,9 @@ func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
 		weights = weightsBest
 	}
 	param.StandIn(given, "weights", &c.Weights, weights)
+	if m.Rows > bestFoldRows {
+		param.StandIn(given, "inner_folds", &c.InnerFolds, bestInnerFolds)
+	}
 	if given.Has("members") {
 		return
 	}
@@ -130,11 +143,13 @@ func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float
 	return names, 0
 }
 
-// fitsBudget refuses a budget that fits fewer than two candidates, and a budget without its preset.
+// fitsBudget refuses a budget that fits fewer than two candidates, and a budget that chooses no members.
 func (c *Config) fitsBudget() error {
 	switch {
-	case c.Preset != PresetBest && c.Budget != defaultBudget && c.Budget != 0: // it is 0 in a resolved job
+	case c.idleBudget && c.Preset != PresetBest:
 		return param.Errorf("budget", "needs preset %s, or algorithm %[1]s", PresetBest)
+	case c.idleBudget:
+		return param.Errorf("budget", "the members are given, so a budget would choose none; omit one of the two")
 	case c.leastBudget > c.Budget:
 		return param.Errorf("budget", "%v billion multiply-additions are too few to compare two algorithms on this dataset, "+
 			"which takes %.0f", c.Budget, c.leastBudget)

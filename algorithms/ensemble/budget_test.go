@@ -59,7 +59,7 @@ func TestBudget(t *testing.T) {
 	}{
 		{300, 50, 5, 500, all, "best"},
 		{2000, 50, 10, 500, all, "validated"},
-		{2000, 50, 10, 3, "structrf sa-bfgs aa-bp ldsvr", "validated"},
+		{2000, 50, 10, 3, "structrf sa-bfgs ldsvr aa-knn", "validated"},
 		{50_000, 50, 10, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr", "validated"},
 		{2000, 50, 300, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr aa-knn", "validated"},
 	} {
@@ -69,7 +69,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	for _, wrong := range []param.Values{{"preset": "best", "budget": 0.001}, {"budget": 400.0},
-		{"preset": "paper", "budget": 400.0}} {
+		{"preset": "paper", "budget": 400.0}, {"preset": "best", "budget": 400.0, "members": "structrf,ldlf"}} {
 		if _, err := a.Resolve(wrong, sized(2000, 50, 10)); err == nil || !strings.HasPrefix(err.Error(), "budget: ") {
 			t.Errorf("%v: error %v", wrong, err)
 		}

@@ -34,6 +34,10 @@ const defaultBudget = 500
 // bestFoldRows is up to how many rows all inner folds choose the best candidate: one fold of few rows is chance.
 const bestFoldRows = 1000
 
+// bestInnerFolds is the default of inner_folds with preset best and more rows: one of so many folds chooses the best
+// candidate.
+const bestInnerFolds = 5
+
 // Config holds the settings of a job, which settings describes.
 type Config struct {
 	Preset     string // that selected members; of a job none, as it is not written
@@ -45,6 +49,7 @@ type Config struct {
 	Budget     float64 // in billions of multiply-additions; with PresetBest
 
 	leastBudget float64 // for two candidates, where the candidates were chosen
+	idleBudget  bool    // a budget that is not the default chooses no members
 }
 
 // settings lists what a spec may say, in the order of help texts.

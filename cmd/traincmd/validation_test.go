@@ -98,6 +98,35 @@ func TestValidationFile(t *testing.T) {
 	}
 }
 
+// TestEnhancedValidation: validation samples of a file are enhanced together with the training samples. So the model is
+// the model of two files with the distributions that dataset enhance makes of all samples.
+func TestEnhancedValidation(t *testing.T) {
+	dir := t.TempDir()
+	const order = "a,b,label_x,label_y,label_z"
+	rows, own := samples(80, 1, order), strings.SplitAfterN(samples(40, 2, order), "\n", 2)[1]
+	both, enhanced := cmdtest.Write(t, dir, "both.csv", rows+own), filepath.Join(dir, "enhanced.csv")
+	cmdtest.Works(t, "dataset", "enhance", both, "--method", "lp", "--binarise", "0.5", "--out", enhanced)
+	lines := strings.SplitAfter(cmdtest.Read(t, enhanced), "\n")
+	var digests []string
+	for i, c := range []struct{ rows, own, more string }{
+		{rows, order + "\n" + own, " --enhance lp --binarise 0.5"},
+		{strings.Join(lines[:81], ""), lines[0] + strings.Join(lines[81:], ""), ""},
+		{rows, order + "\n" + own, ""},
+	} {
+		var r results.Result
+		cmdtest.JSON(t, &r, strings.Fields("train --local --no-screen --set steps=60 --data "+
+			cmdtest.Write(t, dir, fmt.Sprintf("t%d.csv", i), c.rows)+" --validation "+
+			cmdtest.Write(t, dir, fmt.Sprintf("v%d.csv", i), c.own)+c.more)...)
+		if r.Rows.Train != 80 || r.Rows.Validation != 40 {
+			t.Errorf("samples %+v", r.Rows)
+		}
+		digests = append(digests, r.ModelDigest)
+	}
+	if digests[0] != digests[1] || digests[0] == digests[2] {
+		t.Errorf("digests of an enhancement, of its distributions, and without one: %v", digests)
+	}
+}
+
 // TestOrderOfColumns: columns of the validation file are found by name.
 func TestOrderOfColumns(t *testing.T) {
 	dir := t.TempDir()
@@ -203,7 +232,9 @@ func TestValidationRefusals(t *testing.T) {
 		"a fixed gamma":     {good, "--algorithm pt-svm --set gamma=1 ", 2, []string{"gamma", "--validation"}},
 		"a member": {good, "--algorithm ensemble --set members=structrf,aa-knn ",
 			2, []string{"ensemble", "--validation"}},
-		"an enhancement":      {good, "--set enhance=lp ", 2, []string{"enhance", "--validation"}},
+		"an enhancement": {good, "--algorithm aa-knn --set enhance=lp --set binarise=0.5 ",
+			2, []string{"aa-knn", "--validation"}},
+		"a folder":            {"", "--validation @/ ", 1, []string{"is a folder"}},
 		"a test split":        {good, "--folds 30 ", 2, []string{"folds", "30 folds", "24 samples"}},
 		"the file itself":     {"", "--validation @/t.csv ", 2, []string{"t.csv", "this is the data file"}},
 		"standard input":      {"", "--validation - ", 2, []string{"--validation", "stdin"}},

@@ -12,7 +12,8 @@ import (
 )
 
 // TestUnvalidatedAlone: the command of a run trains the same model if the dataset has a validation file. Defaults of a
-// method that does not use its samples do not count them: rf would need nodes of more samples than a fold has. Without
+// method that does not use its samples do not count them: rf would need nodes of more samples than a fold has. A label
+// enhancement of such a method does not see them. Without
 // validation, ldlf and sa-bfgs add samples in another order with the file, so their models are only close.
 func TestUnvalidatedAlone(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -27,6 +28,7 @@ methods:
   - {algorithm: rf, settings: {trees: 3}}
   - {algorithm: rf, name: counted, settings: {trees: 3, split: histogram}}
   - {algorithm: structrf, settings: {trees: 3}}
+  - {algorithm: structrf, name: enhanced, settings: {trees: 3}, enhance: {method: lp, binarise: 0.5}}
   - {algorithm: aa-knn}
   - {algorithm: ldsvr}
   - {algorithm: ldlf, name: unvalidated, settings: {trees: 2, depth: 2, steps: 20, validation_fraction: 0}}

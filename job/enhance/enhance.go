@@ -49,8 +49,14 @@ const (
 	MostFitted  = 5_000
 )
 
-// Enhanced are the roles of the samples whose labels are enhanced.
-const Enhanced = dataset.Train | dataset.Validation
+// Enhanced returns the roles of the samples of a job whose labels are enhanced: training samples, and validation
+// samples if the job validates. The validation samples of a dataset may be of no use to a job.
+func Enhanced(s *dataset.Split) dataset.Roles {
+	if s.ValidationFraction > 0 {
+		return dataset.Labelled
+	}
+	return dataset.Train
+}
 
 // Check returns an error if there is no such enhancement, or if it does not go with the dataset. Errors about one
 // setting are *param.Error, named as in a job spec.

@@ -93,8 +93,8 @@ func TestGolden(t *testing.T) {
 // graphOf returns the fit of glle for a dataset.
 func graphOf(t *testing.T, d *dataset.Data) *graph {
 	t.Helper()
-	u := round.Task{Of: 1, Op: opLabels, Scope: round.Whole, Roles: Enhanced}
-	k := NewKernel(of(GraphLaplacian, Softmax), d.Manifest)
+	u := round.Task{Of: 1, Op: opLabels, Scope: round.Whole, Roles: dataset.Train}
+	k := NewKernel(of(GraphLaplacian, Softmax), d.Manifest, dataset.Train)
 	samples, from := k.prepare(u, d)
 	logical, err := k.readLogical(u, d)
 	if err != nil {
@@ -188,8 +188,8 @@ func TestPropagation(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, labels := d.Manifest.Rows, d.Manifest.Labels
-	k := NewKernel(of(LabelPropagation, Softmax), d.Manifest)
-	samples, _ := k.prepare(round.Task{Of: 1, Scope: round.Whole, Roles: Enhanced}, d)
+	k := NewKernel(of(LabelPropagation, Softmax), d.Manifest, dataset.Train)
+	samples, _ := k.prepare(round.Task{Of: 1, Scope: round.Whole, Roles: dataset.Train}, d)
 	a, sums := make([]float64, n*n), make([]float64, n)
 	for i := range n {
 		for j := range n {
@@ -244,16 +244,16 @@ func TestBits(t *testing.T) {
 					t.Errorf("%s: other bits with %d executors, %v", method, executors, err)
 				}
 			}
-			k := NewKernel(e, d.Manifest)
+			k := NewKernel(e, d.Manifest, dataset.Train)
 			k.limit = 0 // nothing is kept
-			s := NewStage(e, d.Manifest)
+			s := NewStage(e, d.Manifest, dataset.Train)
 			x := engine.NewLocal(k, d, 2, nil)
 			err = engine.Drive(context.Background(), &alone{stage: s}, 0, x, func(uint64, round.Trainer) error {
 				b, err := fields.Append(nil, 1, s.State)
 				if err != nil {
 					return err
 				}
-				again := NewStage(e, d.Manifest)
+				again := NewStage(e, d.Manifest, dataset.Train)
 				if err := fields.Read(b, 1, again.State); err != nil {
 					return err
 				}
@@ -270,11 +270,11 @@ func TestBits(t *testing.T) {
 // TestKept: a task that is cancelled, or that another executor computes, takes no room for affinities.
 func TestKept(t *testing.T) {
 	d := made(t, 200, 1)
-	k := NewKernel(of(KernelDistance, Sum), d.Manifest)
+	k := NewKernel(of(KernelDistance, Sum), d.Manifest, dataset.Train)
 	ones := make([]float64, 200)
 	num.Fill(ones, 1)
 	vars := round.Vars{{ID: varPass, Version: 1, Data: encodePass(euclidean, 0.5, ones)}}
-	u := round.Task{Of: 2, Op: opPass, Scope: round.Whole, Roles: Enhanced}
+	u := round.Task{Of: 2, Op: opPass, Scope: round.Whole, Roles: dataset.Train}
 	pass := func(ctx context.Context) ([]byte, error) { return k.Gather(ctx, u, d, vars, nil) }
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -389,7 +389,7 @@ func TestEndlessState(t *testing.T) {
 	m := made(t, 8, 1).Manifest
 	for method, passes := range map[string]uint64{LabelPropagation: propagations + 1, KernelDistance: 2, GraphLaplacian: 1,
 		Logical: 0} {
-		s := NewStage(of(method, Sum), m)
+		s := NewStage(of(method, Sum), m, dataset.Train)
 		s.logical, s.passes = make([]byte, m.Rows*m.Labels), passes
 		if method == LabelPropagation {
 			s.scale, s.point = make([]float64, m.Rows), make([]float64, len(s.logical))
@@ -399,7 +399,7 @@ func TestEndlessState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fields.Read(b, 1, NewStage(of(method, Sum), m).State); !errors.Is(err, fields.ErrState) {
+		if err := fields.Read(b, 1, NewStage(of(method, Sum), m, dataset.Train).State); !errors.Is(err, fields.ErrState) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
@@ -409,8 +409,8 @@ func TestEndlessState(t *testing.T) {
 func FuzzState(f *testing.F) {
 	d := made(f, 8, 1)
 	for _, method := range Methods() {
-		s := NewStage(of(method, Sum), d.Manifest)
-		x := engine.NewLocal(NewKernel(s.of, d.Manifest), d, 1, nil)
+		s := NewStage(of(method, Sum), d.Manifest, dataset.Train)
+		x := engine.NewLocal(NewKernel(s.of, d.Manifest, dataset.Train), d, 1, nil)
 		err := engine.Drive(context.Background(), &alone{stage: s}, 0, x, func(rounds uint64, _ round.Trainer) error {
 			b, err := fields.Append(nil, 1, s.State)
 			if rounds < 4 {
@@ -426,7 +426,7 @@ func FuzzState(f *testing.F) {
 		if !slices.Contains(Methods(), method) {
 			return
 		}
-		s := NewStage(of(method, Sum), d.Manifest)
+		s := NewStage(of(method, Sum), d.Manifest, dataset.Train)
 		if err := fields.Read(b, 1, s.State); err != nil {
 			if !errors.Is(err, fields.ErrState) {
 				t.Fatal(err)
@@ -449,7 +449,7 @@ func FuzzFold(f *testing.F) {
 		if !slices.Contains(Methods(), method) {
 			return
 		}
-		s := NewStage(of(method, Sum), d.Manifest)
+		s := NewStage(of(method, Sum), d.Manifest, dataset.Train)
 		err := s.Fold(&round.Result{Gathered: [][]byte{labels}})
 		for err == nil && !s.Ended() {
 			s.Next(new(round.Round))

@@ -40,6 +40,7 @@ const KeptBytes = 64 << 20
 type Kernel struct {
 	of     *round.Enhance
 	labels int
+	roles  dataset.Roles // of the samples that are enhanced
 
 	// Fitted, if set, hears how many of the steps of glle are done.
 	Fitted func(steps, of int)
@@ -55,9 +56,9 @@ type Kernel struct {
 	raw, enhanced *dataset.Data // see Data
 }
 
-// NewKernel returns the kernel of an enhancement that Check accepts.
-func NewKernel(e *round.Enhance, m *dataset.Manifest) *Kernel {
-	return &Kernel{of: e, labels: m.Labels, kept: make(map[int][]float64), limit: KeptBytes}
+// NewKernel returns the kernel of an enhancement that Check accepts, of the samples of some roles.
+func NewKernel(e *round.Enhance, m *dataset.Manifest, roles dataset.Roles) *Kernel {
+	return &Kernel{of: e, labels: m.Labels, roles: roles, kept: make(map[int][]float64), limit: KeptBytes}
 }
 
 // Has reports whether a round belongs to the enhancement.
@@ -78,7 +79,7 @@ func (k *Kernel) Data(d *dataset.Data, v round.Vars) *dataset.Data {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.raw != d {
-		k.raw, k.enhanced = d, d.Relabelled(Enhanced, num.Float32s(v[at].Data))
+		k.raw, k.enhanced = d, d.Relabelled(k.roles, num.Float32s(v[at].Data))
 		k.release()
 	}
 	return k.enhanced

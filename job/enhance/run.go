@@ -23,7 +23,7 @@ func AllOf(m *dataset.Manifest, shards []*dataset.Rows) *dataset.Data {
 
 // LabelsOf returns the labels of the samples that AllOf returned, by original row number, then by label.
 func LabelsOf(d *dataset.Data) []float32 {
-	u := round.Task{Of: 1, Scope: round.Whole, Roles: Enhanced}
+	u := round.Task{Of: 1, Scope: round.Whole, Roles: dataset.Train}
 	return rows.Gather(u, d, &rows.Wanted{Labels: true}).D
 }
 
@@ -35,7 +35,7 @@ func Run(ctx context.Context, e *round.Enhance, d *dataset.Data, executors int, 
 	if err := Check(e, d.Manifest); err != nil {
 		return nil, nil, err
 	}
-	s, k := NewStage(e, d.Manifest), NewKernel(e, d.Manifest)
+	s, k := NewStage(e, d.Manifest, dataset.Train), NewKernel(e, d.Manifest, dataset.Train)
 	x := engine.NewLocal(k, d, executors, nil)
 	k.Fitted = progress
 	observe := func(uint64, round.Trainer) error {

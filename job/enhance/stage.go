@@ -24,6 +24,7 @@ const (
 type Stage struct {
 	of       *round.Enhance
 	manifest *dataset.Manifest
+	roles    dataset.Roles // of the samples that are enhanced
 
 	logical  []byte    // by original row number, then by label; nil until they are known
 	scale    []float64 // lp: 1/√ of the sum of each sample's affinities, 0 if that is 0
@@ -37,8 +38,10 @@ type Stage struct {
 	vars [1]round.Var
 }
 
-// NewStage returns the stage of an enhancement that Check accepts.
-func NewStage(e *round.Enhance, m *dataset.Manifest) *Stage { return &Stage{of: e, manifest: m} }
+// NewStage returns the stage of an enhancement that Check accepts, of the samples of some roles.
+func NewStage(e *round.Enhance, m *dataset.Manifest, roles dataset.Roles) *Stage {
+	return &Stage{of: e, manifest: m, roles: roles}
+}
 
 // Ended reports whether the last round has ended.
 func (s *Stage) Ended() bool { return s == nil || s.enhanced != nil }
@@ -75,7 +78,7 @@ func (s *Stage) count() int { return len(s.logical) / s.manifest.Labels }
 
 // Next describes the next round.
 func (s *Stage) Next(r *round.Round) {
-	*r = round.Round{Kind: "label enhancement", Tasks: 1, Scope: round.Whole, Roles: Enhanced, How: &round.Gather{}}
+	*r = round.Round{Kind: "label enhancement", Tasks: 1, Scope: round.Whole, Roles: s.roles, How: &round.Gather{}}
 	if s.logical == nil {
 		r.Op = opLabels
 		return

@@ -107,7 +107,7 @@ func TestEnhanceSeesLogicalLabels(t *testing.T) {
 		}
 		return relabelled(d, labels)
 	}
-	if got := run(t, change(enhance.Enhanced), j, Options{}); got.ModelDigest != want.ModelDigest ||
+	if got := run(t, change(enhance.Enhanced(&j.Split)), j, Options{}); got.ModelDigest != want.ModelDigest ||
 		got.Measures != want.Measures || got.MeanPredictor != want.MeanPredictor {
 		t.Error("the model knows more of training samples than their logical labels")
 	}

@@ -102,7 +102,7 @@ func NewKernel(j *round.Job, m *dataset.Manifest) (round.Kernel, error) {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err
 		}
-		k.enhance = enhance.NewKernel(j.Enhance, m)
+		k.enhance = enhance.NewKernel(j.Enhance, m, enhance.Enhanced(&j.Split))
 		k.demand, k.what = enhance.Demand(j.Enhance, m)
 	}
 	return k, nil

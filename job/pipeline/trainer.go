@@ -75,7 +75,7 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 		if err := CheckEnhance(a, j.Enhance, m); err != nil {
 			return nil, err
 		}
-		t.enhance = enhance.NewStage(j.Enhance, m)
+		t.enhance = enhance.NewStage(j.Enhance, m, enhance.Enhanced(&j.Split))
 	}
 	if t.bounds, err = newBounds(j, m); err != nil {
 		return nil, err

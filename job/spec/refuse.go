@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -59,17 +58,9 @@ func checkMeasures(algorithm string, s *protocol.Spec, m *dataset.Manifest) erro
 	return nil
 }
 
-// checkValidation returns an error if a job cannot have validation samples of a file, which its dataset has. A label
-// enhancement has no room for their distributions, also if the job does not validate.
-func checkValidation(e *round.Enhance, m *dataset.Manifest, validates bool) error {
-	switch b := m.LabelType.Bounds; {
-	case m.Validation == nil:
-		return nil
-	case e != nil:
-		return param.Errorf("enhance", "cannot be combined with {validation}: an enhancement makes distributions of "+
-			"training samples alone, and validation samples would have others; train on the file of {coppice dataset "+
-			"enhance}")
-	case validates && b != nil && !b.Given():
+// checkValidation returns an error if a job cannot use validation samples of a file, which its dataset has.
+func checkValidation(m *dataset.Manifest, validates bool) error {
+	if b := m.LabelType.Bounds; m.Validation != nil && validates && b != nil && !b.Given() {
 		return param.Errorf("algorithm", "with {validation}, the bounds of targets must be given ({bounds}): targets of "+
 			"validation samples may be outside the extremes of the training samples")
 	}

@@ -325,7 +325,7 @@ func resolve(a algorithms.Algorithm, s protocol.Spec, m, counted *dataset.Manife
 	if err != nil {
 		return nil, err
 	}
-	if err := checkValidation(enhanced, m, settingsValidate(Settings(resolved.Params))); err != nil {
+	if err := checkValidation(m, settingsValidate(Settings(resolved.Params))); err != nil {
 		return nil, err
 	}
 	seed := uint64(DefaultSeed)
