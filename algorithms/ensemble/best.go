@@ -70,60 +70,74 @@ func (x extent) drawn() float64 {
 	return 128 * min(max(7000, x.rows/8), 40_000)
 }
 
-// fillBest sets the members to the candidates that fit the budget, unless there are given ones.
+// fillBest sets the members to the candidates that fit the budget with one inner fold, and then has as many inner folds
+// choose among them as fit it. All inner folds choose among given members, whose work is not known.
 func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
-	weights := WeightsValidated
-	if m.Rows <= bestFoldRows && m.Validation == nil {
-		weights = weightsBest
-	}
-	param.StandIn(given, "weights", &c.Weights, weights)
-	if m.Rows > bestFoldRows {
-		param.StandIn(given, "inner_folds", &c.InnerFolds, bestInnerFolds)
-	}
-	if given.Has("members") {
-		return
-	}
-	if names, least := k.within(c, m); len(names) < leastMembers {
-		c.leastBudget = least
-	} else {
+	param.StandIn(given, "weights", &c.Weights, WeightsValidated)
+	var taken []worked
+	if !given.Has("members") {
+		if taken, c.leastBudget = k.within(c, m); len(taken) < leastMembers {
+			return
+		}
+		var names []string
+		for _, one := range taken {
+			names = append(names, one.name)
+		}
 		c.Members = strings.Join(names, ",")
 	}
+	if c.Weights != WeightsValidated || m.Validation != nil || given.Has("validated_folds") {
+		return
+	}
+	more := *c
+	if takesManyFolds(m) {
+		param.StandIn(given, "inner_folds", &more.InnerFolds, manyFolds)
+	}
+	for more.Validated = more.InnerFolds; more.Validated > 1; more.Validated-- {
+		if more.workOf(taken) <= c.Budget {
+			c.InnerFolds, c.Validated = more.InnerFolds, more.Validated
+			return
+		}
+	}
+}
+
+// worked is a candidate that a dataset suits.
+type worked struct {
+	name string
+	work float64 // of its training on all rows, in billions of multiply-additions
+}
+
+// workOf returns the work of all trainings. On inner folds, each candidate is trained on a fraction of the rows. Then
+// the best one, which may be the greatest, is trained on all rows, or all of them are.
+func (c *Config) workOf(all []worked) (sum float64) {
+	tests := float64(c.heldOut(c.InnerFolds)) * (1 - 1/float64(c.InnerFolds))
+	if c.Weights != WeightsValidated {
+		tests++
+	}
+	greatest := 0.0
+	for _, one := range all {
+		sum, greatest = sum+float64(tests*one.work), max(greatest, one.work)
+	}
+	if c.Weights == WeightsValidated {
+		sum += greatest
+	}
+	return sum
 }
 
 // within returns the candidates whose work together fits the budget of c, in the order in which they are taken; the two
 // of the least work if only these fit together. If there are fewer than two, least is the least budget, in billions,
 // that two candidates fit. Candidates that refuse the dataset are left out.
-func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float64) {
+func (k kin) within(c *Config, m *dataset.Manifest) (taken []worked, least float64) {
 	rows := float64(m.Rows)
 	x := extent{rows: rows, values: float64(m.NonZeros)/max(1, rows) + 1, labels: float64(m.Labels),
 		log: float64(bits.Len(uint(m.Rows)))}
-	// With inner folds, a candidate is trained on a fraction of the rows for each of them.
-	tests := 1 - 1/float64(c.InnerFolds)
-	if c.Weights != WeightsValidated {
-		tests = float64(tests*float64(c.InnerFolds)) + 1
-	}
-	type worked struct {
-		name string
-		work float64
-	}
-	var all, taken []worked
-	needed := func(of ...worked) (sum float64) {
-		greatest := 0.0
-		for _, one := range of {
-			sum, greatest = sum+float64(tests*one.work), max(greatest, one.work)
-		}
-		if c.Weights == WeightsValidated {
-			sum += greatest
-		}
-		return sum
-	}
+	var all []worked
 	for _, one := range candidates {
 		if _, err := k.resolve(one.name+","+one.name, m); err != nil { // no list has one member alone
 			continue
 		}
 		this := worked{one.name, one.work(x) / 1e9}
 		all = append(all, this)
-		if more := append(slices.Clone(taken), this); needed(more...) <= c.Budget {
+		if more := append(slices.Clone(taken), this); c.workOf(more) <= c.Budget {
 			taken = more
 		}
 	}
@@ -133,14 +147,11 @@ func (k kin) within(c *Config, m *dataset.Manifest) (names []string, least float
 	if len(taken) < leastMembers {
 		slices.SortStableFunc(all, func(a, b worked) int { return cmp.Compare(a.work, b.work) })
 		taken = all[:leastMembers]
-		if work := needed(taken...); work > c.Budget {
+		if work := c.workOf(taken); work > c.Budget {
 			return nil, math.Floor(work) + 1
 		}
 	}
-	for _, one := range taken {
-		names = append(names, one.name)
-	}
-	return names, 0
+	return taken, 0
 }
 
 // fitsBudget refuses a budget that fits fewer than two candidates, and a budget that chooses no members.

@@ -49,7 +49,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// TestValidated: the member with the least K-L on the first inner fold has all the weight, it alone is
+// TestValidated: the member with the least K-L on the first inner folds has all the weight, it alone is
 // trained on all rows, and the model is that member to the last bit, with the measures that it has
 // alone.
 func TestValidated(t *testing.T) {
@@ -99,5 +99,12 @@ func TestValidated(t *testing.T) {
 	}
 	if again := train("ensemble", set, 3); again.ModelDigest != chosen.ModelDigest {
 		t.Error("another model on three lanes")
+	}
+	set["validated_folds"] = "9"
+	most := train("ensemble", set, 2)
+	set["weights"], set["validated_folds"] = "best", "1"
+	if all := train("ensemble", set, 2); most.Mixture.Rows != 160 || *most.Mixture.OutOfFoldKL != *all.Mixture.OutOfFoldKL {
+		t.Errorf("nine of nine inner folds have %d samples and a K-L of %v, want 160 and %v", most.Mixture.Rows,
+			*most.Mixture.OutOfFoldKL, *all.Mixture.OutOfFoldKL)
 	}
 }

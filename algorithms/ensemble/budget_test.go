@@ -29,13 +29,17 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := func(m *dataset.Manifest, budget float64) (names []string, weights string) {
+	members := func(m *dataset.Manifest, budget float64) (names []string, folds string) {
 		t.Helper()
 		r, err := a.Resolve(param.Values{"preset": "best", "budget": budget}, m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var set struct{ Members, Weights string }
+		set := struct {
+			Members, Weights string
+			Inner            int `json:"inner_folds"`
+			Validated        int `json:"validated_folds"`
+		}{Validated: 1}
 		if err := json.Unmarshal(r.Params, &set); err != nil {
 			t.Fatal(err)
 		}
@@ -49,29 +53,39 @@ func TestBudget(t *testing.T) {
 		if strings.Contains(string(r.Params), "budget") {
 			t.Error("the budget is part of the job, which has the members")
 		}
-		return names, set.Weights
+		return names, fmt.Sprintf("%s %d/%d", set.Weights, set.Validated, set.Inner)
 	}
 	all := "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr df-ldl ldlogitboost aa-knn"
 	for _, c := range []struct {
 		rows, features, labels int
 		budget                 float64
-		names, weights         string
+		names, folds           string
 	}{
-		{300, 50, 5, 500, all, "best"},
-		{2000, 50, 10, 500, all, "validated"},
-		{2000, 50, 10, 3, "structrf sa-bfgs ldsvr aa-knn", "validated"},
-		{50_000, 50, 10, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr", "validated"},
-		{2000, 50, 300, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr aa-knn", "validated"},
+		{60, 50, 5, 500, all, "validated 5/5"},
+		{300, 50, 5, 500, all, "validated 10/10"},
+		{2000, 50, 10, 500, all, "validated 9/10"},
+		{2000, 50, 10, 3, "structrf sa-bfgs ldsvr aa-knn", "validated 1/5"},
+		{50_000, 50, 10, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr", "validated 1/5"},
+		{2000, 50, 300, 500, "structrf sa-bfgs ldlf dldl aa-bp aoso-ldlogitboost ldsvr aa-knn", "validated 6/10"},
 	} {
-		names, weights := members(sized(c.rows, c.features, c.labels), c.budget)
-		if got := strings.Join(names, " "); got != c.names || weights != c.weights {
-			t.Errorf("%d samples, budget %v: %s by %s, want %s by %s", c.rows, c.budget, got, weights, c.names, c.weights)
+		names, folds := members(sized(c.rows, c.features, c.labels), c.budget)
+		if got := strings.Join(names, " "); got != c.names || folds != c.folds {
+			t.Errorf("%d samples, budget %v: %s by %s, want %s by %s", c.rows, c.budget, got, folds, c.names, c.folds)
 		}
 	}
-	for _, wrong := range []param.Values{{"preset": "best", "budget": 0.001}, {"budget": 400.0},
-		{"preset": "paper", "budget": 400.0}, {"preset": "best", "budget": 400.0, "members": "structrf,ldlf"}} {
-		if _, err := a.Resolve(wrong, sized(2000, 50, 10)); err == nil || !strings.HasPrefix(err.Error(), "budget: ") {
-			t.Errorf("%v: error %v", wrong, err)
+	for _, wrong := range []struct {
+		name string
+		set  param.Values
+	}{
+		{"budget", param.Values{"preset": "best", "budget": 0.001}},
+		{"budget", param.Values{"budget": 400.0}},
+		{"budget", param.Values{"preset": "paper", "budget": 400.0}},
+		{"budget", param.Values{"preset": "best", "budget": 400.0, "members": "structrf,ldlf"}},
+		{"validated_folds", param.Values{"preset": "best", "inner_folds": int64(4), "validated_folds": int64(5)}},
+		{"validated_folds", param.Values{"validated_folds": int64(2)}},
+	} {
+		if _, err := a.Resolve(wrong.set, sized(2000, 50, 10)); err == nil || !strings.HasPrefix(err.Error(), wrong.name+": ") {
+			t.Errorf("%v: error %v", wrong.set, err)
 		}
 	}
 	if got, _ := members(sized(2000, 50, 10), 2); len(got) < 2 {

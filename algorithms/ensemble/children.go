@@ -77,7 +77,7 @@ func (c *Config) heldOut(folds int) int {
 	case weightsMean:
 		return 0
 	case WeightsValidated:
-		return 1
+		return min(c.Validated, folds)
 	}
 	return folds
 }

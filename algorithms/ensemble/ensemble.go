@@ -132,6 +132,16 @@ func (k kin) fits(c *Config, m *dataset.Manifest) error {
 		return param.Errorf("inner_folds", "%d folds are too many for %d samples: some folds would be empty",
 			c.InnerFolds, rows)
 	}
+	switch {
+	case c.Validated == 1:
+	case c.Weights != WeightsValidated:
+		return param.Errorf("validated_folds", "%d folds need weights %s, not %s", c.Validated, WeightsValidated, c.Weights)
+	case m.Validation != nil:
+		return param.Errorf("validated_folds", "validation samples of a file choose the member, so there are no %d folds",
+			c.Validated)
+	case c.Validated > c.InnerFolds:
+		return param.Errorf("validated_folds", "%d folds are more than the %d inner folds", c.Validated, c.InnerFolds)
+	}
 	_, err := k.resolve(c.Members, m)
 	return err
 }

@@ -14,7 +14,7 @@ const (
 	weightsFitted = "fitted"
 	weightsMean   = "mean"
 	weightsBest   = "best"
-	// WeightsValidated chooses the best member on one inner fold, or on validation samples from a file.
+	// WeightsValidated chooses the best member on the first inner folds, or on validation samples from a file.
 	WeightsValidated = "validated"
 )
 
@@ -31,19 +31,13 @@ const PresetBest = "best"
 // defaultBudget is in billions of multiply-additions.
 const defaultBudget = 500
 
-// bestFoldRows is up to how many rows all inner folds choose the best candidate: one fold of few rows is chance.
-const bestFoldRows = 1000
-
-// bestInnerFolds is the default of inner_folds with preset best and more rows: one of so many folds chooses the best
-// candidate.
-const bestInnerFolds = 5
-
 // Config holds the settings of a job, which settings describes.
 type Config struct {
 	Preset     string // that selected members; of a job none, as it is not written
 	Members    string // a list of param.Item; of a resolved job each has all of its settings
 	Weights    string
 	InnerFolds int
+	Validated  int    // of the inner folds, with WeightsValidated
 	Inner      string // auto: wholeGroups tells
 	WeightRows int
 	Budget     float64 // in billions of multiply-additions; with PresetBest
@@ -70,17 +64,20 @@ func (k kin) settings() param.Table[Config] {
 				booster + " if the bins of all features times the labels are more than " + strconv.Itoa(mostSums)),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member "+
 			"that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest "+
-			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only, or on "+
+			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner folds only, or on "+
 			"validation samples from a file; then only the best member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, WeightsValidated).
-			Says("fitted; with preset best: best up to " + strconv.Itoa(bestFoldRows) + " samples, unless validation samples " +
-				"are in a file, else validated"),
+			Says("fitted; with preset best: validated"),
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is "+
 			"trained once for each inner fold, and once on all training samples. With weights validated, only the first inner "+
-			"fold is used", 2, 20, 5,
+			"folds are used", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
 			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) +
-				" samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups"),
+				" samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups; " +
+				"best with at least " + strconv.Itoa(manyFoldsRows) + " samples: the same, if the budget allows two of them"),
+		param.Int("validated_folds", "with weights validated, number of inner folds that choose the member", 1, 20, 1,
+			func(c *Config) *int { return &c.Validated }).DefaultLeftOut().
+			Says("1; with preset best: as many as the budget allows, up to inner_folds; all with given members"),
 		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose "+
 			"samples stay together). With folds, at most as many inner folds are made as the job has training folds. With "+
 			"groups, at most as many are made as there are groups",
