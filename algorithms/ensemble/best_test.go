@@ -103,8 +103,8 @@ func TestValidated(t *testing.T) {
 	set["validated_folds"] = "9"
 	most := train("ensemble", set, 2)
 	set["weights"], set["validated_folds"] = "best", "1"
-	if all := train("ensemble", set, 2); most.Mixture.Rows != 160 || *most.Mixture.OutOfFoldKL != *all.Mixture.OutOfFoldKL {
-		t.Errorf("nine of nine inner folds have %d samples and a K-L of %v, want 160 and %v", most.Mixture.Rows,
-			*most.Mixture.OutOfFoldKL, *all.Mixture.OutOfFoldKL)
+	all := train("ensemble", set, 2)
+	if got, want := *most.Mixture.OutOfFoldKL, *all.Mixture.OutOfFoldKL; most.Mixture.Rows != 160 || got != want {
+		t.Errorf("nine of nine inner folds have %d samples and a K-L of %v, want 160 and %v", most.Mixture.Rows, got, want)
 	}
 }

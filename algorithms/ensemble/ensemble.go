@@ -117,12 +117,6 @@ func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	}
 }
 
-// takesManyFolds reports whether few rows are enough for manyFolds. Where they have groups, so many whole groups
-// must be left when one is tested: with fewer there are not as many inner folds of whole groups.
-func takesManyFolds(m *dataset.Manifest) bool {
-	return m.Rows >= manyFoldsRows && (m.Groups == nil || len(m.Groups.Names) > manyFolds)
-}
-
 // fits refuses members that do not go with the data, and folds without rows.
 func (k kin) fits(c *Config, m *dataset.Manifest) error {
 	if err := c.fitsBudget(); err != nil {

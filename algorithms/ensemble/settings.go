@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
 )
 
 // Name is the word that selects the algorithm in a spec.
@@ -121,3 +122,9 @@ const (
 	manyFolds     = 10
 	manyFoldsRows = 100
 )
+
+// takesManyFolds reports whether few rows are enough for manyFolds. Where they have groups, so many whole groups
+// must be left when one is tested: with fewer there are not as many inner folds of whole groups.
+func takesManyFolds(m *dataset.Manifest) bool {
+	return m.Rows >= manyFoldsRows && (m.Groups == nil || len(m.Groups.Names) > manyFolds)
+}
