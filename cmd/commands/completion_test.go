@@ -65,7 +65,7 @@ func TestBashCompletion(t *testing.T) {
 		"coppice algorithm show aa":                      "aa-bp aa-knn",
 		"coppice algorithm show be":                      "best",
 		"coppice train --algorithm be":                   "best",
-		"coppice train --algorithm best --set ":          "members= weights= inner_folds= inner= weight_rows= budget=",
+		"coppice train --algorithm best --set ":          "members= weights= inner_folds= validated_folds= inner= weight_rows= budget=",
 		"coppice job list --algorithm be":                "",
 		"coppice completion z":                           "zsh",
 		"coppice train --data ":                          "",

@@ -89,6 +89,7 @@ func TestScreeningSays(t *testing.T) {
 			t.Errorf("%v: screening %+v", c.flags, r.Screening)
 		}
 	}
+	data = cmdtest.ArtificialFile(t, t.TempDir(), "more.csv", 400, 1) // with 200 samples, any budget fits two candidates
 	for _, wrong := range [][]string{{"--budget", "3"}, {"--algorithm", "best", "--budget", "none"},
 		{"--algorithm", "best", "--set", "preset=paper"}, {"--algorithm", "best", "--budget", "0.001"}} {
 		if e := cmdtest.Run(t, append([]string{"train", "--local", "--data", data}, wrong...)...); e.Code != cli.ExitUsage {

@@ -130,7 +130,7 @@ var Bugs = []Bug{
 			"			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
-		{"coordinator/state/job.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
+		{"coordinator/state/recorded.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},
 	}, nil},
 	{"another cell taken for one that a budget left out", []Edit{
 		{"coordinator/state/run.go", "RecordedResult{Round: e.Round, Task: u, Of: of, Compute: e.Compute}",
