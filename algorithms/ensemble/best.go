@@ -70,10 +70,17 @@ func (x extent) drawn() float64 {
 	return 128 * min(max(7000, x.rows/8), 40_000)
 }
 
-// fillBest sets the members to the candidates that fit the budget with one inner fold, and then has as many inner folds
-// choose among them as fit it. All inner folds choose among given members, whose work is not known.
+// fillBest sets the members to the candidates that fit the budget with one inner fold. Then as many inner folds choose
+// among them as fit the budget. The work of given members is not known, so all inner folds of few rows choose.
 func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
 	param.StandIn(given, "weights", &c.Weights, WeightsValidated)
+	more := *c
+	if takesManyFolds(m) {
+		param.StandIn(given, "inner_folds", &more.InnerFolds, manyFolds)
+	}
+	if given.Has("validated_folds") && c.Validated > 1 {
+		c.InnerFolds = more.InnerFolds
+	}
 	var taken []worked
 	if !given.Has("members") {
 		if taken, c.leastBudget = k.within(c, m); len(taken) < leastMembers {
@@ -85,15 +92,12 @@ func (k kin) fillBest(c *Config, given param.Values, m *dataset.Manifest) {
 		}
 		c.Members = strings.Join(names, ",")
 	}
-	if c.Weights != WeightsValidated || m.Validation != nil || given.Has("validated_folds") {
+	if c.Weights != WeightsValidated || m.Validation != nil || given.Has("validated_folds") ||
+		given.Has("members") && m.Rows > fewRows {
 		return
 	}
-	more := *c
-	if takesManyFolds(m) {
-		param.StandIn(given, "inner_folds", &more.InnerFolds, manyFolds)
-	}
 	for more.Validated = more.InnerFolds; more.Validated > 1; more.Validated-- {
-		if more.workOf(taken) <= c.Budget {
+		if more.workOf(taken, m) <= c.Budget {
 			c.InnerFolds, c.Validated = more.InnerFolds, more.Validated
 			return
 		}
@@ -106,12 +110,16 @@ type worked struct {
 	work float64 // of its training on all rows, in billions of multiply-additions
 }
 
-// workOf returns the work of all trainings. On inner folds, each candidate is trained on a fraction of the rows. Then
-// the best one, which may be the greatest, is trained on all rows, or all of them are.
-func (c *Config) workOf(all []worked) (sum float64) {
+// workOf returns the work of all trainings. Each candidate is trained once for each inner fold, on the other rows, or
+// once if the validation rows have a file. Then the best one, which may have the most work, is trained on all rows.
+// Without validation, all candidates are.
+func (c *Config) workOf(all []worked, m *dataset.Manifest) (sum float64) {
 	tests := float64(c.heldOut(c.InnerFolds)) * (1 - 1/float64(c.InnerFolds))
-	if c.Weights != WeightsValidated {
+	switch {
+	case c.Weights != WeightsValidated:
 		tests++
+	case m.Validation != nil:
+		tests = 1
 	}
 	greatest := 0.0
 	for _, one := range all {
@@ -127,9 +135,9 @@ func (c *Config) workOf(all []worked) (sum float64) {
 // of the least work if only these fit together. If there are fewer than two, least is the least budget, in billions,
 // that two candidates fit. Candidates that refuse the dataset are left out.
 func (k kin) within(c *Config, m *dataset.Manifest) (taken []worked, least float64) {
-	rows := float64(m.Rows)
-	x := extent{rows: rows, values: float64(m.NonZeros)/max(1, rows) + 1, labels: float64(m.Labels),
-		log: float64(bits.Len(uint(m.Rows)))}
+	rows := m.Divided().Rows
+	x := extent{rows: float64(rows), values: float64(m.NonZeros)/max(1, float64(m.Rows)) + 1, labels: float64(m.Labels),
+		log: float64(bits.Len(uint(rows)))}
 	var all []worked
 	for _, one := range candidates {
 		if _, err := k.resolve(one.name+","+one.name, m); err != nil { // no list has one member alone
@@ -137,7 +145,7 @@ func (k kin) within(c *Config, m *dataset.Manifest) (taken []worked, least float
 		}
 		this := worked{one.name, one.work(x) / 1e9}
 		all = append(all, this)
-		if more := append(slices.Clone(taken), this); c.workOf(more) <= c.Budget {
+		if more := append(slices.Clone(taken), this); c.workOf(more, m) <= c.Budget {
 			taken = more
 		}
 	}
@@ -147,7 +155,7 @@ func (k kin) within(c *Config, m *dataset.Manifest) (taken []worked, least float
 	if len(taken) < leastMembers {
 		slices.SortStableFunc(all, func(a, b worked) int { return cmp.Compare(a.work, b.work) })
 		taken = all[:leastMembers]
-		if work := c.workOf(taken); work > c.Budget {
+		if work := c.workOf(taken, m); work > c.Budget {
 			return nil, math.Floor(work) + 1
 		}
 	}

@@ -108,7 +108,7 @@ func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	if c.Preset == param.Auto && m.Rows > fewRows && binning.AtMost(m, memberBins)*int64(m.Labels) > mostSums {
 		param.StandIn(given, "members", &c.Members, strings.Replace(manyMembers, booster, wideBooster, 1))
 	}
-	c.idleBudget = given.Has("budget") && c.Budget != defaultBudget && (c.Preset != PresetBest || given.Has("members"))
+	c.idleBudget = given.Has("budget") && (c.Preset != PresetBest || given.Has("members"))
 	if c.Preset == PresetBest {
 		k.fillBest(c, given, m)
 	}
@@ -134,7 +134,8 @@ func (k kin) fits(c *Config, m *dataset.Manifest) error {
 		return param.Errorf("validated_folds", "validation samples of a file choose the member, so there are no %d folds",
 			c.Validated)
 	case c.Validated > c.InnerFolds:
-		return param.Errorf("validated_folds", "%d folds are more than the %d inner folds", c.Validated, c.InnerFolds)
+		return param.Errorf("validated_folds", "%d folds are more than the %d inner folds; give inner_folds=%[1]d, too",
+			c.Validated, c.InnerFolds)
 	}
 	_, err := k.resolve(c.Members, m)
 	return err

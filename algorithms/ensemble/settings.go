@@ -38,13 +38,13 @@ type Config struct {
 	Members    string // a list of param.Item; of a resolved job each has all of its settings
 	Weights    string
 	InnerFolds int
-	Validated  int    // of the inner folds, with WeightsValidated
+	Validated  int    // how many inner folds choose the member, with WeightsValidated
 	Inner      string // auto: wholeGroups tells
 	WeightRows int
 	Budget     float64 // in billions of multiply-additions; with PresetBest
 
 	leastBudget float64 // for two candidates, where the candidates were chosen
-	idleBudget  bool    // a budget that is not the default chooses no members
+	idleBudget  bool    // true if a budget is given that chooses no members
 }
 
 // settings lists what a spec may say, in the order of help texts.
@@ -68,17 +68,19 @@ func (k kin) settings() param.Table[Config] {
 			"out-of-fold K-L, which selects among settings. validated: like best, on the first inner folds only, or on "+
 			"validation samples from a file; then only the best member is trained on all samples",
 			func(c *Config) *string { return &c.Weights }, weightsFitted, weightsMean, weightsBest, WeightsValidated).
-			Says("fitted; with preset best: validated"),
+			Says("auto: fitted; paper: fitted; best: validated"),
 		param.Int("inner_folds", "number of inner folds that fit the weights or choose the best member. Each member is "+
 			"trained once for each inner fold, and once on all training samples. With weights validated, only the first inner "+
 			"folds are used", 2, 20, 5,
 			func(c *Config) *int { return &c.InnerFolds }).
-			Says("5; auto with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) +
-				" samples: " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups; " +
-				"best with at least " + strconv.Itoa(manyFoldsRows) + " samples: the same, if the budget allows two of them"),
+			Says("auto: 5, but with weights fitted and " + strconv.Itoa(manyFoldsRows) + " to " + strconv.Itoa(fewRows) +
+				" samples " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups; " +
+				"paper: 5; best: " + strconv.Itoa(manyFolds) + ", but 5 below " + strconv.Itoa(manyFoldsRows) + " samples, with " +
+				"at most " + strconv.Itoa(manyFolds) + " groups, and if only one of them chooses the member"),
 		param.Int("validated_folds", "with weights validated, number of inner folds that choose the member", 1, 20, 1,
 			func(c *Config) *int { return &c.Validated }).DefaultLeftOut().
-			Says("1; with preset best: as many as the budget allows, up to inner_folds; all with given members"),
+			Says("auto: 1; paper: 1; best: as many as the budget allows, up to inner_folds. With given members, all up to " +
+				strconv.Itoa(fewRows) + " samples, else 1"),
 		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose "+
 			"samples stay together). With folds, at most as many inner folds are made as the job has training folds. With "+
 			"groups, at most as many are made as there are groups",
@@ -123,8 +125,8 @@ const (
 	manyFoldsRows = 100
 )
 
-// takesManyFolds reports whether few rows are enough for manyFolds. Where they have groups, so many whole groups
-// must be left when one is tested: with fewer there are not as many inner folds of whole groups.
+// takesManyFolds reports whether few rows are enough for manyFolds. If they have groups, so many must be left when one
+// is tested. With fewer groups there are not as many inner folds of whole groups.
 func takesManyFolds(m *dataset.Manifest) bool {
 	return m.Rows >= manyFoldsRows && (m.Groups == nil || len(m.Groups.Names) > manyFolds)
 }

@@ -85,7 +85,7 @@ func Submit(a *cli.App, cl *client.Client, s *SpecFlags, in Input, file *spec.Fi
 		return err
 	})
 	if errors.Is(err, context.Canceled) {
-		return nil, false, cli.Interrupted("interrupted; the job may have been submitted: see coppice job list")
+		return nil, false, cli.Interrupted("interrupted; the job may have been submitted: see " + a.Command("job list"))
 	}
 	made = err == nil && before != job.ID
 	if err == nil && !made && job.ModelDeleted == 0 {

@@ -2,8 +2,8 @@
 // The equations are in Xu, Liu and Geng 2019 ("Label Enhancement for Label Distribution Learning").
 //
 // Stage is the leader's half and Kernel the workers' half, as with an algorithm. The pipeline runs the rounds of a
-// Stage before the rounds of the algorithm, on the training and validation samples alone. Run computes them in this
-// process, for all samples of a dataset.
+// Stage before the rounds of the algorithm, on the training samples, and on validation samples if the algorithm uses
+// them. Run computes them in this process, for all samples of a dataset.
 package enhance
 
 import (

@@ -122,6 +122,10 @@ func (k *Kernel) readLogical(u round.Task, d *dataset.Data) ([]byte, error) {
 			if err := d.Manifest.ToFile(row); err != nil {
 				return err
 			}
+			if first := d.Manifest.Divided().FileRows(); int(row[0]) >= first {
+				return errtext.Errorf(errtext.WrongData, "row %d (counted from 0) of the {validation} file %s", int(row[0])-first,
+					text)
+			}
 			return errtext.Errorf(errtext.WrongData, "row %d (counted from 0) %s", row[0], text)
 		}
 		if !Relevant(to, r.Label(i), k.of.Binarise) {

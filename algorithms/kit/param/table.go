@@ -158,7 +158,7 @@ func (s *Of[C, T]) preset(name string) string {
 		switch word, rest, _ := strings.Cut(part, " "); word {
 		case name, name + ":":
 			parts = append(parts, rest)
-		case "auto", "auto:", "paper", "paper:":
+		case "auto", "auto:", "paper", "paper:", "best", "best:":
 		default:
 			parts = append(parts, part)
 		}
