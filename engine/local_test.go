@@ -267,3 +267,41 @@ func (zeroKernel) Derive(round.Task, *dataset.Data, round.Vars, any) (round.Deri
 func (zeroKernel) Run(*round.Partial, round.Task, *dataset.Data, round.Vars, round.Derived, any) error {
 	return nil
 }
+
+// addingKernel adds the number of each task, counted from 1. Task fails returns an error after it has added.
+type addingKernel struct {
+	zeroKernel
+	fails int
+}
+
+func (k *addingKernel) Run(dst *round.Partial, u round.Task, _ *dataset.Data, _ round.Vars, _ round.Derived,
+	_ any) error {
+	dst.F64[0] += float64(u.ID + 1)
+	if u.ID == k.fails {
+		return errors.New("bad luck")
+	}
+	return nil
+}
+
+// TestExactSums: exact sums are the same on any number of lanes, also after a round that failed halfway.
+func TestExactSums(t *testing.T) {
+	for _, lanes := range []int{1, 2} {
+		k := &addingKernel{fails: -1}
+		x := NewLocal(k, canaryData(), lanes, nil)
+		for tasks := 1; tasks <= canaryTasks; tasks++ {
+			for _, k.fails = range []int{tasks - 1, tasks / 2, -1} {
+				r := &round.Round{Tasks: tasks, Scope: round.Sharded, Roles: dataset.Train, How: &round.Reduce{
+					Shape: round.Shape{F64: 1}, Exact: true}}
+				var res round.Result
+				err := x.Do(t.Context(), 0, r, &res)
+				if k.fails >= 0 {
+					if err == nil {
+						t.Errorf("%d lanes, %d tasks: task %d did not fail", lanes, tasks, k.fails)
+					}
+				} else if want := float64(tasks * (tasks + 1) / 2); err != nil || res.Sum.F64[0] != want {
+					t.Errorf("%d lanes, %d tasks: sums %v, error %v, want %v", lanes, tasks, res.Sum, err, want)
+				}
+			}
+		}
+	}
+}

@@ -151,6 +151,10 @@ func (r *results) put(b []byte) (digest string, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, ok := r.small[digest]; ok { // meanwhile, another task had the same result, and there was room
+		r.held -= len(b)
+		delete(r.small, digest)
+	}
 	r.users[digest]++
 	return digest, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -255,8 +256,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestSlowDisk: while a file is made or deleted, results in memory are served, users are counted, and a file whose last
-// user is gone has a new one again.
+// TestSlowDisk: while a file is made or deleted, results in memory are served and users are counted. A file whose last
+// user is gone can have a new one.
 func TestSlowDisk(t *testing.T) {
 	r := must[*results](t)(openResults(t.TempDir()))
 	large := bytes.Repeat([]byte{2}, maxInMemory+1)
@@ -278,4 +279,31 @@ func TestSlowDisk(t *testing.T) {
 	r.release(digest)
 	r.release(digest)
 	testkit.Until(t, "the file to be deleted", func() bool { return !r.folder.Has(digest) })
+}
+
+// TestSameResults: if one of two tasks with the same result makes a file while there is room in memory for the other,
+// the file and the memory are given up with the last user.
+func TestSameResults(t *testing.T) {
+	r := must[*results](t)(openResults(t.TempDir()))
+	for n := range 50 {
+		full := must[string](t)(r.put(bytes.Repeat([]byte{1}, maxInMemory)))
+		same := bytes.Repeat([]byte{2}, 1<<16+n)
+		digest := blobs.Sum(same)
+		var puts sync.WaitGroup
+		for range 2 {
+			puts.Go(func() {
+				if _, err := r.put(same); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		r.release(full)
+		puts.Wait()
+		r.release(digest)
+		r.release(digest)
+		testkit.Until(t, "the result to be deleted", func() bool { return !r.folder.Has(digest) })
+		if r.held != 0 || len(r.small) > 0 || len(r.users) > 0 {
+			t.Fatalf("%d bytes are held, users %v", r.held, r.users)
+		}
+	}
 }

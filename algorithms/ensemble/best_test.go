@@ -14,7 +14,7 @@ import (
 )
 
 // TestBest: the member with the least K-L on inner folds has all the weight, whatever its place,
-// and the measures are those of that member trained alone.
+// and the measures are equal to the measures of the member trained alone.
 func TestBest(t *testing.T) {
 	m, shards := datatest.Build(t, generate.Artificial(200, 1))
 	data := &local.Data{Manifest: m, Shards: shards}

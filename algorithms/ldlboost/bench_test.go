@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// benchProblem draws dense features and degrees, some of which depend on a feature. Of sparse features, one in so many
+// benchProblem draws dense features and degrees. Some degrees depend on a feature. Of sparse features, one in so many
 // values is not 0.
 func benchProblem(rows, features, labels int, oneIn uint64) *problem {
 	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features),

@@ -404,8 +404,8 @@ func (g *growth) listHistogram(l *fields.List, n *node) {
 	})
 }
 
-// lawful reports whether a split waits, the inner nodes that have histograms are those whose splits wait, and the other
-// nodes that have some are open and keep them.
+// lawful reports whether a split waits, and each node that has a histogram may have one: the split of an inner node
+// waits, and another node is open and keeps its histogram.
 func (g *growth) lawful() bool {
 	if g.waiting == len(g.splits) || !g.waits(g.waiting) {
 		return false

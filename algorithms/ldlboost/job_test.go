@@ -299,41 +299,31 @@ func TestMovedTasks(t *testing.T) {
 	j := jobOf(t, p.data(1, false, tenth).Manifest, set, tenth)
 	d := p.data(4, true, j.Split)
 	want := digest(t, train(t, j, p.data(1, false, j.Split), 1))
-	tr, err := New().NewTrainer(j, d.Manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr, own := contract.Begin(t, New(), j, d.Manifest)
+	_, two := contract.Begin(t, New(), j, d.Manifest)
 	const stays, moves, alternates = 0, 1, 2 // tasks
-	one, two := kernelOf(t, j, d).(*kernel), kernelOf(t, j, d).(*kernel)
+	one := own.(*kernel)
 	kept := func(task int) *part { return one.parts[partKey{task, task + 1, dataset.Train}] }
 	var first *part
 	trees := 0
-	for {
-		r, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r == nil {
-			break
-		}
+	contract.Follow(t, tr, func(r *round.Round) *round.Result {
 		if trees = boost.Rounds(r.Vars); trees == 0 && r.Kind == "histogram" && r.Tasks != 4 {
 			t.Fatalf("%d tasks", r.Tasks)
 		}
-		if err := tr.Fold(result(t, r, d, func(task int) round.Kernel {
+		res := contract.Compute(t, r, d, func(task int) round.Kernel {
 			if task == moves && trees >= 5 || task == alternates && trees%6 >= 3 {
 				return two
 			}
 			return one
-		})); err != nil {
-			t.Fatal(err)
-		}
+		})
 		if first == nil {
 			first = kept(alternates)
 		}
 		if has := kept(moves) != nil; r.Kind == "histogram" && (trees < 12 && !has || trees >= 14 && has) {
 			t.Fatalf("before tree %d, the samples of a task that moved before tree 5 are kept: %v", trees, has)
 		}
-	}
+		return res
+	}, nil)
 	if got := digest(t, tr); got != want || trees < 29 {
 		t.Errorf("after %d trees: digest %s, want %s", trees, got, want)
 	}

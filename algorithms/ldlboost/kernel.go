@@ -118,9 +118,9 @@ func (k *kernel) part(u round.Task, d *dataset.Data, v round.Vars) (*part, *binn
 	return p, k.bins, nil
 }
 
-// unasked is how many trees other tasks may grow before a part that none of them asked for is dropped, given the
-// trees of the model so far. If its task comes back, all trees are added to its rows again. That takes about as long as
-// the growth of a tree for each 300 trees, so tasks that move all the time cost little.
+// unasked is how many trees may grow before a part is dropped that no task asks for. trees is the number of trees of
+// the model. If the task of the part comes back, all trees are added to its rows again. For each 300 trees, that takes
+// about as long as the growth of one. So tasks that move all the time cost little.
 func unasked(trees int) int { return 8 + trees/32 }
 
 // Derive implements round.ReduceKernel.

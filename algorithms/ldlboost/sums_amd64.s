@@ -279,7 +279,7 @@ quad:
 	VADDSD X15, h, h; \
 	VDIVSD h, g, q
 
-// DIAGONAL sets Y4 to x²/d of four labels left of a threshold, and Y5 to that of what the node has besides.
+// DIAGONAL sets Y4 to x²/d of four labels left of a threshold, and Y5 to x²/d right of it.
 #define DIAGONAL(ADD) \
 	LEFT(ADD, (DI), (SI), (DX), Y0, Y2); \
 	LEFT(ADD, (DI)(BX*1), (SI)(R8*1), (DX)(BX*1), Y1, Y3); \

@@ -146,7 +146,7 @@ func (g *growth) next() (asks []ask, numbers int) {
 // done reports whether all trees are complete.
 func (g *growth) done() bool { return len(g.open) == 0 && len(g.small) == 0 }
 
-var errCounts = fmt.Errorf("forest: the counts of a node: %w", binning.ErrBins)
+var errCounts = fmt.Errorf("the counts of a node: %w", binning.ErrBins)
 
 // checkCounts refuses complete counts of a node that are not whole numbers of copies, or whose columns do not have the
 // copies of the node. The copies are the first counts; of other nodes than the root, they are known.
@@ -163,9 +163,8 @@ func (g *growth) checkCounts(a *ask, counts []float64, l *layout) error {
 		for _, x := range copies {
 			all += x
 		}
-		if all > math.MaxUint32 {
-			return fmt.Errorf("%w: tree %d has %v copies, at most %d are possible", errCounts, t.number, all,
-				uint32(math.MaxUint32))
+		if all > math.MaxInt32 {
+			return fmt.Errorf("%w: tree %d has %v copies, at most %d are possible", errCounts, t.number, all, math.MaxInt32)
 		}
 	} else {
 		for c, known := range t.countsOf(a.node, n) {

@@ -326,16 +326,15 @@ func TestDamagedCounts(t *testing.T) {
 	testedLimits.small = 0
 	set := param.Values{"trees": int64(1), "split": "histogram", "min_samples": int64(2)}
 	d := p.data(2, false, dataset.Split{})
-	j := countedJob(t, d.Manifest, set, dataset.Split{})
-	tr := countedTrainerOf(t, j, d.Manifest, nil)
-	k := countedKernelOf(t, j, d)
+	j := countedJob(t, set, d.Manifest, dataset.Split{})
+	tr, k := contract.Begin(t, counted, j, d.Manifest)
 	subtracted := false
 	for n := 0; n < 8 || !subtracted; n++ {
 		r, err := tr.Next()
 		if err != nil || r == nil {
 			t.Fatalf("round %d: %v, error %v", n, r, err)
 		}
-		res := countedResult(t, r, d, func(int) round.Kernel { return k })
+		res := contract.Compute(t, r, d, contract.By(k))
 		if r.Kind == "histogram" {
 			asks, _ := tr.(*countedTrainer).growth.next()
 			a := asks[0]
@@ -349,10 +348,16 @@ func TestDamagedCounts(t *testing.T) {
 				"great":  func(s []float64) { s[len(s)-1] = 1 << 40 },
 				"more":   func(s []float64) { s[len(s)-1]++ },
 				"copies": func(s []float64) { s[0]++ },
+				"a tree": func(s []float64) {
+					for k := range s {
+						s[k] *= 1 << 24
+					}
+				},
 			}
 			if a.parent != nil {
-				subtracted = true
-				damages["more than the parent"] = func(s []float64) { moveCopies(s, a.parent, tr.(*countedTrainer), a) }
+				damages["more than the parent"] = func(s []float64) {
+					subtracted = moveCopies(s, a.parent, tr.(*countedTrainer), a) || subtracted
+				}
 			}
 			for name, damage := range damages {
 				state, err := tr.AppendState(nil)
@@ -364,7 +369,11 @@ func TestDamagedCounts(t *testing.T) {
 				if slices.Equal(sums, res.Sum.F64) {
 					continue
 				}
-				err = countedTrainerOf(t, j, d.Manifest, state).Fold(&round.Result{Sum: &round.Partial{F64: sums}})
+				restored, err := counted.NewTrainer(j, d.Manifest, state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = restored.Fold(&round.Result{Sum: &round.Partial{F64: sums}})
 				if !errors.Is(err, errCounts) || !strings.Contains(err.Error(), "tree 0") {
 					t.Errorf("round %d, %s: error %v", n, name, err)
 				}
@@ -376,8 +385,9 @@ func TestDamagedCounts(t *testing.T) {
 	}
 }
 
-// moveCopies moves all copies of a class in a column to a bin in which the parent has fewer, if there is one.
-func moveCopies(counts, parent []float64, t *countedTrainer, a ask) {
+// moveCopies moves all copies of a class in a column to a bin in which the parent has fewer. It reports false if there
+// is none.
+func moveCopies(counts, parent []float64, t *countedTrainer, a ask) bool {
 	l, classes := t.growth.layouts.layoutOf(t.growth.trees[a.tree].number, 1), t.growth.classes
 	for i, at := range l.columns {
 		c := &t.edges.Columns[at]
@@ -392,8 +402,9 @@ func moveCopies(counts, parent []float64, t *countedTrainer, a ask) {
 					counts[(l.first[i]+other)*classes+class] = 0
 				}
 				counts[to] = all
-				return
+				return true
 			}
 		}
 	}
+	return false
 }
