@@ -324,8 +324,8 @@ func TestRangeAgainstNames(t *testing.T) {
 	}
 }
 
-// TestMissingImagesAndVotes: a row is missing if it has no name of an image, or if its counts or degrees are all 0. Such
-// rows are refused with an advice, left out by --missing drop with their counts, and told by Inspect.
+// TestMissingImagesAndVotes: a row is missing if it has no name of an image, or if its counts or degrees are all 0.
+// Such rows are refused with an advice, left out by --missing drop with their counts, and told by Inspect.
 func TestMissingImagesAndVotes(t *testing.T) {
 	const file = "Usage,Image name,neutral,happiness,contempt,unknown\nTraining,dark.png,4,0,2,0\nTraining,,0,0,0,10\nTraining,light.png,0,0,0,10\nTraining,NA,1,1,0,0\nTest,light.png,0,8,0,0\n"
 	votes := read.OpenOptions{
