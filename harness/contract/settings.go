@@ -51,10 +51,10 @@ func valuesOf(params []param.Param, raw json.RawMessage) (param.Values, error) {
 			continue
 		}
 		text, ok := texts[p.Name]
-		switch left := !ok && p.DefaultLeftOut; { // help may describe a default that is no number and no word
-		case left && p.Kind == param.KindInt && json.Valid([]byte(p.Default)):
+		switch left := !ok && p.DefaultLeftOut; {
+		case left && p.Kind == param.KindInt:
 			text, ok = json.RawMessage(p.Default), true
-		case left && slices.Contains(p.Words, p.Default):
+		case left && slices.Contains(p.Words, p.Default): // help may describe a default that is no word
 			text, ok = json.RawMessage(strconv.Quote(p.Default)), true
 		}
 		if !ok && (p.DefaultLeftOut || p.LeftOut != "" && v["preset"] == p.LeftOut) {
@@ -106,13 +106,12 @@ func (t *table) middle() param.Values {
 	return t.whole(func(lo, def float64) float64 { return lo + math.Floor(math.Sqrt(max(0, def-lo))) })
 }
 
-// whole sets the whole numbers. A number that does not go with the others keeps its default. So does a number that is
-// left out and has a default in words.
+// whole sets the whole numbers. One that does not go with the others keeps its default.
 func (t *table) whole(f func(lo, def float64) float64) param.Values {
 	v := make(param.Values)
 	for _, p := range t.params {
-		if def, ok := t.defaults[p.Name].(int64); ok {
-			v[p.Name] = int64(f(p.Min, float64(def)))
+		if p.Kind == param.KindInt {
+			v[p.Name] = int64(f(p.Min, float64(t.defaults[p.Name].(int64))))
 		}
 		if p.ItemKey != "" {
 			v[p.Name] = t.items(t.defaults[p.Name].(string), f)
