@@ -114,7 +114,7 @@ type worked struct {
 // once if the validation rows have a file. Then the best one, which may have the most work, is trained on all rows.
 // Without validation, all candidates are.
 func (c *Config) workOf(all []worked, m *dataset.Manifest) (sum float64) {
-	tests := float64(c.heldOut(c.InnerFolds)) * (1 - 1/float64(c.InnerFolds))
+	tests := float64(float64(c.heldOut(c.InnerFolds)) * (1 - 1/float64(c.InnerFolds)))
 	switch {
 	case c.Weights != WeightsValidated:
 		tests++

@@ -78,7 +78,7 @@ func TestBudget(t *testing.T) {
 		set  param.Values
 	}{
 		{"budget", param.Values{"preset": "best", "budget": 0.001}},
-		{"budget", param.Values{"budget": 500.0}},
+		{"budget", param.Values{"budget": 400.0}},
 		{"budget", param.Values{"preset": "paper", "budget": 400.0}},
 		{"budget", param.Values{"preset": "best", "budget": 400.0, "members": "structrf,ldlf"}},
 		{"validated_folds", param.Values{"preset": "best", "inner_folds": int64(4), "validated_folds": int64(5)}},

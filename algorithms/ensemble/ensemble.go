@@ -108,7 +108,7 @@ func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
 	if c.Preset == param.Auto && m.Rows > fewRows && binning.AtMost(m, memberBins)*int64(m.Labels) > mostSums {
 		param.StandIn(given, "members", &c.Members, strings.Replace(manyMembers, booster, wideBooster, 1))
 	}
-	c.idleBudget = given.Has("budget") && (c.Preset != PresetBest || given.Has("members"))
+	c.idleBudget = given.Has("budget") && c.Budget != defaultBudget && (c.Preset != PresetBest || given.Has("members"))
 	if c.Preset == PresetBest {
 		k.fillBest(c, given, m)
 	}

@@ -44,7 +44,7 @@ type Config struct {
 	Budget     float64 // in billions of multiply-additions; with PresetBest
 
 	leastBudget float64 // for two candidates, where the candidates were chosen
-	idleBudget  bool    // true if a budget is given that chooses no members
+	idleBudget  bool    // true if a budget other than the default chooses no members
 }
 
 // settings lists what a spec may say, in the order of help texts.
@@ -77,10 +77,10 @@ func (k kin) settings() param.Table[Config] {
 				" samples " + strconv.Itoa(manyFolds) + ", unless there are at most " + strconv.Itoa(manyFolds) + " groups; " +
 				"paper: 5; best: " + strconv.Itoa(manyFolds) + ", but 5 below " + strconv.Itoa(manyFoldsRows) + " samples, with " +
 				"at most " + strconv.Itoa(manyFolds) + " groups, and if only one of them chooses the member"),
-		param.Int("validated_folds", "with weights validated, number of inner folds that choose the member", 1, 20, 1,
-			func(c *Config) *int { return &c.Validated }).DefaultLeftOut().
-			Says("auto: 1; paper: 1; best: as many as the budget allows, up to inner_folds. With given members, all up to " +
-				strconv.Itoa(fewRows) + " samples, else 1"),
+		param.Int("validated_folds", "with weights validated, number of inner folds that choose the member. With preset "+
+			"best, the default is as many as the budget allows, and with given members all inner folds up to "+
+			strconv.Itoa(fewRows)+" samples", 1, 20, 1,
+			func(c *Config) *int { return &c.Validated }).DefaultLeftOut(),
 		param.Word("inner", "unit of the inner folds: rows (single samples) or folds (whole folds of the job, whose "+
 			"samples stay together). With folds, at most as many inner folds are made as the job has training folds. With "+
 			"groups, at most as many are made as there are groups",

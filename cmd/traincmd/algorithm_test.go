@@ -99,7 +99,7 @@ func TestAlgorithmShow(t *testing.T) {
 func TestShowBest(t *testing.T) {
 	text := cmdtest.Works(t, "algorithm", "show", spec.Best)
 	for _, want := range append(ensemble.Candidates(), "best: the best algorithm by validation", "\n  budget\n",
-		"default: 500", "default: as many as the budget allows", "ensemble with preset best") {
+		"default: 500", "the budget allows", "ensemble with preset best") {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not shown:\n%s", want, text)
 		}

@@ -64,7 +64,7 @@ func (z *sized) args(more ...string) []string {
 func TestSizes(t *testing.T) {
 	testkit.WithoutRace(t)
 	z := denseSized(t, 600_000, 200)
-	z.batch, z.steps, z.validates = 64, 80, 20
+	z.batch, z.steps, z.validates = 64, 240, 60
 	want := cmdtest.ModelDigest(t, cmdtest.Run(t, z.args("--local", "-o", "json")...))
 	c := cmdtest.Start(t, 3, 2)
 	got := cmdtest.ModelDigest(t, cmdtest.MidWay(t, c, "killed", z.args("-o", "json"), func() {
