@@ -129,9 +129,9 @@ type ReduceKernel interface {
 	// it to every Run of that task with the same DerivedVersion. Derive is called only when
 	// Reduce.DerivedVersion is not 0. A nil value is not cached: Run then gets nil.
 	Derive(u Task, d *dataset.Data, v Vars, scratch any) (Derived, error)
-	// Run computes the task into dst. The slices of dst have the lengths of Reduce.Shape,
-	// and their elements are 0, or of Reduce.Exact sums of other tasks, to which Run adds.
-	// derived is the result of Derive, or nil.
+	// Run computes the task into dst. The slices of dst have the lengths of Reduce.Shape.
+	// Their elements are 0. If Reduce.Exact is true, they may be the sums of other tasks, to
+	// which Run adds. derived is the result of Derive, or nil.
 	Run(dst *Partial, u Task, d *dataset.Data, v Vars, derived Derived, scratch any) error
 }
 

@@ -56,8 +56,8 @@ func Begin(t Test, a algorithms.Algorithm, j *round.Job, m *dataset.Manifest) (a
 	return tr, k
 }
 
-// Train runs a job to its end on so many lanes. each, which may be nil, sees the trainer after every
-// round and returns the one that goes on.
+// Train runs a job to its end on so many lanes. If each is not nil, Train calls it with the trainer after every round,
+// and goes on with the trainer that it returns.
 func Train(t Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes int,
 	each func(algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
@@ -65,8 +65,8 @@ func Train(t Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, lanes 
 	return Follow(t, tr, Lanes(t, k, d, lanes), each)
 }
 
-// Follow runs the rounds of a trainer to their end, and returns the last trainer. do computes a round. each, which may
-// be nil, sees the trainer after every round and returns the one that goes on.
+// Follow runs the rounds of a trainer to their end, and returns the last trainer. do computes a round. If each is not
+// nil, Follow calls it with the trainer after every round, and goes on with the trainer that it returns.
 func Follow[T round.Trainer](t Test, tr T, do func(*round.Round) *round.Result, each func(T) T) T {
 	t.Helper()
 	for range maxRounds {
@@ -103,7 +103,7 @@ func Lanes(t Test, k round.Kernel, d *dataset.Data, lanes int) func(*round.Round
 
 // Apart runs a job to its end as so many workers do, and returns the last trainer. Each worker has a kernel of its own,
 // and computes other tasks in every round. Workers die and forget everything; leaders do too, some in the middle of a
-// round. see, which may be nil, sees every round.
+// round. If see is not nil, Apart calls it with every round.
 func Apart(t Test, a algorithms.Algorithm, j *round.Job, d *dataset.Data, workers int,
 	see func(*round.Round)) algorithms.Trainer {
 	t.Helper()
