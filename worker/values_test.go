@@ -256,8 +256,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestSlowDisk: while a file is made or deleted, results in memory are served and users are counted. If a file loses its
-// last user and then gets a new user, it is not deleted.
+// TestSlowDisk: while a file is made or deleted, results in memory are served and users are counted. If a file loses
+// its last user and then gets a new user, it is not deleted.
 func TestSlowDisk(t *testing.T) {
 	r := must[*results](t)(openResults(t.TempDir()))
 	large := bytes.Repeat([]byte{2}, maxInMemory+1)
